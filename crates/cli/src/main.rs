@@ -1,0 +1,2 @@
+//! The tidegate executable.
+fn main() {}
