@@ -1,0 +1,171 @@
+//! The contract of a store, as data.
+
+use std::future::Future;
+use std::time::Duration;
+
+use smallvec::SmallVec;
+use tidegate_algorithms::{Decision, Headroom, Quota, Time};
+
+use crate::StoreError;
+
+/// The most limits that one request may charge.
+pub const MAX_CHARGES: usize = 64;
+
+/// The decisions of one request, in the order of its charges. No allocation up to eight.
+pub type Decisions = SmallVec<[Decision; 8]>;
+
+/// Remembers counters and owns the time.
+///
+/// `charge` is one atomic step with one `now` over all its limits. Dropping a returned future
+/// before it is ready may or may not have charged.
+pub trait Store: Send + Sync {
+    /// Decides on all `charges` at one instant and charges them as `charging` says. Writes one
+    /// decision per charge, in order, to `decisions`, which is cleared first.
+    fn charge(
+        &self,
+        charges: &[Charge<'_>],
+        charging: Charging,
+        decisions: &mut Decisions,
+    ) -> impl Future<Output = Result<Receipt, StoreError>> + Send;
+
+    /// Says what `charge` would at cost 0, and changes nothing.
+    fn peek(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        headroom: Headroom,
+    ) -> impl Future<Output = Result<Decision, StoreError>> + Send;
+
+    /// Gives back `cost` to one counter. Never leaves more than the whole quota available.
+    fn refund(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        cost: u64,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Forgets one counter. Says whether there was one.
+    fn reset(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+
+    /// Lists live counters from `cursor` on, about `most` of them.
+    fn list(
+        &self,
+        cursor: Cursor,
+        most: usize,
+    ) -> impl Future<Output = Result<Page, StoreError>> + Send;
+}
+
+/// Identifies a limit: a digest of its domain, path, algorithm, window and place among its
+/// siblings, but not of its numbers, so that a changed limit applies to the old counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LimitId(pub u128);
+
+/// Names one counter. Structured: `["a", "bc"]` and `["ab", "c"]` are different callers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CounterKey<'a> {
+    /// Which limit.
+    pub limit: LimitId,
+    /// For whom: the values of the descriptor's entries that tell callers apart.
+    pub values: &'a [&'a str],
+}
+
+/// One limit to charge.
+#[derive(Clone, Copy, Debug)]
+pub struct Charge<'a> {
+    /// Which counter.
+    pub key: CounterKey<'a>,
+    /// The numbers of the limit.
+    pub quota: &'a Quota,
+    /// How much; 0 looks without consuming.
+    pub cost: u64,
+    /// What the limit's word counts for.
+    pub mode: Mode,
+    /// Whether an elastic limit may stretch.
+    pub headroom: Headroom,
+    /// What to answer when there is no room for a new counter.
+    pub on_full: OnFull,
+}
+
+/// What a limit's refusal means for the request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// The request is refused.
+    #[default]
+    Enforce,
+    /// The request is refused if every quota limit of it refuses.
+    Quota,
+    /// Nothing: it only counts.
+    Shadow,
+}
+
+/// How a request with several limits is charged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Charging {
+    /// Admitted: every enforce limit is charged, and each quota and shadow limit that admits.
+    /// Refused: nothing is.
+    #[default]
+    AllOrNone,
+    /// As envoyproxy/ratelimit: each limit is charged alone, whatever the others say, and a fixed
+    /// window counts its own refusals too.
+    EveryMatch,
+}
+
+/// What to answer for a new counter when memory is full of counters that must stay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnFull {
+    /// Let it pass, uncounted.
+    #[default]
+    Allow,
+    /// Refuse it.
+    Deny,
+}
+
+/// What a charge came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// The instant at which everything was decided.
+    pub now: Time,
+    /// Whether the request as a whole may pass.
+    pub admission: Admission,
+}
+
+/// Whether a request may pass: every enforce limit admits it and, if there are quota limits, at
+/// least one of those does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It may.
+    Admitted,
+    /// It may not.
+    Refused,
+}
+
+/// Where to go on listing. The default is the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cursor(pub u64);
+
+/// Some of the live counters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// The counters.
+    pub counters: Vec<Counter>,
+    /// Where the next page begins; `None` at the end.
+    pub next: Option<Cursor>,
+}
+
+/// A live counter as a store can tell it. The embedded store keeps no client's string, so a counter
+/// goes by its fingerprint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counter {
+    /// The fingerprint of its key, stable while the store lives.
+    pub fingerprint: u64,
+    /// The window of its limit.
+    pub window: Duration,
+    /// When it will say no more than a counter never used.
+    pub expires_after: Duration,
+    /// Whether its last answer was a refusal.
+    pub refused: bool,
+}

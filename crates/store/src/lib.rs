@@ -1,0 +1,15 @@
+//! REMEMBER: the [`Store`] contract, and the embedded store that keeps counters in memory.
+//!
+//! A store owns the time and the state; the arithmetic is `tidegate-algorithms`'. It knows nothing
+//! of rules, wires or clients: a counter is named by a [`CounterKey`].
+
+mod clock;
+mod contract;
+mod error;
+
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use contract::{
+    Admission, Charge, Charging, Counter, CounterKey, Cursor, Decisions, LimitId, MAX_CHARGES, Mode,
+    OnFull, Page, Receipt, Store,
+};
+pub use error::{ErrorKind, StoreError};
