@@ -24,7 +24,11 @@ impl Time {
 
     /// Builds a time from nanoseconds since the Unix epoch, saturating at [`Time::MAX`].
     pub const fn from_nanos(nanos: u64) -> Self {
-        if nanos > Self::MAX.0 { Self::MAX } else { Self(nanos) }
+        if nanos > Self::MAX.0 {
+            Self::MAX
+        } else {
+            Self(nanos)
+        }
     }
 
     /// Builds a time from microseconds since the Unix epoch, saturating at [`Time::MAX`].

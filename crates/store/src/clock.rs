@@ -25,7 +25,9 @@ pub struct ManualClock(AtomicU64);
 impl Clock for SystemClock {
     fn now(&self) -> Time {
         #[expect(clippy::disallowed_methods, reason = "this is the place")]
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since_epoch = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         Time::from_nanos(u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX))
     }
 }

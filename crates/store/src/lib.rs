@@ -9,7 +9,7 @@ mod error;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use contract::{
-    Admission, Charge, Charging, Counter, CounterKey, Cursor, Decisions, LimitId, MAX_CHARGES, Mode,
-    OnFull, Page, Receipt, Store,
+    Admission, Charge, Charging, Counter, CounterKey, Cursor, Decisions, LimitId, MAX_CHARGES,
+    Mode, OnFull, Page, Receipt, Store,
 };
 pub use error::{ErrorKind, StoreError};

@@ -1,0 +1,206 @@
+//! One Rust file, with what is test code told apart from what is not.
+
+use std::ops::RangeInclusive;
+
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use syn::spanned::Spanned;
+use syn::visit::Visit;
+use syn::{Attribute, Item};
+
+/// A parsed Rust file.
+pub struct Source {
+    /// The file, from the root of the repository.
+    pub path: String,
+    /// What the file is for.
+    pub role: Role,
+    /// How many lines it has.
+    pub lines: usize,
+    /// Its syntax.
+    pub syntax: syn::File,
+    /// Its tokens in reading order. Comments and the text of literals are not among them.
+    pub tokens: Vec<Token>,
+    test_lines: Vec<RangeInclusive<usize>>,
+}
+
+/// What a file is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It is part of the product.
+    Product,
+    /// It is a test or an example.
+    Test,
+    /// It is a tool beside the product: the benchmark, the fuzz targets.
+    Tool,
+}
+
+/// One token: an identifier, a bracket or a single character of punctuation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// Its text; empty for a literal.
+    pub text: String,
+    /// The line it stands on, counted from 1.
+    pub line: usize,
+}
+
+#[derive(Default)]
+struct TestLines(Vec<RangeInclusive<usize>>);
+
+// === impl Source ===
+
+impl Source {
+    /// Parses one file.
+    ///
+    /// # Panics
+    ///
+    /// If the text is not Rust.
+    pub fn parse(path: &str, text: &str) -> Self {
+        let syntax = syn::parse_file(text).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let stream: TokenStream = text
+            .parse()
+            .unwrap_or_else(|error| panic!("{path}: {error}"));
+        let mut tokens = Vec::new();
+        flatten(stream, &mut tokens);
+        let mut tests = TestLines::default();
+        tests.visit_file(&syntax);
+        Self {
+            path: path.to_owned(),
+            role: Role::of(path),
+            lines: text.lines().count(),
+            syntax,
+            tokens,
+            test_lines: tests.0,
+        }
+    }
+
+    /// Whether the line belongs to a test.
+    pub fn is_test(&self, line: usize) -> bool {
+        self.role == Role::Test || self.test_lines.iter().any(|lines| lines.contains(&line))
+    }
+
+    /// How many lines the file has without its tests.
+    pub fn lines_before_tests(&self) -> usize {
+        (1..=self.lines).filter(|&line| !self.is_test(line)).count()
+    }
+}
+
+// === impl Role ===
+
+impl Role {
+    /// Tells from the path what a file is for.
+    pub fn of(path: &str) -> Self {
+        let is_test = path.ends_with("/tests.rs")
+            || path
+                .split('/')
+                .any(|part| matches!(part, "tests" | "examples" | "benches"));
+        if is_test {
+            Self::Test
+        } else if path.starts_with("crates/") && !path.starts_with("crates/tidy/") {
+            Self::Product
+        } else {
+            Self::Tool
+        }
+    }
+}
+
+// === impl TestLines ===
+
+impl<'ast> Visit<'ast> for TestLines {
+    fn visit_item(&mut self, item: &'ast Item) {
+        if attributes(item).iter().any(is_test_attribute) {
+            let span = item.span();
+            self.0.push(span.start().line..=span.end().line);
+        } else {
+            syn::visit::visit_item(self, item);
+        }
+    }
+}
+
+fn attributes(item: &Item) -> &[Attribute] {
+    match item {
+        Item::Const(item) => &item.attrs,
+        Item::Fn(item) => &item.attrs,
+        Item::Impl(item) => &item.attrs,
+        Item::Macro(item) => &item.attrs,
+        Item::Mod(item) => &item.attrs,
+        Item::Struct(item) => &item.attrs,
+        Item::Use(item) => &item.attrs,
+        _ => &[],
+    }
+}
+
+/// `#[test]`, `#[cfg(test)]` and the like, `#[cfg(not(test))]` excepted.
+fn is_test_attribute(attribute: &Attribute) -> bool {
+    if attribute.path().is_ident("test") {
+        return true;
+    }
+    let syn::Meta::List(list) = &attribute.meta else {
+        return false;
+    };
+    let mut words = Vec::new();
+    flatten(list.tokens.clone(), &mut words);
+    let says = |word: &str| words.iter().any(|token| token.text == word);
+    list.path.is_ident("cfg") && says("test") && !says("not")
+}
+
+fn flatten(stream: TokenStream, into: &mut Vec<Token>) {
+    for tree in stream {
+        let line = tree.span().start().line;
+        let mut push = |text: String, line| into.push(Token { text, line });
+        match tree {
+            TokenTree::Ident(ident) => push(ident.to_string(), line),
+            TokenTree::Punct(punct) => push(punct.as_char().to_string(), line),
+            TokenTree::Literal(_) => push(String::new(), line),
+            TokenTree::Group(group) => {
+                let (open, close) = brackets(group.delimiter());
+                push(open.to_owned(), group.span_open().start().line);
+                flatten(group.stream(), into);
+                into.push(Token {
+                    text: close.to_owned(),
+                    line: group.span_close().start().line,
+                });
+            }
+        }
+    }
+}
+
+const fn brackets(delimiter: Delimiter) -> (&'static str, &'static str) {
+    match delimiter {
+        Delimiter::Parenthesis => ("(", ")"),
+        Delimiter::Brace => ("{", "}"),
+        Delimiter::Bracket => ("[", "]"),
+        Delimiter::None => ("", ""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roles_follow_the_path() {
+        assert_eq!(Role::of("crates/store/src/clock.rs"), Role::Product);
+        assert_eq!(Role::of("crates/store/src/table/tests.rs"), Role::Test);
+        assert_eq!(Role::of("crates/store/tests/loom.rs"), Role::Test);
+        assert_eq!(Role::of("bench/src/main.rs"), Role::Tool);
+    }
+
+    #[test]
+    fn test_modules_are_told_apart() {
+        let source = Source::parse(
+            "crates/a/src/lib.rs",
+            "fn product() {}\n#[cfg(test)]\nmod tests {\n    fn helper() {}\n}\nfn more() {}\n",
+        );
+        let tests: Vec<usize> = (1..=6).filter(|&line| source.is_test(line)).collect();
+        assert_eq!(tests, [2, 3, 4, 5]);
+        assert_eq!(source.lines_before_tests(), 2);
+    }
+
+    #[test]
+    fn code_outside_tests_is_no_test() {
+        let source = Source::parse(
+            "crates/a/src/lib.rs",
+            "#[cfg(not(test))]\nfn product() {}\n",
+        );
+        assert_eq!(source.lines_before_tests(), 2);
+    }
+}

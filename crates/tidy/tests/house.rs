@@ -1,0 +1,176 @@
+//! The house rules, held on the whole repository. An exception says why.
+
+use tidegate_tidy::tokens::Ban;
+use tidegate_tidy::{
+    Exception, Fault, Role, Source, Tree, arrows, dependencies, excuse, links, metadata, size,
+    text, tokens,
+};
+
+fn check(faults: impl IntoIterator<Item = Fault>, exceptions: &[Exception]) {
+    let faults: Vec<Fault> = faults.into_iter().collect();
+    let left = excuse(&faults, exceptions);
+    let report: Vec<String> = left.iter().map(Fault::to_string).collect();
+    assert!(
+        report.is_empty(),
+        "{} faults:\n{}",
+        report.len(),
+        report.join("\n")
+    );
+}
+
+fn check_sources<F: IntoIterator<Item = Fault>>(
+    rule: impl Fn(&Source) -> F,
+    exceptions: &[Exception],
+) {
+    check(
+        Tree::of_this_repository().sources().iter().flat_map(rule),
+        exceptions,
+    );
+}
+
+fn check_ban(ban: &Ban, exceptions: &[Exception]) {
+    check_sources(|source| tokens::occurrences(source, ban), exceptions);
+}
+
+fn check_texts<F: IntoIterator<Item = Fault>>(
+    ending: &str,
+    rule: impl Fn(&str, &str) -> F,
+    exceptions: &[Exception],
+) {
+    let tree = Tree::of_this_repository();
+    check(
+        tree.texts(ending)
+            .flat_map(|(path, text)| rule(path, &text)),
+        exceptions,
+    );
+}
+
+#[test]
+fn the_tree_is_seen() {
+    // Guards all other tests here: they would pass on an empty listing.
+    let tree = Tree::of_this_repository();
+    assert!(tree.has("crates/tidy/tests/house.rs") && tree.has("Cargo.lock"));
+    assert!(
+        tree.sources()
+            .iter()
+            .any(|source| source.role == Role::Product)
+    );
+}
+
+#[test]
+fn crates_depend_along_the_arrows() {
+    let packages = metadata::packages(Tree::of_this_repository().root());
+    check(arrows::broken(&packages, arrows::ARROWS), &[]);
+}
+
+#[test]
+fn dependencies_have_licences_we_can_meet() {
+    let packages = metadata::packages(Tree::of_this_repository().root());
+    check(
+        dependencies::unlicensed(&packages, dependencies::LICENSES),
+        &[],
+    );
+}
+
+#[test]
+fn no_dependency_is_there_twice() {
+    let packages = metadata::packages(Tree::of_this_repository().root());
+    check(dependencies::doubled(&packages), &[]);
+}
+
+#[test]
+fn dependencies_come_from_the_public_registry() {
+    check_texts("Cargo.lock", text::foreign_registries, &[]);
+}
+
+#[test]
+fn files_are_small() {
+    let rule = |source: &Source| {
+        if source.role == Role::Test {
+            None
+        } else {
+            size::long_file(source)
+        }
+    };
+    check_sources(rule, &[]);
+}
+
+#[test]
+fn functions_are_small() {
+    check_sources(size::long_functions, &[]);
+}
+
+#[test]
+fn nothing_unwraps_outside_tests() {
+    check_ban(&tokens::UNWRAP, &[]);
+}
+
+#[test]
+fn only_the_store_reads_a_clock() {
+    check_ban(
+        &tokens::CLOCK,
+        &[Exception {
+            place: "crates/store/src/clock.rs",
+            reason: "this is the place",
+        }],
+    );
+}
+
+#[test]
+fn nothing_sleeps() {
+    check_ban(&tokens::SLEEP, &[]);
+}
+
+#[test]
+fn every_test_runs() {
+    check_ban(&tokens::IGNORED_TEST, &[]);
+}
+
+#[test]
+fn unfinished_work_has_an_issue() {
+    check_texts("", text::unfinished, &[]);
+}
+
+#[test]
+fn no_path_is_of_one_machine() {
+    check_texts("", text::machine_paths, &[]);
+}
+
+#[test]
+fn files_are_named_for_what_they_hold() {
+    let tree = Tree::of_this_repository();
+    check(
+        tree.files().iter().filter_map(|file| text::bad_name(file)),
+        &[],
+    );
+}
+
+#[test]
+fn rust_files_introduce_themselves() {
+    check_texts(".rs", text::missing_introduction, &[]);
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let tree = Tree::of_this_repository();
+    check_texts(
+        ".md",
+        |path, text| links::broken(path, text, |target| tree.has(target)),
+        &[],
+    );
+}
+
+#[test]
+fn architecture_lists_every_decision_record() {
+    let tree = Tree::of_this_repository();
+    let records: Vec<&str> = tree
+        .files()
+        .iter()
+        .map(String::as_str)
+        .filter(|file| file.starts_with("docs/adr/"))
+        .collect();
+    let faults = tree
+        .texts("ARCHITECTURE.md")
+        .flat_map(|(path, text)| links::unlisted(path, &text, records.iter().copied()));
+    check(faults, &[]);
+}
