@@ -1,1 +1,24 @@
-//! (being written)
+//! ONE REQUEST: match, charge, judge.
+//!
+//! A [`Limiter`] joins a compiled rule set to a store. It finds the limits that apply to a request's
+//! descriptors, charges them in one atomic step, and says in a [`Verdict`] what came of it. The
+//! failure policy and the swap of rules live here and nowhere else. It knows no wire and no clock.
+
+mod bill;
+mod config;
+mod error;
+mod failure;
+mod limiter;
+mod matched;
+mod request;
+mod verdict;
+
+pub use tidegate_algorithms::{Decision, Headroom, Outcome, Quota, QuotaError, Retry, Standing};
+pub use tidegate_rules::{Entry, Limit, Rule, RuleSet};
+pub use tidegate_store::{Charging, Mode, Store, StoreError};
+
+pub use config::{GlobalShadow, LimiterConfig, NearRatio};
+pub use error::LimiterError;
+pub use limiter::{Limiter, MAX_DESCRIPTORS};
+pub use request::{Descriptor, Hits, LimitOverride};
+pub use verdict::{Answer, LimitStatus, LimitStatuses, Origin, Ruling, Status, Statuses, Verdict};

@@ -1,0 +1,77 @@
+//! How a limiter behaves where the rules do not say.
+
+use tidegate_store::Charging;
+
+/// What a limiter is told once, for all rules.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LimiterConfig {
+    /// How a request with several limits is charged, where its domain does not say.
+    pub charging: Charging,
+    /// From which share of a limit on its use is marked as near.
+    pub near: NearRatio,
+    /// Whether refusals are only reported.
+    pub shadow: GlobalShadow,
+}
+
+/// The share of a limit above which its use is marked as near, in millionths: an integer, because no
+/// float may decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NearRatio(u32);
+
+/// Whether the limiter as a whole only watches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GlobalShadow {
+    /// Refusals refuse.
+    #[default]
+    Off,
+    /// Every request passes; its statuses, and what is charged, are those of a limiter that refuses.
+    On,
+}
+
+// === impl NearRatio ===
+
+impl NearRatio {
+    const WHOLE: u32 = 1_000_000;
+
+    /// Builds a ratio from millionths, saturating at the whole limit.
+    pub const fn from_millionths(millionths: u32) -> Self {
+        Self(if millionths > Self::WHOLE {
+            Self::WHOLE
+        } else {
+            millionths
+        })
+    }
+
+    /// The use of `limit` above which it is near, rounded down.
+    pub fn threshold(self, limit: u64) -> u64 {
+        let threshold = u128::from(limit) * u128::from(self.0) / u128::from(Self::WHOLE);
+        // The ratio is at most one, so the threshold is at most the limit.
+        u64::try_from(threshold).unwrap_or(limit)
+    }
+}
+
+impl Default for NearRatio {
+    /// 0.8, as envoyproxy/ratelimit has it.
+    fn default() -> Self {
+        Self(800_000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::NearRatio;
+
+    #[test]
+    fn the_threshold_is_rounded_down_and_never_above_the_limit() {
+        let eighty = NearRatio::default();
+        assert_eq!(eighty.threshold(20), 16);
+        assert_eq!(eighty.threshold(3), 2);
+        assert_eq!(eighty.threshold(1), 0);
+        assert_eq!(eighty.threshold(0), 0);
+        assert_eq!(
+            NearRatio::from_millionths(u32::MAX).threshold(u64::MAX),
+            u64::MAX
+        );
+        assert_eq!(NearRatio::from_millionths(0).threshold(u64::MAX), 0);
+    }
+}

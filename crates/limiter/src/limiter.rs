@@ -1,0 +1,190 @@
+//! The limiter: rules joined to a store.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
+
+use arc_swap::ArcSwap;
+use tidegate_algorithms::Headroom;
+use tidegate_rules::{Charging as RuleCharging, Domain, RuleSet};
+use tidegate_store::{Admission, Charging, Decisions, Store, StoreError};
+
+use crate::bill::Bill;
+use crate::matched::Matched;
+use crate::request::Descriptor;
+use crate::verdict::Verdict;
+use crate::{LimiterConfig, LimiterError};
+
+/// The most descriptors of one request. Envoy sends a handful.
+pub const MAX_DESCRIPTORS: usize = 1_024;
+
+/// Judges requests by a rule set that can be replaced at any time.
+#[derive(Debug)]
+pub struct Limiter<S> {
+    store: S,
+    rules: ArcSwap<RuleSet>,
+    config: LimiterConfig,
+    headroom: AtomicBool,
+    unknown_domains: AtomicU64,
+}
+
+// === impl Limiter ===
+
+impl<S> Limiter<S> {
+    /// Joins `rules` to `store`.
+    pub fn new(store: S, rules: RuleSet, config: LimiterConfig) -> Self {
+        Self {
+            store,
+            rules: ArcSwap::from_pointee(rules),
+            config,
+            headroom: AtomicBool::new(false),
+            unknown_domains: AtomicU64::new(0),
+        }
+    }
+
+    /// The rules in force.
+    pub fn rules(&self) -> Arc<RuleSet> {
+        self.rules.load_full()
+    }
+
+    /// Puts `rules` in force for every request that comes after and gives back the old ones; no
+    /// request waits. Counters live on by the identity of their limit: a changed limit applies to the
+    /// old counts, a changed window or algorithm starts anew.
+    pub fn replace_rules(&self, rules: RuleSet) -> Arc<RuleSet> {
+        self.rules.swap(Arc::new(rules))
+    }
+
+    /// Says whether elastic limits may stretch from now on.
+    pub fn set_headroom(&self, headroom: Headroom) {
+        self.headroom
+            .store(headroom == Headroom::Available, Ordering::Relaxed);
+    }
+
+    /// How many requests named a domain that has no rules.
+    pub fn unknown_domains(&self) -> u64 {
+        self.unknown_domains.load(Ordering::Relaxed)
+    }
+
+    /// The store.
+    pub const fn store(&self) -> &S {
+        &self.store
+    }
+
+    fn headroom(&self) -> Headroom {
+        if self.headroom.load(Ordering::Relaxed) {
+            Headroom::Available
+        } else {
+            Headroom::Absent
+        }
+    }
+
+    /// The domain's word on charging wins over the configured one.
+    fn charging(&self, domain: &Domain) -> Charging {
+        domain
+            .charging()
+            .map_or(self.config.charging, |charging| match charging {
+                RuleCharging::AllOrNone => Charging::AllOrNone,
+                RuleCharging::EveryMatch => Charging::EveryMatch,
+            })
+    }
+}
+
+impl<S: Store> Limiter<S> {
+    /// Judges one request of `hits` (0 counts as 1) and charges it.
+    ///
+    /// All limits of all descriptors are decided and charged in one atomic step at one instant.
+    /// Refunds are made one by one just before, whatever the answer. A request in a domain without
+    /// rules has no limits, those it brings along included.
+    ///
+    /// # Errors
+    ///
+    /// Only for a request that makes no sense. A store that fails is answered for by the `on_failure`
+    /// of each limit, and [`Verdict::failure`] tells.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future may or may not have charged.
+    pub async fn check(
+        &self,
+        domain: &str,
+        descriptors: &[Descriptor<'_>],
+        hits: u64,
+    ) -> Result<Verdict, LimiterError> {
+        validate(domain, descriptors)?;
+        let rules = self.rules.load();
+        let Some(found) = rules.domain(domain) else {
+            self.unknown_domains.fetch_add(1, Ordering::Relaxed);
+            return Ok(Verdict::without_limits(rules, descriptors.len()));
+        };
+        let matched = Matched::find(&rules, found, descriptors)?;
+        let mut decisions = Decisions::new();
+        let bill = Bill {
+            rules: &rules,
+            domain,
+            descriptors,
+            hits: hits.max(1),
+            headroom: self.headroom(),
+            matched: &matched,
+        };
+        let admission = self
+            .charge(bill, self.charging(found), &mut decisions)
+            .await;
+        let verdict = Verdict::new(rules, descriptors.len(), matched, decisions);
+        Ok(verdict.judged(admission, &self.config))
+    }
+
+    /// The same as [`check`](Self::check), for a store that answers without waiting, as the embedded
+    /// one does.
+    ///
+    /// # Errors
+    ///
+    /// As `check`, and [`LimiterError::WouldWait`] if the store had to wait; it may or may not have
+    /// charged then.
+    pub fn check_now(
+        &self,
+        domain: &str,
+        descriptors: &[Descriptor<'_>],
+        hits: u64,
+    ) -> Result<Verdict, LimiterError> {
+        let check = pin!(self.check(domain, descriptors, hits));
+        match check.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(verdict) => verdict,
+            Poll::Pending => Err(LimiterError::WouldWait),
+        }
+    }
+
+    async fn charge(
+        &self,
+        bill: Bill<'_>,
+        charging: Charging,
+        decisions: &mut Decisions,
+    ) -> Result<Admission, StoreError> {
+        let values = bill.values();
+        let charges = bill.charges(&values);
+        if charges.is_empty() {
+            return Ok(Admission::Admitted);
+        }
+        for (index, hits) in bill.refunds() {
+            let charge = &charges[index];
+            self.store.refund(charge.key, charge.quota, hits).await?;
+        }
+        let receipt = self.store.charge(&charges, charging, decisions).await?;
+        Ok(receipt.admission)
+    }
+}
+
+fn validate(domain: &str, descriptors: &[Descriptor<'_>]) -> Result<(), LimiterError> {
+    if domain.is_empty() {
+        return Err(LimiterError::EmptyDomain);
+    }
+    if descriptors.is_empty() {
+        return Err(LimiterError::NoDescriptors);
+    }
+    if descriptors.len() > MAX_DESCRIPTORS {
+        return Err(LimiterError::TooManyDescriptors {
+            most: MAX_DESCRIPTORS,
+        });
+    }
+    Ok(())
+}

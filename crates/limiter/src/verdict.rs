@@ -1,0 +1,200 @@
+//! What came of a request, and why.
+
+mod limit_status;
+mod status;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::Guard;
+use tidegate_algorithms::{Outcome, Retry};
+use tidegate_rules::RuleSet;
+use tidegate_store::{Admission, Decisions, Mode, StoreError};
+
+use crate::config::{GlobalShadow, LimiterConfig, NearRatio};
+use crate::matched::Matched;
+
+pub use limit_status::{LimitStatus, LimitStatuses, Origin, Ruling};
+pub use status::{Status, Statuses};
+
+/// The answer to one request: for the whole, for each descriptor, and for each limit.
+///
+/// It holds on to the rules it was made by, so that it can name them without a copy; it is meant to
+/// be read and dropped, not kept.
+#[derive(Debug)]
+pub struct Verdict {
+    answer: Answer,
+    admission: Admission,
+    n_descriptors: usize,
+    matched: Matched,
+    decisions: Decisions,
+    failure: Option<StoreError>,
+    near: NearRatio,
+    rules: Guard<Arc<RuleSet>>,
+}
+
+/// Whether a request, or the part of it that one descriptor or one limit speaks for, may pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It may.
+    Allowed,
+    /// It may not.
+    Refused,
+}
+
+// === impl Verdict ===
+
+impl Verdict {
+    /// The answer to the request.
+    pub const fn answer(&self) -> Answer {
+        self.answer
+    }
+
+    /// Whether the request may pass.
+    pub fn is_allowed(&self) -> bool {
+        self.answer == Answer::Allowed
+    }
+
+    /// Whether the request passes only because the limiter as a whole is in shadow mode.
+    pub fn is_shadowed(&self) -> bool {
+        self.is_allowed() && self.admission == Admission::Refused
+    }
+
+    /// Why the store could not decide, if it could not; then each limit's `on_failure` spoke.
+    pub const fn failure(&self) -> Option<&StoreError> {
+        self.failure.as_ref()
+    }
+
+    /// One status for each descriptor of the request, in order.
+    pub fn statuses(&self) -> Statuses<'_> {
+        Statuses::of(self)
+    }
+
+    /// All limits that apply, in the order of the descriptors.
+    pub fn limits(&self) -> LimitStatuses<'_> {
+        LimitStatuses::new(self, &self.matched.applied, &self.decisions)
+    }
+
+    /// The limit that decided: of a refusal the one that lasts longest, else of all that may refuse
+    /// the one with least remaining; the first of equals. `None` if none was asked.
+    pub fn deciding(&self) -> Option<LimitStatus<'_>> {
+        match self.admission {
+            Admission::Refused => self.refusing(),
+            Admission::Admitted => self
+                .limits()
+                .filter(|limit| limit.mode() != Mode::Shadow)
+                .filter_map(|limit| Some((limit.decision()?.remaining, limit)))
+                .min_by_key(|(remaining, _)| *remaining)
+                .map(|(_, limit)| limit),
+        }
+    }
+
+    /// When a refused request would be admitted, if its limits know. `None` for an admitted one, and
+    /// for one that was refused because the store failed.
+    pub fn retry(&self) -> Option<Retry> {
+        match self.answer {
+            Answer::Allowed => None,
+            Answer::Refused => self.refusing()?.retry(),
+        }
+    }
+
+    /// How long an admitted request must wait before it may leave: the longest of its queues.
+    pub fn delay(&self) -> Duration {
+        let delays = self
+            .limits()
+            .filter(|limit| limit.mode() != Mode::Shadow)
+            .map(
+                |limit| match limit.decision().map(|decision| decision.outcome) {
+                    Some(Outcome::Allowed { delay, .. }) => delay,
+                    Some(Outcome::Denied { .. }) | None => Duration::ZERO,
+                },
+            );
+        delays.max().unwrap_or_default()
+    }
+
+    pub(crate) fn new(
+        rules: Guard<Arc<RuleSet>>,
+        n_descriptors: usize,
+        matched: Matched,
+        decisions: Decisions,
+    ) -> Self {
+        Self {
+            answer: Answer::Allowed,
+            admission: Admission::Admitted,
+            n_descriptors,
+            matched,
+            decisions,
+            failure: None,
+            near: NearRatio::default(),
+            rules,
+        }
+    }
+
+    /// The verdict on a request that no limit applies to.
+    pub(crate) fn without_limits(rules: Guard<Arc<RuleSet>>, n_descriptors: usize) -> Self {
+        Self::new(rules, n_descriptors, Matched::default(), Decisions::new())
+    }
+
+    /// Settles the answer by what the store said.
+    pub(crate) fn judged(
+        mut self,
+        admission: Result<Admission, StoreError>,
+        config: &LimiterConfig,
+    ) -> Self {
+        self.near = config.near;
+        self.admission = match admission {
+            Ok(admission) => admission,
+            Err(error) => {
+                // Whatever the store had decided before it failed is not to be believed.
+                self.decisions.clear();
+                self.failure = Some(error);
+                self.admission_by_policy()
+            }
+        };
+        self.answer = match (self.admission, config.shadow) {
+            (Admission::Refused, GlobalShadow::Off) => Answer::Refused,
+            (Admission::Admitted, _) | (_, GlobalShadow::On) => Answer::Allowed,
+        };
+        self
+    }
+
+    /// The same rule as the store's, over the answers of the failure policy.
+    fn admission_by_policy(&self) -> Admission {
+        let enforced = self
+            .limits()
+            .any(|it| it.mode() == Mode::Enforce && it.is_refused());
+        if enforced || self.all_quotas_refuse() {
+            Admission::Refused
+        } else {
+            Admission::Admitted
+        }
+    }
+
+    fn all_quotas_refuse(&self) -> bool {
+        let mut quotas = self
+            .limits()
+            .filter(|it| it.mode() == Mode::Quota && it.takes_part());
+        quotas
+            .next()
+            .is_some_and(|first| first.is_refused() && quotas.all(|it| it.is_refused()))
+    }
+
+    /// The limit that keeps the request out longest. Every enforce limit must admit, so the last one
+    /// to do so counts; of the quota limits, the first.
+    fn refusing(&self) -> Option<LimitStatus<'_>> {
+        let of = |mode| {
+            self.limits()
+                .filter(move |it| it.mode() == mode && it.is_refused())
+        };
+        let last = of(Mode::Enforce).reduce(LimitStatus::later);
+        let first = if self.all_quotas_refuse() {
+            of(Mode::Quota).min_by_key(LimitStatus::patience)
+        } else {
+            None
+        };
+        match (last, first) {
+            (Some(enforce), Some(quota)) => Some(enforce.later(quota)),
+            (enforce, quota) => enforce.or(quota),
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! What one limit said.
+
+use std::slice;
+use std::time::Duration;
+
+use tidegate_algorithms::{Decision, Outcome, Quota, Retry};
+use tidegate_rules::{Limit, Rule, Terms};
+use tidegate_store::Mode;
+
+use super::{Answer, Verdict};
+use crate::failure;
+use crate::matched::{Applied, Force, Source};
+
+/// One limit that applies to a request, and what it said.
+#[derive(Clone, Copy, Debug)]
+pub struct LimitStatus<'a> {
+    verdict: &'a Verdict,
+    applied: &'a Applied,
+    ruling: Ruling<'a>,
+}
+
+/// Where a limit comes from.
+#[derive(Clone, Copy, Debug)]
+pub enum Origin<'a> {
+    /// A rule, and which of its limits.
+    Rule {
+        /// The rule.
+        rule: &'a Rule,
+        /// The limit.
+        limit: &'a Limit,
+    },
+    /// It came with the request.
+    Override(&'a Quota),
+}
+
+/// What a limit said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ruling<'a> {
+    /// It was decided by the store.
+    Decided(&'a Decision),
+    /// The store failed, and the limit's `on_failure` answers.
+    Undecided(Answer),
+    /// It admits everything and counts nothing.
+    Unlimited,
+    /// It was not asked: another limit of the request replaces it.
+    Replaced,
+}
+
+/// An iterator over limits and what they said.
+#[derive(Clone, Debug)]
+pub struct LimitStatuses<'a> {
+    verdict: &'a Verdict,
+    applied: slice::Iter<'a, Applied>,
+    decisions: slice::Iter<'a, Decision>,
+}
+
+/// How long a refusal lasts, in an order that can be compared: a refusal without a known end, which
+/// the failure policy made, is no longer than any other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Patience {
+    Unknown,
+    For(Duration),
+    Forever,
+}
+
+// === impl LimitStatus ===
+
+impl<'a> LimitStatus<'a> {
+    /// What the limit said.
+    pub const fn ruling(&self) -> Ruling<'a> {
+        self.ruling
+    }
+
+    /// What its refusal means for the request. The limits of a refund count as shadow.
+    pub const fn mode(&self) -> Mode {
+        self.applied.mode
+    }
+
+    /// Where the limit comes from.
+    pub fn origin(&self) -> Origin<'a> {
+        match self.applied.source {
+            Source::Rule { rule, limit } => {
+                let rule = self.verdict.rules.rule(rule);
+                Origin::Rule {
+                    rule,
+                    limit: &rule.limits()[usize::from(limit)],
+                }
+            }
+            Source::Override(index) => {
+                Origin::Override(&self.verdict.matched.overrides[usize::from(index)])
+            }
+        }
+    }
+
+    /// The numbers of the limit; `None` for an unlimited one.
+    pub fn quota(&self) -> Option<&'a Quota> {
+        match self.origin() {
+            Origin::Rule { limit, .. } => match limit.terms() {
+                Terms::Quota(quota) => Some(quota),
+                Terms::Unlimited => None,
+            },
+            Origin::Override(quota) => Some(quota),
+        }
+    }
+
+    /// The name that the rules give the limit.
+    pub fn name(&self) -> Option<&'a str> {
+        match self.origin() {
+            Origin::Rule { limit, .. } => limit.name(),
+            Origin::Override(_) => None,
+        }
+    }
+
+    /// The store's decision, if it was asked and answered.
+    pub const fn decision(&self) -> Option<&'a Decision> {
+        match self.ruling {
+            Ruling::Decided(decision) => Some(decision),
+            Ruling::Undecided(_) | Ruling::Unlimited | Ruling::Replaced => None,
+        }
+    }
+
+    /// Whether the limit by itself would refuse, whatever its mode makes of that.
+    pub fn is_refused(&self) -> bool {
+        match self.ruling {
+            Ruling::Decided(decision) => !decision.is_allowed(),
+            Ruling::Undecided(answer) => answer == Answer::Refused,
+            Ruling::Unlimited | Ruling::Replaced => false,
+        }
+    }
+
+    /// Whether the limit admits, but with more of it used up than the near ratio.
+    pub fn is_near(&self) -> bool {
+        self.decision().is_some_and(|decision| {
+            let used = decision.limit.saturating_sub(decision.remaining);
+            decision.is_allowed() && used > self.verdict.near.threshold(decision.limit)
+        })
+    }
+
+    /// When the limit would admit the request, if it refused and knows.
+    pub fn retry(&self) -> Option<Retry> {
+        match self.decision()?.outcome {
+            Outcome::Denied { retry } => Some(retry),
+            Outcome::Allowed { .. } => None,
+        }
+    }
+
+    pub(super) const fn takes_part(&self) -> bool {
+        matches!(self.ruling, Ruling::Decided(_) | Ruling::Undecided(_))
+    }
+
+    pub(super) fn patience(&self) -> Patience {
+        match self.retry() {
+            Some(Retry::Never) => Patience::Forever,
+            Some(Retry::After(wait)) => Patience::For(wait),
+            None => Patience::Unknown,
+        }
+    }
+
+    /// The one of two refusals that lasts longer, the first of equals.
+    pub(super) fn later(self, other: Self) -> Self {
+        if other.patience() > self.patience() {
+            other
+        } else {
+            self
+        }
+    }
+}
+
+// === impl LimitStatuses ===
+
+impl<'a> LimitStatuses<'a> {
+    /// The decisions are those of the charged limits among `applied`, in the same order.
+    pub(super) fn new(
+        verdict: &'a Verdict,
+        applied: &'a [Applied],
+        decisions: &'a [Decision],
+    ) -> Self {
+        Self {
+            verdict,
+            applied: applied.iter(),
+            decisions: decisions.iter(),
+        }
+    }
+}
+
+impl<'a> Iterator for LimitStatuses<'a> {
+    type Item = LimitStatus<'a>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let applied = self.applied.next()?;
+        let ruling = match applied.force {
+            Force::Unlimited => Ruling::Unlimited,
+            Force::Replaced => Ruling::Replaced,
+            Force::Charged => match self.decisions.next() {
+                Some(decision) => Ruling::Decided(decision),
+                None => Ruling::Undecided(failure::answer(applied.limit(&self.verdict.rules))),
+            },
+        };
+        Some(LimitStatus {
+            verdict: self.verdict,
+            applied,
+            ruling,
+        })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.applied.size_hint()
+    }
+}
+
+impl ExactSizeIterator for LimitStatuses<'_> {}
