@@ -1,10 +1,17 @@
 //! Fixed, epoch-aligned windows.
+//!
+//! Counts per window; a new window starts from zero. Up to twice the limit may pass within one
+//! window's length that lies across an edge.
 
+use crate::window::{self, Fit, Room};
 use crate::{Decision, Time};
 
 /// Fixed, epoch-aligned windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FixedWindow {}
+pub struct FixedWindow {
+    room: Room,
+    window_nanos: u64,
+}
 
 /// What the algorithm remembers of one caller. The default is a caller never seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,34 +22,92 @@ pub struct State {
     pub count: u64,
 }
 
+// === impl FixedWindow ===
+
 impl FixedWindow {
+    pub(crate) const fn new(room: Room, window_nanos: u64) -> Self {
+        Self { room, window_nanos }
+    }
+
     /// Decides whether `cost` fits at `now` within the ordinary limit plus `extra`, and gives the
     /// state to keep if the request is charged. The state of a denied decision is the old one,
     /// brought up to `now`.
+    ///
+    /// A window ahead of `now`, since the clock stepped back, stands until time catches up. An
+    /// `extra` above the quota's own allowance is cut to it.
+    #[inline]
     pub fn decide(&self, state: State, cost: u64, extra: u64, now: Time) -> (Decision, State) {
-        let _ = (state, cost, extra, now);
-        unimplemented!()
+        let mut state = self.settle(state, now);
+        let reset_after = window::until(self.end(state), now);
+        let outcome = match self.room.fit(state.count, cost, extra) {
+            Fit::Fits(standing) => {
+                state.count += cost;
+                window::allowed(standing)
+            }
+            Fit::Later { .. } => window::denied_for(reset_after),
+            Fit::Never => window::NEVER,
+        };
+        let limit = self.room.limit;
+        let remaining = limit.saturating_sub(state.count);
+        (
+            Decision {
+                outcome,
+                limit,
+                remaining,
+                reset_after,
+            },
+            state,
+        )
+    }
+
+    /// Counts `cost` although it was refused, as `charging: every_match` asks.
+    #[must_use]
+    pub fn count_refused(&self, state: State, cost: u64, now: Time) -> State {
+        let State { window, count } = self.settle(state, now);
+        State {
+            window,
+            count: count.saturating_add(cost),
+        }
     }
 
     /// Gives back `cost` that was charged before.
     #[must_use]
     pub fn refund(&self, state: State, cost: u64, now: Time) -> State {
-        let _ = (state, cost, now);
-        unimplemented!()
+        let State { window, count } = self.settle(state, now);
+        State {
+            window,
+            count: count.saturating_sub(cost),
+        }
     }
 
     /// The first instant at which the state says no more than the default state does.
     pub fn expires_at(&self, state: State) -> Time {
-        let _ = state;
-        unimplemented!()
+        if state.count == 0 {
+            Time::ZERO
+        } else {
+            Time::from_nanos(self.end(state))
+        }
     }
-}
 
-impl FixedWindow {
-    /// Counts `cost` although it was refused, as `charging: every_match` asks.
-    #[must_use]
-    pub fn count_refused(&self, state: State, cost: u64, now: Time) -> State {
-        let _ = (state, cost, now);
-        unimplemented!()
+    /// The state as of `now`.
+    #[inline]
+    fn settle(&self, state: State, now: Time) -> State {
+        // Most requests find the window they left: a product tells without a division.
+        if now.nanos() < self.end(state) {
+            return state;
+        }
+        State {
+            window: now.nanos() / self.window_nanos,
+            count: 0,
+        }
+    }
+
+    /// When the state's window ends, in nanoseconds since the epoch.
+    #[inline]
+    fn end(&self, state: State) -> u64 {
+        state
+            .window
+            .saturating_add(1)
+            .saturating_mul(self.window_nanos)
     }
 }

@@ -1,10 +1,20 @@
 //! Token bucket refilled in whole portions at fixed times.
+//!
+//! At each epoch-aligned edge of the window `limit` tokens drop in, up to the capacity, as the
+//! textbook's refiller does.
 
-use crate::{Decision, Time};
+use crate::window::{self, Fit, Room};
+use crate::{Decision, QuotaError, Time};
 
 /// Token bucket refilled in whole portions at fixed times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IntervalBucket {}
+pub struct IntervalBucket {
+    /// Of the capacity.
+    room: Room,
+    /// Tokens that drop in at an edge. 0 refills nothing, and then there is no capacity either.
+    portion: u64,
+    period_nanos: u64,
+}
 
 /// What the algorithm remembers of one caller. The default is a caller never seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,25 +25,125 @@ pub struct State {
     pub missing: u64,
 }
 
+// === impl IntervalBucket ===
+
 impl IntervalBucket {
+    pub(crate) fn new(portion: u64, period_nanos: u64, room: Room) -> Result<Self, QuotaError> {
+        if portion == 0 {
+            let room = Room {
+                limit: 0,
+                most_extra: 0,
+            };
+            return Ok(Self {
+                room,
+                portion,
+                period_nanos,
+            });
+        }
+        let most = room.limit.checked_add(room.most_extra);
+        let to_fill = most.and_then(|most| most.div_ceil(portion).checked_mul(period_nanos));
+        match to_fill {
+            Some(nanos) if nanos <= Time::MAX.nanos() => Ok(Self {
+                room,
+                portion,
+                period_nanos,
+            }),
+            _ => Err(QuotaError::CapacityTooLarge),
+        }
+    }
+
     /// Decides whether `cost` fits at `now` within the ordinary limit plus `extra`, and gives the
     /// state to keep if the request is charged. The state of a denied decision is the old one,
     /// brought up to `now`.
+    ///
+    /// A period ahead of `now`, since the clock stepped back, stands until time catches up. A bucket
+    /// that misses more than any charge can have taken, since the limit was lowered, is clamped to
+    /// an empty one, as with the [token bucket](crate::token_bucket::TokenBucket::decide).
+    #[inline]
     pub fn decide(&self, state: State, cost: u64, extra: u64, now: Time) -> (Decision, State) {
-        let _ = (state, cost, extra, now);
-        unimplemented!()
+        let mut state = self.settle(state, now);
+        let outcome = match self.room.fit(state.missing, cost, extra) {
+            Fit::Fits(standing) => {
+                state.missing += cost;
+                window::allowed(standing)
+            }
+            Fit::Later { room } => {
+                window::denied_for(window::until(self.refilled_at(state, room), now))
+            }
+            Fit::Never => window::NEVER,
+        };
+        let limit = self.room.limit;
+        let remaining = limit.saturating_sub(state.missing);
+        let reset_after = window::until(self.refilled_at(state, 0), now);
+        (
+            Decision {
+                outcome,
+                limit,
+                remaining,
+                reset_after,
+            },
+            state,
+        )
     }
 
     /// Gives back `cost` that was charged before.
     #[must_use]
     pub fn refund(&self, state: State, cost: u64, now: Time) -> State {
-        let _ = (state, cost, now);
-        unimplemented!()
+        let State { period, missing } = self.settle(state, now);
+        State {
+            period,
+            missing: missing.saturating_sub(cost),
+        }
     }
 
     /// The first instant at which the state says no more than the default state does.
     pub fn expires_at(&self, state: State) -> Time {
-        let _ = state;
-        unimplemented!()
+        let missing = self.clamp(state.missing);
+        Time::from_nanos(self.refilled_at(State { missing, ..state }, 0))
+    }
+
+    /// The state as of `now`.
+    #[inline]
+    fn settle(&self, state: State, now: Time) -> State {
+        let missing = self.clamp(state.missing);
+        let next_edge = state
+            .period
+            .saturating_add(1)
+            .saturating_mul(self.period_nanos);
+        // Most requests find the period they left: a product tells without a division.
+        if now.nanos() < next_edge {
+            return State { missing, ..state };
+        }
+        let period = now.nanos() / self.period_nanos;
+        let refilled = (period - state.period).saturating_mul(self.portion);
+        State {
+            period,
+            missing: missing.saturating_sub(refilled),
+        }
+    }
+
+    #[inline]
+    fn clamp(&self, missing: u64) -> u64 {
+        let Room { limit, most_extra } = self.room;
+        if missing > limit.saturating_add(most_extra) {
+            limit
+        } else {
+            missing
+        }
+    }
+
+    /// When no more than `room` will be missing, in nanoseconds since the epoch; 0 if that is so
+    /// already.
+    fn refilled_at(&self, state: State, room: u64) -> u64 {
+        let excess = state.missing.saturating_sub(room);
+        if excess == 0 {
+            return 0;
+        }
+        // Nothing can be missing without a portion: there is no capacity then.
+        let portions = excess.div_ceil(self.portion.max(1));
+        state
+            .period
+            .saturating_add(portions)
+            .saturating_mul(self.period_nanos)
     }
 }

@@ -1,37 +1,74 @@
 //! Leaky bucket: a FIFO queue with constant outflow.
+//!
+//! Requests leave one emission interval apart, in the order in which they were admitted; each is
+//! told the exact moment at which it may leave. The state is the moment at which the next one may.
+//! A request of cost `n` takes `n` places.
 
-use crate::{Decision, Time};
+use crate::gcra::Gcra;
+use crate::{Decision, Outcome, QuotaError, Ticks, Time};
 
 /// Leaky bucket: a FIFO queue with constant outflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LeakyBucket {}
+pub struct LeakyBucket {
+    /// Of the queue's capacity plus the one that leaves at once.
+    gcra: Gcra,
+}
 
 /// What the algorithm remembers of one caller. The default is a caller never seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// When the next request may leave.
-    pub next_departure: crate::Ticks,
+    pub next_departure: Ticks,
 }
 
+// === impl LeakyBucket ===
+
 impl LeakyBucket {
+    pub(crate) fn new(
+        limit: u64,
+        window_nanos: u64,
+        places: u64,
+        most_extra: u64,
+    ) -> Result<Self, QuotaError> {
+        Ok(Self {
+            gcra: Gcra::new(limit, window_nanos, places, most_extra)?,
+        })
+    }
+
     /// Decides whether `cost` fits at `now` within the ordinary limit plus `extra`, and gives the
     /// state to keep if the request is charged. The state of a denied decision is the old one,
     /// brought up to `now`.
+    ///
+    /// The decision's limit is the queue's size plus one, for the request that leaves at once. A
+    /// queue longer than any charge can have made it is clamped to a full one, as with the
+    /// [token bucket](crate::token_bucket::TokenBucket::decide).
+    #[inline]
     pub fn decide(&self, state: State, cost: u64, extra: u64, now: Time) -> (Decision, State) {
-        let _ = (state, cost, extra, now);
-        unimplemented!()
+        let mut weighed = self.gcra.weigh(state.next_departure, cost, extra, now);
+        if let Outcome::Allowed { delay, .. } = &mut weighed.decision.outcome
+            && cost > 0
+        {
+            *delay = weighed.backlog;
+        }
+        (
+            weighed.decision,
+            State {
+                next_departure: weighed.tat,
+            },
+        )
     }
 
-    /// Gives back `cost` that was charged before.
+    /// Gives back `cost` that was charged before: the next to be admitted leaves that much earlier.
+    /// Those already admitted keep their moment.
     #[must_use]
     pub fn refund(&self, state: State, cost: u64, now: Time) -> State {
-        let _ = (state, cost, now);
-        unimplemented!()
+        State {
+            next_departure: self.gcra.refund(state.next_departure, cost, now),
+        }
     }
 
     /// The first instant at which the state says no more than the default state does.
     pub fn expires_at(&self, state: State) -> Time {
-        let _ = state;
-        unimplemented!()
+        state.next_departure.ceil()
     }
 }

@@ -4,8 +4,10 @@
 //! memory, that of the log included) or panics, whatever the input. Integers decide, never floats.
 
 mod decision;
+mod gcra;
 mod quota;
 mod time;
+mod window;
 
 pub mod fixed_window;
 pub mod interval_bucket;
@@ -17,6 +19,7 @@ pub mod token_bucket;
 
 pub use decision::{Decision, Outcome, Retry, Standing};
 pub use quota::{
-    Algorithm, Allowance, Headroom, Meter, Percent, Quota, QuotaError, QuotaSpec, Refill, Rounding,
+    Algorithm, Allowance, Headroom, Meter, Percent, Promise, Quota, QuotaError, QuotaSpec, Refill,
+    Rounding,
 };
 pub use time::{Ticks, Time};

@@ -1,10 +1,23 @@
 //! Sliding counter over N sub-windows.
+//!
+//! The window is cut into N parts of equal length, rounded up to a nanosecond: the window in effect
+//! is up to N - 1 ns longer than configured, never shorter. The N newest counts are taken whole and
+//! the one before them in proportion to how much of it the sliding window still overlaps, so the
+//! estimate is wrong by at most what arrived in one sub-window.
 
+use std::time::Duration;
+
+use crate::window::{self, Fit, Room, Weight};
 use crate::{Decision, Time};
 
 /// Sliding counter over N sub-windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SubWindows {}
+pub struct SubWindows {
+    room: Room,
+    parts: u64,
+    /// Of one sub-window.
+    weight: Weight,
+}
 
 /// The counts of one caller: a ring of `N + 1` sub-windows that ends with the newest. Owned by the
 /// store. All counts of a caller never seen are zero and its newest sub-window is 0.
@@ -23,33 +36,140 @@ pub trait Counts {
     fn take(&mut self, age: u64, cost: u64) -> u64;
 }
 
+// === impl SubWindows ===
+
 impl SubWindows {
+    /// `weight` spans one sub-window.
+    pub(crate) const fn new(room: Room, parts: u64, weight: Weight) -> Self {
+        Self {
+            room,
+            parts,
+            weight,
+        }
+    }
+
     /// How many sub-windows the window is cut into.
-    pub fn parts(&self) -> u64 {
-        unimplemented!()
+    pub const fn parts(&self) -> u64 {
+        self.parts
+    }
+
+    /// The length of a sub-window.
+    pub const fn sub_window(&self) -> Duration {
+        Duration::from_nanos(self.weight.span)
     }
 
     /// Brings the counts up to `now`. Changes no decision, so it may be done before one.
+    ///
+    /// A sub-window ahead of `now`, since the clock stepped back, stands until time catches up.
+    #[inline]
     pub fn advance(&self, counts: &mut impl Counts, now: Time) {
-        let _ = (counts, now);
-        unimplemented!()
+        // Most requests find the sub-window they left: a product tells without a division.
+        if now.nanos() >= self.end(counts.newest()) {
+            counts.advance(now.nanos() / self.weight.span);
+        }
     }
 
     /// Decides on counts that were brought up to `now`. The caller adds the cost if it charges.
+    ///
+    /// An admitted request of cost above 0 takes constant time; a refusal, or a look at counts
+    /// whose newest is 0, may walk them all. An `extra` above the quota's own allowance is cut to it.
     pub fn decide(&self, counts: &impl Counts, cost: u64, extra: u64, now: Time) -> Decision {
-        let _ = (counts, cost, extra, now);
-        unimplemented!()
+        let end = self.end(counts.newest());
+        let overlap = end.saturating_sub(now.nanos()).min(self.weight.span);
+        let oldest = counts.count(self.parts);
+        let whole = counts.total().saturating_sub(oldest);
+        let estimate = whole.saturating_add(self.weight.weighed(oldest, overlap));
+
+        let (outcome, charged) = match self.room.fit(estimate, cost, extra) {
+            Fit::Fits(standing) => (window::allowed(standing), cost),
+            Fit::Later { room } => (
+                window::denied_for(window::until(self.falls_to(counts, room), now)),
+                0,
+            ),
+            Fit::Never => (window::NEVER, 0),
+        };
+        Decision {
+            outcome,
+            limit: self.room.limit,
+            remaining: self
+                .room
+                .limit
+                .saturating_sub(estimate)
+                .saturating_sub(charged),
+            reset_after: window::until(self.empties_at(counts, charged), now),
+        }
     }
 
     /// Gives back `cost`, newest first.
     pub fn refund(&self, counts: &mut impl Counts, cost: u64, now: Time) {
-        let _ = (counts, cost, now);
-        unimplemented!()
+        self.advance(counts, now);
+        let mut left = cost;
+        for age in 0..=self.parts {
+            if left == 0 {
+                return;
+            }
+            left -= counts.take(age, left).min(left);
+        }
     }
 
     /// The first instant at which the counts say no more than none do.
     pub fn expires_at(&self, counts: &impl Counts) -> Time {
-        let _ = counts;
-        unimplemented!()
+        Time::from_nanos(self.empties_at(counts, 0))
+    }
+
+    /// When the estimate will be 0 if `charged` is added to the newest count, in nanoseconds since
+    /// the epoch; 0 for no counts.
+    fn empties_at(&self, counts: &impl Counts, charged: u64) -> u64 {
+        // While any count is seen whole the estimate is not 0: the newest that is not empty decides.
+        let newest = counts.count(0).saturating_add(charged);
+        if newest > 0 {
+            return self.fades_at(counts, 0, newest, 0);
+        }
+        if counts.total() == 0 {
+            return 0;
+        }
+        let occupied = (1..=self.parts).map(|age| (age, counts.count(age)));
+        let newest = occupied.into_iter().find(|&(_, count)| count > 0);
+        newest.map_or(0, |(age, count)| self.fades_at(counts, age, count, 0))
+    }
+
+    /// The first instant from the newest sub-window on, in nanoseconds since the epoch, at which the
+    /// estimate is no more than `room`.
+    fn falls_to(&self, counts: &impl Counts, room: u64) -> u64 {
+        let mut whole = counts.total();
+        // Each step lets one sub-window more leave, the oldest first.
+        for age in (0..=self.parts).rev() {
+            let fading = counts.count(age);
+            whole = whole.saturating_sub(fading);
+            if let Some(left) = room.checked_sub(whole)
+                && self.weight.widest_overlap(fading, left).is_some()
+            {
+                return self.fades_at(counts, age, fading, left);
+            }
+        }
+        self.leaves_at(counts, 0)
+    }
+
+    /// When the `count` of that age weighs no more than `room`.
+    fn fades_at(&self, counts: &impl Counts, age: u64, count: u64, room: u64) -> u64 {
+        let overlap = self.weight.widest_overlap(count, room).unwrap_or(0);
+        self.leaves_at(counts, age).saturating_sub(overlap)
+    }
+
+    /// When the sub-window of that age is out of sight.
+    fn leaves_at(&self, counts: &impl Counts, age: u64) -> u64 {
+        self.end(
+            counts
+                .newest()
+                .saturating_add(self.parts.saturating_sub(age)),
+        )
+    }
+
+    /// When a sub-window ends, in nanoseconds since the epoch.
+    #[inline]
+    fn end(&self, sub_window: u64) -> u64 {
+        sub_window
+            .saturating_add(1)
+            .saturating_mul(self.weight.span)
     }
 }

@@ -62,7 +62,22 @@ impl Ticks {
 
     /// The ticks at `time`.
     pub fn at(time: Time) -> Self {
-        Self(u128::from(time.nanos()) << 32)
+        Self::from_nanos(time.nanos())
+    }
+
+    /// The ticks of whole nanoseconds.
+    #[inline]
+    pub fn from_nanos(nanos: u64) -> Self {
+        Self(u128::from(nanos) << 32)
+    }
+
+    /// The nanoseconds, if they are whole and fit.
+    #[inline]
+    pub fn whole_nanos(self) -> Option<u64> {
+        if self.0 & (Self::PER_NANO - 1) != 0 {
+            return None;
+        }
+        u64::try_from(self.0 >> 32).ok()
     }
 
     /// The first whole nanosecond that is not before these ticks, saturating at [`Time::MAX`].

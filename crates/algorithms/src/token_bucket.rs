@@ -1,37 +1,66 @@
 //! Continuous token bucket (GCRA).
+//!
+//! A bucket holds up to its capacity in tokens and gains `limit` of them evenly over each window. A
+//! request takes as many as it costs. The whole state is one instant, at which the bucket is full
+//! again.
+//!
+//! The time per token is rounded up: to a nanosecond where that slows the rate by at most one in a
+//! million, else to 2^-32 ns. Never faster than configured.
 
-use crate::{Decision, Time};
+use crate::gcra::Gcra;
+use crate::{Decision, QuotaError, Ticks, Time};
 
 /// Continuous token bucket (GCRA).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TokenBucket {}
+pub struct TokenBucket {
+    gcra: Gcra,
+}
 
 /// What the algorithm remembers of one caller. The default is a caller never seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// The theoretical arrival time: the bucket is full again at this instant.
-    pub tat: crate::Ticks,
+    pub tat: Ticks,
 }
 
+// === impl TokenBucket ===
+
 impl TokenBucket {
+    pub(crate) fn new(
+        limit: u64,
+        window_nanos: u64,
+        capacity: u64,
+        most_extra: u64,
+    ) -> Result<Self, QuotaError> {
+        Ok(Self {
+            gcra: Gcra::new(limit, window_nanos, capacity, most_extra)?,
+        })
+    }
+
     /// Decides whether `cost` fits at `now` within the ordinary limit plus `extra`, and gives the
     /// state to keep if the request is charged. The state of a denied decision is the old one,
     /// brought up to `now`.
+    ///
+    /// A bucket may be in debt up to the quota's own allowance (an `extra` above that is cut to it).
+    /// One that is further ahead, since the limit was lowered or the clock stepped back, is clamped
+    /// to an empty one; keep the state of a denied decision too where it differs, or the clamp
+    /// begins anew at each request and `retry` is early.
+    #[inline]
     pub fn decide(&self, state: State, cost: u64, extra: u64, now: Time) -> (Decision, State) {
-        let _ = (state, cost, extra, now);
-        unimplemented!()
+        let weighed = self.gcra.weigh(state.tat, cost, extra, now);
+        (weighed.decision, State { tat: weighed.tat })
     }
 
     /// Gives back `cost` that was charged before.
     #[must_use]
     pub fn refund(&self, state: State, cost: u64, now: Time) -> State {
-        let _ = (state, cost, now);
-        unimplemented!()
+        State {
+            tat: self.gcra.refund(state.tat, cost, now),
+        }
     }
 
     /// The first instant at which the state says no more than the default state does.
     pub fn expires_at(&self, state: State) -> Time {
-        let _ = state;
-        unimplemented!()
+        state.tat.ceil()
     }
 }

@@ -1,0 +1,283 @@
+//! The generic cell rate algorithm: the arithmetic that the token and the leaky bucket share.
+//!
+//! A bucket is one number, the theoretical arrival time: the instant at which it is full again
+//! (token bucket) or empty again (leaky bucket). How far that lies ahead of `now`, in emission
+//! intervals, is what is used of the capacity.
+
+use std::ops::{Add, Div, Mul, Sub};
+use std::time::Duration;
+
+use crate::{Decision, Outcome, QuotaError, Retry, Standing, Ticks, Time};
+
+/// The numbers of a bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Gcra {
+    /// Requests that an unused bucket admits at one instant.
+    capacity: u64,
+    /// The most that may ever be admitted on top of it.
+    most_extra: u64,
+    pace: Pace,
+}
+
+/// What the arithmetic says of one request.
+pub(crate) struct Weighed {
+    pub(crate) decision: Decision,
+    /// The arrival time to keep if the request is charged; of a denied one, the old one, clamped.
+    pub(crate) tat: Ticks,
+    /// How long before the request the bucket still held others.
+    pub(crate) backlog: Duration,
+}
+
+/// The emission interval, in the coarser unit where that is true enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pace {
+    /// In whole nanoseconds: the hot path, all in 64 bits.
+    Whole(Scale<u64>),
+    /// In ticks of 2^-32 ns.
+    Fine(Scale<u128>),
+}
+
+/// Spans of time in one unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Scale<N> {
+    /// What one request takes.
+    interval: N,
+    /// What the capacity takes.
+    capacity: N,
+    /// What the capacity and the most extra take together.
+    bound: N,
+}
+
+/// An unsigned span of time in some unit.
+trait Span:
+    Copy
+    + Ord
+    + From<u64>
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+{
+    /// As a number of requests, saturating.
+    fn count(self) -> u64;
+    /// Rounded up to a nanosecond, saturating.
+    fn duration(self) -> Duration;
+}
+
+// === impl Gcra ===
+
+impl Gcra {
+    /// `limit` requests per `window_nanos`; a limit of 0 has no capacity, whatever `capacity` says.
+    pub(crate) fn new(
+        limit: u64,
+        window_nanos: u64,
+        capacity: u64,
+        most_extra: u64,
+    ) -> Result<Self, QuotaError> {
+        let (limit, capacity, most_extra) = if limit == 0 {
+            (window_nanos, 0, 0)
+        } else {
+            (limit, capacity, most_extra)
+        };
+        let most = capacity
+            .checked_add(most_extra)
+            .ok_or(QuotaError::CapacityTooLarge)?;
+        let pace = Pace::new(limit, window_nanos, capacity, most)?;
+        Ok(Self {
+            capacity,
+            most_extra,
+            pace,
+        })
+    }
+
+    #[inline]
+    pub(crate) fn weigh(&self, tat: Ticks, cost: u64, extra: u64, now: Time) -> Weighed {
+        match (&self.pace, tat.whole_nanos()) {
+            (Pace::Whole(scale), Some(tat)) => {
+                let ahead = scale.clamp(tat.saturating_sub(now.nanos()));
+                let (decision, after) = self.decide(scale, ahead, cost, extra);
+                // At most twice `Time::MAX`: both summands are at most that.
+                let tat = Ticks::from_nanos(now.nanos() + after);
+                Weighed {
+                    decision,
+                    tat,
+                    backlog: ahead.duration(),
+                }
+            }
+            (Pace::Whole(scale), None) => self.weigh_fine(&scale.fine(), tat, cost, extra, now),
+            (Pace::Fine(scale), _) => self.weigh_fine(scale, tat, cost, extra, now),
+        }
+    }
+
+    #[must_use]
+    pub(crate) fn refund(&self, tat: Ticks, cost: u64, now: Time) -> Ticks {
+        let scale = self.pace.fine();
+        let now = Ticks::at(now);
+        let ahead = scale.clamp(tat.0.saturating_sub(now.0));
+        let back = scale.interval.saturating_mul(u128::from(cost));
+        Ticks(now.0 + ahead.saturating_sub(back))
+    }
+
+    fn weigh_fine(
+        &self,
+        scale: &Scale<u128>,
+        tat: Ticks,
+        cost: u64,
+        extra: u64,
+        now: Time,
+    ) -> Weighed {
+        let now = Ticks::at(now);
+        let ahead = scale.clamp(tat.0.saturating_sub(now.0));
+        let (decision, after) = self.decide(scale, ahead, cost, extra);
+        Weighed {
+            decision,
+            tat: Ticks(now.0 + after),
+            backlog: ahead.duration(),
+        }
+    }
+
+    /// Decides on a bucket that is `ahead` of now, and says how far it is afterwards.
+    #[inline]
+    fn decide<N: Span>(&self, scale: &Scale<N>, ahead: N, cost: u64, extra: u64) -> (Decision, N) {
+        // With the extra cut to what was validated no sum or product below can overflow.
+        let extra = extra.min(self.most_extra);
+        if cost > self.capacity + extra {
+            return (
+                self.decision(
+                    scale,
+                    ahead,
+                    Outcome::Denied {
+                        retry: Retry::Never,
+                    },
+                ),
+                ahead,
+            );
+        }
+        let after = ahead + N::from(cost) * scale.interval;
+        let most = scale.capacity + N::from(extra) * scale.interval;
+        if after > most {
+            let retry = Retry::After((after - most).duration());
+            return (
+                self.decision(scale, ahead, Outcome::Denied { retry }),
+                ahead,
+            );
+        }
+        let standing = if after > scale.capacity {
+            Standing::Over
+        } else {
+            Standing::Within
+        };
+        let outcome = Outcome::Allowed {
+            standing,
+            delay: Duration::ZERO,
+        };
+        (self.decision(scale, after, outcome), after)
+    }
+
+    #[inline]
+    fn decision<N: Span>(&self, scale: &Scale<N>, ahead: N, outcome: Outcome) -> Decision {
+        // The one division of a decision.
+        let remaining = if ahead > scale.capacity {
+            0
+        } else {
+            ((scale.capacity - ahead) / scale.interval).count()
+        };
+        Decision {
+            outcome,
+            limit: self.capacity,
+            remaining,
+            reset_after: ahead.duration(),
+        }
+    }
+}
+
+// === impl Pace ===
+
+impl Pace {
+    /// Fails if `most` requests take longer than [`Time::MAX`].
+    fn new(limit: u64, window_nanos: u64, capacity: u64, most: u64) -> Result<Self, QuotaError> {
+        let whole = window_nanos.div_ceil(limit);
+        // How much longer than the window `limit` whole intervals take: at most one in a million?
+        let surplus = u128::from(whole) * u128::from(limit) - u128::from(window_nanos);
+        if surplus * 1_000_000 <= u128::from(window_nanos) {
+            let bound = whole
+                .checked_mul(most)
+                .filter(|&bound| bound <= Time::MAX.nanos());
+            let bound = bound.ok_or(QuotaError::CapacityTooLarge)?;
+            Ok(Self::Whole(Scale {
+                interval: whole,
+                capacity: whole * capacity,
+                bound,
+            }))
+        } else {
+            let interval = Ticks::from_nanos(window_nanos)
+                .0
+                .div_ceil(u128::from(limit));
+            let bound = interval.checked_mul(u128::from(most));
+            let bound = bound.filter(|&bound| bound <= Ticks::at(Time::MAX).0);
+            let bound = bound.ok_or(QuotaError::CapacityTooLarge)?;
+            Ok(Self::Fine(Scale {
+                interval,
+                capacity: interval * u128::from(capacity),
+                bound,
+            }))
+        }
+    }
+
+    fn fine(&self) -> Scale<u128> {
+        match self {
+            Self::Whole(scale) => scale.fine(),
+            Self::Fine(scale) => *scale,
+        }
+    }
+}
+
+// === impl Scale ===
+
+impl<N: Span> Scale<N> {
+    /// A bucket further ahead than any charge can have brought it was left by a larger limit or by
+    /// a clock that stepped back since: it counts as one that is exactly used up.
+    #[inline]
+    fn clamp(&self, ahead: N) -> N {
+        if ahead > self.bound {
+            self.capacity
+        } else {
+            ahead
+        }
+    }
+}
+
+impl Scale<u64> {
+    fn fine(&self) -> Scale<u128> {
+        let fine = |nanos| Ticks::from_nanos(nanos).0;
+        Scale {
+            interval: fine(self.interval),
+            capacity: fine(self.capacity),
+            bound: fine(self.bound),
+        }
+    }
+}
+
+// === impl Span ===
+
+impl Span for u64 {
+    #[inline]
+    fn count(self) -> u64 {
+        self
+    }
+
+    #[inline]
+    fn duration(self) -> Duration {
+        Duration::from_nanos(self)
+    }
+}
+
+impl Span for u128 {
+    fn count(self) -> u64 {
+        u64::try_from(self).unwrap_or(u64::MAX)
+    }
+
+    fn duration(self) -> Duration {
+        Duration::from_nanos(self.div_ceil(Ticks::PER_NANO).count())
+    }
+}

@@ -1,0 +1,58 @@
+//! Why numbers are no quota.
+
+use std::error::Error;
+use std::fmt;
+
+/// Why numbers are no quota.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum QuotaError {
+    /// The window is shorter than 1 ms or longer than ten years.
+    WindowOutOfRange,
+    /// More than a billion per second.
+    RateTooHigh,
+    /// Filling the bucket or draining the queue would take longer than time can count.
+    CapacityTooLarge,
+    /// The log would remember more than a million requests.
+    LogTooLong,
+    /// The window cannot be cut into so many parts.
+    SubWindowsOutOfRange,
+    /// More than 1,000 percent over.
+    PercentTooLarge,
+    /// Longer than ten years.
+    SoftForOutOfRange,
+}
+
+// === impl QuotaError ===
+
+impl fmt::Display for QuotaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::WindowOutOfRange => {
+                "the window is out of range: choose one from 1 ms to 3653 days"
+            }
+            Self::RateTooHigh => {
+                "the rate is above a billion per second: lower the limit or lengthen the window"
+            }
+            Self::CapacityTooLarge => {
+                "the bucket would take more than 146 years to fill: lower the burst (the queue, the \
+                 percentage over) or raise the rate"
+            }
+            Self::LogTooLong => {
+                "the log would remember more than 1000000 requests for one caller: lower the limit, \
+                 or use sliding_counter with sub_windows"
+            }
+            Self::SubWindowsOutOfRange => {
+                "the number of sub-windows is out of range: choose one from 1 to 3600"
+            }
+            Self::PercentTooLarge => {
+                "the percentage over the limit is above 1000: raise the limit instead"
+            }
+            Self::SoftForOutOfRange => {
+                "the time over the limit is above 3653 days: leave it out to allow it always"
+            }
+        })
+    }
+}
+
+impl Error for QuotaError {}

@@ -1,0 +1,231 @@
+//! What a quota promises, in words.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::{Algorithm, Allowance, Quota, Refill};
+
+/// What a quota promises however the traffic arrives; its `Display` is one sentence without a
+/// period.
+#[derive(Clone, Copy, Debug)]
+pub struct Promise<'a> {
+    quota: &'a Quota,
+}
+
+/// A window as people say it: `minute`, `90 seconds`. The alternate form is a length of time:
+/// `1 minute`.
+struct Spoken(Duration);
+
+// === impl Promise ===
+
+impl<'a> Promise<'a> {
+    pub(super) const fn of(quota: &'a Quota) -> Self {
+        Self { quota }
+    }
+
+    fn ordinary(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Quota {
+            limit,
+            window,
+            algorithm,
+            ..
+        } = *self.quota;
+        let (twice, window) = (u128::from(limit) * 2, Spoken(window));
+        let capacity = algorithm.capacity(limit);
+        match algorithm {
+            Algorithm::TokenBucket {
+                refill: Refill::Continuous,
+                ..
+            } => {
+                let most = u128::from(capacity) + u128::from(limit);
+                write!(
+                    f,
+                    "never more than {most} in any {window}: the burst of {capacity} plus {limit} \
+                     per {window}"
+                )
+            }
+            Algorithm::TokenBucket {
+                refill: Refill::Interval,
+                ..
+            } => {
+                let portion = limit.min(capacity);
+                let most = u128::from(capacity) + u128::from(portion);
+                write!(
+                    f,
+                    "never more than {most} in any {window}: the burst of {capacity} plus the \
+                     {portion} that drop in at the edge of each {window}"
+                )
+            }
+            Algorithm::LeakyBucket { .. } => {
+                let waiting = capacity.saturating_sub(1);
+                write!(
+                    f,
+                    "requests leave in order and evenly, {limit} per {window}, never faster; at \
+                     most {waiting} wait"
+                )
+            }
+            Algorithm::FixedWindow => write!(
+                f,
+                "never more than {limit} in a {window} by the clock, at worst {twice} in a {window} \
+                 across its edge"
+            ),
+            Algorithm::SlidingLog { .. } => write!(f, "never more than {limit} in any {window}"),
+            Algorithm::SlidingCounter { sub_windows: 1, .. } => write!(
+                f,
+                "never more than {limit} in any {window} by its own estimate, which takes the \
+                 {window} before as evenly spread: at worst {twice}"
+            ),
+            Algorithm::SlidingCounter { sub_windows, .. } => {
+                let sub_window = Spoken(window.0 / u32::from(sub_windows));
+                write!(
+                    f,
+                    "never more than {limit} in any {window} by its own estimate, wrong by at most \
+                     what came within {sub_window:#} at its far end"
+                )
+            }
+        }
+    }
+}
+
+impl fmt::Display for Promise<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.quota.limit == 0 {
+            return f.write_str("never any");
+        }
+        self.ordinary(f)?;
+        let extra = self.quota.extra;
+        match self.quota.allowance {
+            Allowance::Hard => Ok(()),
+            Allowance::Soft { only_for: None, .. } => {
+                write!(f, "; {extra} more are admitted and marked")
+            }
+            Allowance::Soft {
+                only_for: Some(span),
+                ..
+            } => {
+                let span = Spoken(span);
+                write!(
+                    f,
+                    "; {extra} more are admitted and marked for {span:#} at a stretch"
+                )
+            }
+            Allowance::Elastic { .. } => {
+                write!(
+                    f,
+                    "; {extra} more are admitted and marked while there is headroom"
+                )
+            }
+        }
+    }
+}
+
+// === impl Spoken ===
+
+impl fmt::Display for Spoken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [(u128, &str); 7] = [
+            (86_400_000_000_000, "day"),
+            (3_600_000_000_000, "hour"),
+            (60_000_000_000, "minute"),
+            (1_000_000_000, "second"),
+            (1_000_000, "millisecond"),
+            (1_000, "microsecond"),
+            (1, "nanosecond"),
+        ];
+        let nanos = self.0.as_nanos();
+        let whole = UNITS
+            .into_iter()
+            .find(|(unit, _)| nanos >= *unit && nanos.is_multiple_of(*unit));
+        match whole.map(|(unit, name)| (nanos / unit, name)) {
+            Some((1, name)) if f.alternate() => write!(f, "1 {name}"),
+            Some((1, name)) => f.write_str(name),
+            Some((n, name)) => write!(f, "{n} {name}s"),
+            None => f.write_str("0 seconds"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::{Algorithm, Allowance, Percent, Quota, QuotaSpec, Refill, Rounding};
+
+    fn check(algorithm: Algorithm, allowance: Allowance, window_secs: u64, expected: &str) {
+        let window = Duration::from_secs(window_secs);
+        let spec = QuotaSpec {
+            limit: 100,
+            window,
+            algorithm,
+            allowance,
+        };
+        assert_eq!(
+            Quota::new(&spec).expect("valid").promise().to_string(),
+            expected
+        );
+    }
+
+    #[test]
+    fn each_algorithm_says_what_it_promises() {
+        let bucket = |refill| Algorithm::TokenBucket {
+            burst: Some(20),
+            refill,
+        };
+        let counter = |sub_windows| Algorithm::SlidingCounter {
+            sub_windows,
+            rounding: Rounding::Down,
+        };
+        let cases = [
+            (
+                bucket(Refill::Continuous),
+                "never more than 120 in any minute: the burst of 20 plus 100 per minute",
+            ),
+            (
+                bucket(Refill::Interval),
+                "never more than 40 in any minute: the burst of 20 plus the 20 that drop in at the \
+                 edge of each minute",
+            ),
+            (
+                Algorithm::LeakyBucket { queue: Some(20) },
+                "requests leave in order and evenly, 100 per minute, never faster; at most 20 wait",
+            ),
+            (
+                Algorithm::FixedWindow,
+                "never more than 100 in a minute by the clock, at worst 200 in a minute across its \
+                 edge",
+            ),
+            (
+                Algorithm::SlidingLog { log_refused: false },
+                "never more than 100 in any minute",
+            ),
+            (
+                counter(1),
+                "never more than 100 in any minute by its own estimate, which takes the minute \
+                 before as evenly spread: at worst 200",
+            ),
+            (
+                counter(12),
+                "never more than 100 in any minute by its own estimate, wrong by at most what came \
+                 within 5 seconds at its far end",
+            ),
+        ];
+        for (algorithm, expected) in cases {
+            check(algorithm, Allowance::Hard, 60, expected);
+        }
+    }
+
+    #[test]
+    fn what_passes_over_the_limit_is_said() {
+        let soft = |only_for| Allowance::Soft {
+            over: Percent(10),
+            only_for,
+        };
+        let log = Algorithm::SlidingLog { log_refused: false };
+        let more = "never more than 100 in any 90 seconds; 10 more are admitted and marked";
+        check(log, soft(None), 90, more);
+        let while_soft = format!("{more} for 1 minute at a stretch");
+        check(log, soft(Some(Duration::from_mins(1))), 90, &while_soft);
+        let elastic = Allowance::Elastic { over: Percent(10) };
+        check(log, elastic, 90, &format!("{more} while there is headroom"));
+    }
+}
