@@ -131,7 +131,7 @@ impl<S: Store> Limiter<S> {
             .charge(bill, self.charging(found), &mut decisions)
             .await;
         let verdict = Verdict::new(rules, descriptors.len(), matched, decisions);
-        Ok(verdict.judged(admission, &self.config))
+        Ok(verdict.judged(admission, self.config))
     }
 
     /// The same as [`check`](Self::check), for a store that answers without waiting, as the embedded

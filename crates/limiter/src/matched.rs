@@ -129,19 +129,15 @@ impl Matched {
     /// envoyproxy/ratelimit does: a limit that is itself replaced still replaces others, and an
     /// unlimited one cannot be replaced.
     fn resolve_replaces(&mut self, rules: &RuleSet) {
-        let replaces = |applied: &Applied| applied.limit(rules).map_or(&[][..], Limit::replaces);
-        if self
-            .applied
-            .iter()
-            .all(|applied| replaces(applied).is_empty())
-        {
+        let names = |applied: &Applied| applied.limit(rules).map_or(&[][..], Limit::replaces);
+        if self.applied.iter().all(|applied| names(applied).is_empty()) {
             return;
         }
         for index in 0..self.applied.len() {
             let Some(name) = self.applied[index].limit(rules).and_then(Limit::name) else {
                 continue;
             };
-            let mut replaced = self.applied.iter().flat_map(replaces);
+            let mut replaced = self.applied.iter().flat_map(names);
             if self.applied[index].force == Force::Charged && replaced.any(|it| **it == *name) {
                 self.applied[index].force = Force::Replaced;
             }

@@ -139,7 +139,7 @@ impl Verdict {
     pub(crate) fn judged(
         mut self,
         admission: Result<Admission, StoreError>,
-        config: &LimiterConfig,
+        config: LimiterConfig,
     ) -> Self {
         self.near = config.near;
         self.admission = match admission {

@@ -1,1 +1,11 @@
-//! (being written)
+//! ANSWER programs: the HTTP decision endpoint.
+//!
+//! `POST /json` takes a `RateLimitRequest` of Envoy's protocol as proto3 JSON and answers with a
+//! `RateLimitResponse`: 200 if the request may pass, 429 if not. Wire types stay in `wire`; what a
+//! verdict or an error looks like to a client is settled in `answer`, and nowhere else.
+
+mod answer;
+mod http;
+mod wire;
+
+pub use http::{HttpConfig, serve};

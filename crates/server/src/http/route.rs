@@ -1,0 +1,60 @@
+//! From a path to an answer.
+
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Limited};
+use hyper::Request;
+use hyper::body::{Body, Bytes, Incoming};
+use tidegate_limiter::{Limiter, Store};
+use tokio::time::timeout;
+
+use super::HttpConfig;
+use crate::answer::{self, Refusal, Response};
+use crate::wire::{Question, RateLimitRequest};
+
+/// Answers one HTTP request.
+pub(super) async fn respond<S: Store>(
+    request: Request<Incoming>,
+    limiter: &Limiter<S>,
+    config: HttpConfig,
+) -> Response {
+    let answered = match request.uri().path() {
+        "/json" => judge(request.into_body(), limiter, config).await,
+        "/healthcheck" => Ok(answer::healthy()),
+        path => Err(Refusal::NoSuchPath {
+            path: path.to_owned(),
+        }),
+    };
+    answered.unwrap_or_else(Refusal::into_response)
+}
+
+async fn judge<S: Store>(
+    body: Incoming,
+    limiter: &Limiter<S>,
+    config: HttpConfig,
+) -> Result<Response, Refusal> {
+    let bytes = read(body, config.max_body_bytes, config.body_timeout).await?;
+    let request: RateLimitRequest<'_> = serde_json::from_slice(&bytes)?;
+    let question = Question::try_from(&request)?;
+    let verdict = limiter
+        .check(question.domain, &question.descriptors(), question.hits)
+        .await?;
+    Ok(answer::verdict(&verdict))
+}
+
+/// Reads a whole body that is neither too large nor too slow.
+async fn read(body: Incoming, max_bytes: usize, most: Duration) -> Result<Bytes, Refusal> {
+    let announced = body.size_hint().lower();
+    if usize::try_from(announced).map_or(true, |announced| announced > max_bytes) {
+        return Err(Refusal::BodyTooLarge { max_bytes });
+    }
+    let read = timeout(most, Limited::new(body, max_bytes).collect()).await;
+    let collected = read.map_err(|_| Refusal::BodyTooSlow)?.map_err(|error| {
+        if error.is::<http_body_util::LengthLimitError>() {
+            Refusal::BodyTooLarge { max_bytes }
+        } else {
+            Refusal::BodyBroken
+        }
+    })?;
+    Ok(collected.to_bytes())
+}

@@ -1,0 +1,9 @@
+//! The messages of Envoy's rate limit protocol (`envoy.service.ratelimit.v3`) as proto3 JSON.
+
+mod number;
+mod request;
+mod response;
+mod unit;
+
+pub(crate) use request::{BadRequest, Question, RateLimitRequest};
+pub(crate) use response::RateLimitResponse;
