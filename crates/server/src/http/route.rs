@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::HttpConfig;
 use crate::answer::{self, Refusal, Response};
-use crate::wire::{Question, RateLimitRequest};
+use crate::wire::{Object, Question, RateLimitRequest};
 
 /// Answers one HTTP request.
 pub(super) async fn respond<S: Store>(
@@ -34,7 +34,7 @@ async fn judge<S: Store>(
     config: HttpConfig,
 ) -> Result<Response, Refusal> {
     let bytes = read(body, config.max_body_bytes, config.body_timeout).await?;
-    let request: RateLimitRequest<'_> = serde_json::from_slice(&bytes)?;
+    let Object(request): Object<RateLimitRequest<'_>> = serde_json::from_slice(&bytes)?;
     let question = Question::try_from(&request)?;
     let verdict = limiter
         .check(question.domain, &question.descriptors(), question.hits)

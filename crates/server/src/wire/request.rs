@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer};
 use tidegate_limiter::{Descriptor, Entry, Hits, LimitOverride};
 
 use super::number::Number;
+use super::object::Object;
 use super::unit::Unit;
 
 /// The most descriptors of one request; Envoy sends a handful.
@@ -23,7 +24,7 @@ pub(crate) struct RateLimitRequest<'a> {
     #[serde(borrow, default, deserialize_with = "or_default")]
     domain: Text<'a>,
     #[serde(borrow, default, deserialize_with = "or_default")]
-    descriptors: Vec<RateLimitDescriptor<'a>>,
+    descriptors: Vec<Object<RateLimitDescriptor<'a>>>,
     #[serde(alias = "hits_addend", default, deserialize_with = "or_default")]
     hits_addend: Number,
 }
@@ -33,8 +34,8 @@ pub(crate) struct RateLimitRequest<'a> {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct RateLimitDescriptor<'a> {
     #[serde(borrow, default, deserialize_with = "or_default")]
-    entries: Vec<WireEntry<'a>>,
-    limit: Option<RateLimitOverride>,
+    entries: Vec<Object<WireEntry<'a>>>,
+    limit: Option<Object<RateLimitOverride>>,
     #[serde(alias = "hits_addend")]
     hits_addend: Option<Number>,
     #[serde(alias = "is_negative_hits", default, deserialize_with = "or_default")]
@@ -117,18 +118,19 @@ impl<'a> Question<'a> {
                 asked,
             });
         }
-        let limit = descriptor
-            .limit
-            .as_ref()
-            .map(LimitOverride::try_from)
-            .transpose();
+        let limit = match &descriptor.limit {
+            Some(Object(limit)) => Some(limit.try_into()),
+            None => None,
+        };
         let first = self.entries.len();
         self.entries
-            .extend(descriptor.entries.iter().map(Entry::from));
+            .extend(descriptor.entries.iter().map(|Object(entry)| Entry::from(entry)));
         self.parts.push(Part {
             entries: first..self.entries.len(),
             hits: descriptor.hits(self.hits),
-            limit: limit.map_err(|NoUnit| BadRequest::NoUnit { descriptor: index })?,
+            limit: limit
+                .transpose()
+                .map_err(|NoUnit| BadRequest::NoUnit { descriptor: index })?,
         });
         Ok(())
     }
@@ -149,7 +151,7 @@ impl<'a> TryFrom<&'a RateLimitRequest<'a>> for Question<'a> {
             entries: Vec::new(),
             parts: Vec::with_capacity(asked),
         };
-        for (index, descriptor) in request.descriptors.iter().enumerate() {
+        for (index, Object(descriptor)) in request.descriptors.iter().enumerate() {
             question.add(index, descriptor)?;
         }
         Ok(question)

@@ -4,12 +4,12 @@ const HOUR: std::time::Duration = std::time::Duration::from_hours(1);
 
 /// Reads `json` and hands what it asks to `assert`.
 fn check(json: &str, assert: impl FnOnce(Result<Question<'_>, BadRequest>)) {
-    let request: RateLimitRequest<'_> = serde_json::from_str(json).unwrap();
+    let Object(request): Object<RateLimitRequest<'_>> = serde_json::from_str(json).unwrap();
     assert(Question::try_from(&request));
 }
 
 fn check_malformed(json: &str, expected: &str) {
-    let error = serde_json::from_str::<RateLimitRequest<'_>>(json)
+    let error = serde_json::from_str::<Object<RateLimitRequest<'_>>>(json)
         .unwrap_err()
         .to_string();
     assert!(error.contains(expected), "{json} gives: {error}");
@@ -140,7 +140,13 @@ fn too_much_is_refused() {
 #[test]
 fn malformed_messages_are_refused_with_a_reason() {
     check_malformed("", "EOF");
-    check_malformed("[]", "invalid length 0");
+    check_malformed("[]", "invalid type: sequence, expected an object");
+    check_malformed("7", "invalid type: integer `7`, expected an object");
+    check_malformed(r#"{"descriptors": [["a"]]}"#, "expected an object");
+    check_malformed(
+        r#"{"descriptors": [{"entries": [["a", "b"]]}]}"#,
+        "expected an object",
+    );
     check_malformed(r#"{"domian": "d"}"#, "unknown field `domian`");
     check_malformed(r#"{"hitsAddend": 1, "hits_addend": 1}"#, "duplicate field");
     check_malformed(r#"{"hitsAddend": -1}"#, "whole number from 0 on");
