@@ -31,6 +31,7 @@ pub enum LimiterError {
         /// Which descriptor, counted from 0.
         descriptor: usize,
         /// What is wrong with it.
+        #[source]
         reason: QuotaError,
     },
     /// `check_now` was asked of a store that had to wait.

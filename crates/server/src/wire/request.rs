@@ -118,13 +118,15 @@ impl<'a> Question<'a> {
                 asked,
             });
         }
-        let limit = match &descriptor.limit {
-            Some(Object(limit)) => Some(limit.try_into()),
-            None => None,
-        };
+        let limit = descriptor.limit.as_ref();
+        let limit = limit.map(|Object(limit)| LimitOverride::try_from(limit));
         let first = self.entries.len();
-        self.entries
-            .extend(descriptor.entries.iter().map(|Object(entry)| Entry::from(entry)));
+        self.entries.extend(
+            descriptor
+                .entries
+                .iter()
+                .map(|Object(entry)| Entry::from(entry)),
+        );
         self.parts.push(Part {
             entries: first..self.entries.len(),
             hits: descriptor.hits(self.hits),
