@@ -1,7 +1,22 @@
 //! From files to a [`RuleSet`].
 
+use std::collections::HashMap;
+
+use crate::build::build;
+use crate::check::check;
+use crate::code::Code;
+use crate::draft::{DraftDomain, DraftRule};
+use crate::findings::{Finding, Findings, quote};
 use crate::report::Report;
 use crate::rule_set::RuleSet;
+use crate::span::Span;
+use crate::{read, yaml};
+
+/// The most bytes of all files together.
+const MAX_TOTAL_BYTES: usize = 16 << 20;
+
+/// The most rules of all files together.
+const MAX_RULES: usize = 100_000;
 
 /// One file of rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +54,103 @@ pub struct Compiled {
 }
 
 /// Compiles all `sources` into one set, or says everything that is wrong with them.
-pub fn compile(_sources: &[Source], _options: &CompileOptions) -> Result<Compiled, Report> {
-    unimplemented!()
+///
+/// No source makes it panic, recurse without bound, or take memory out of proportion.
+///
+/// # Errors
+///
+/// The report of every fault of every source, with the warnings among them.
+pub fn compile(sources: &[Source], options: &CompileOptions) -> Result<Compiled, Report> {
+    let mut findings = Findings::default();
+    let files = read_all(sources, &mut findings);
+    let domains = gather(files, options.merge_domains, &mut findings);
+    check(&domains, &mut findings);
+    if findings.has_errors() {
+        return Err(findings.into_report());
+    }
+    let rules = build(domains, &findings);
+    Ok(Compiled {
+        rules,
+        warnings: findings.into_report(),
+    })
+}
+
+fn read_all(sources: &[Source], findings: &mut Findings) -> Vec<DraftDomain> {
+    let mut domains = Vec::with_capacity(sources.len());
+    let mut bytes_left = MAX_TOTAL_BYTES;
+    let mut nodes_left = yaml::MAX_NODES;
+    let mut rules_left = MAX_RULES;
+    for source in sources {
+        let file = findings.add_source(&source.name, &source.bytes);
+        let start = Span::start_of(file);
+        let Some(left) = bytes_left.checked_sub(source.bytes.len()) else {
+            let message = format!("the files have more than {MAX_TOTAL_BYTES} bytes in all");
+            findings.push(Finding::error(Code::TooLarge, start, message));
+            break;
+        };
+        bytes_left = left;
+        let Some(root) = yaml::parse(file, &source.bytes, &mut nodes_left, findings) else {
+            continue;
+        };
+        let Some(domain) = read::domain(&root, findings) else {
+            continue;
+        };
+        let rules = domain.rules.iter().map(DraftRule::count).sum();
+        let Some(left) = rules_left.checked_sub(rules) else {
+            let message = format!("the files have more than {MAX_RULES} rules in all");
+            findings.push(Finding::error(Code::TooLarge, start, message));
+            break;
+        };
+        rules_left = left;
+        domains.push(domain);
+    }
+    domains
+}
+
+/// One draft for each domain.
+fn gather(
+    files: Vec<DraftDomain>,
+    merge: MergeDomains,
+    findings: &mut Findings,
+) -> Vec<DraftDomain> {
+    let mut domains: Vec<DraftDomain> = Vec::with_capacity(files.len());
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for file in files {
+        match places.get(&file.name.inner) {
+            None => {
+                places.insert(file.name.inner.clone(), domains.len());
+                domains.push(file);
+            }
+            Some(place) => join(&mut domains[*place], file, merge, findings),
+        }
+    }
+    domains
+}
+
+fn join(domain: &mut DraftDomain, file: DraftDomain, merge: MergeDomains, findings: &mut Findings) {
+    if merge == MergeDomains::Refuse {
+        let message = format!(
+            "another file defines the domain {}",
+            quote(&file.name.inner)
+        );
+        let hint = format!(
+            "it stands at {}; domains that span files are merged only on request",
+            findings.place(domain.name.span),
+        );
+        findings.push(Finding::error(Code::DuplicateDomain, file.name.span, message).hint(hint));
+        // Held against each other the two would repeat the fault rule by rule; checked alone, the
+        // second still says what else is wrong with it.
+        check(&[file], findings);
+        return;
+    }
+    match (&domain.charging, file.charging) {
+        (Some(ours), Some(theirs)) if ours.inner != theirs.inner => {
+            let message = "the files of the domain disagree about `charging`";
+            let hint = format!("it is set otherwise at {}", findings.place(ours.span));
+            findings.push(Finding::error(Code::Conflict, theirs.span, message).hint(hint));
+        }
+        (None, theirs) => domain.charging = theirs,
+        _ => {}
+    }
+    domain.rules.extend(file.rules);
 }

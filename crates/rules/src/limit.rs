@@ -4,6 +4,10 @@ use tidegate_algorithms::Quota;
 
 /// One limit of a [`Rule`](crate::Rule).
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_field_names,
+    reason = "`over_limit` is the name of the YAML field"
+)]
 pub struct Limit {
     pub(crate) id: u128,
     pub(crate) terms: Terms,

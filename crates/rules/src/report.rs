@@ -3,10 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::findings::is_unprintable;
+use crate::style::{Color, Paint};
+
 /// The findings of one compilation, in the order of the files and of the places in them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     diagnostics: Vec<Diagnostic>,
+    omitted: usize,
 }
 
 /// One finding.
@@ -28,8 +32,10 @@ pub struct Diagnostic {
     pub message: String,
     /// What to write instead; may have several lines.
     pub hint: Option<String>,
-    /// The text of the line.
+    /// The text of the line; a piece of it, if it is long.
     pub snippet: String,
+    /// The column at which `snippet` begins: 1 unless the line is long.
+    pub snippet_column: usize,
 }
 
 /// How bad a finding is.
@@ -41,19 +47,16 @@ pub enum Severity {
     Error,
 }
 
-/// Whether a rendering may use terminal colours.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Color {
-    /// Plain text.
-    #[default]
-    Never,
-    /// ANSI escapes.
-    Always,
-}
-
 // === impl Report ===
 
 impl Report {
+    pub(crate) const fn new(diagnostics: Vec<Diagnostic>, omitted: usize) -> Self {
+        Self {
+            diagnostics,
+            omitted,
+        }
+    }
+
     /// The findings in order.
     pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
         self.diagnostics.iter()
@@ -64,14 +67,27 @@ impl Report {
         self.diagnostics.is_empty()
     }
 
-    /// How many findings there are.
+    /// How many findings there are to iterate over.
     pub fn len(&self) -> usize {
         self.diagnostics.len()
     }
 
-    /// The text for a person: each finding with its line underlined.
-    pub fn render(&self, _color: Color) -> String {
-        unimplemented!()
+    /// How many more findings there were: only the first hundred of each severity are kept.
+    pub const fn omitted(&self) -> usize {
+        self.omitted
+    }
+
+    /// The text for a person: each finding with its line underlined. Empty if there is none.
+    pub fn render(&self, color: Color) -> String {
+        let mut blocks: Vec<String> = self
+            .diagnostics
+            .iter()
+            .map(|diagnostic| diagnostic.render(color))
+            .collect();
+        if self.omitted > 0 {
+            blocks.push(format!("… and {} more\n", self.omitted));
+        }
+        blocks.join("\n")
     }
 }
 
@@ -91,3 +107,61 @@ impl fmt::Display for Report {
 }
 
 impl std::error::Error for Report {}
+
+// === impl Diagnostic ===
+
+impl Diagnostic {
+    /// The text for a person: what, where, the line underlined, and the hint.
+    pub fn render(&self, color: Color) -> String {
+        let (word, paint) = match self.severity {
+            Severity::Error => ("error", Paint::Error),
+            Severity::Warning => ("warning", Paint::Warning),
+        };
+        let number = self.line.to_string();
+        let gutter = " ".repeat(number.len());
+        let bar = color.paint(Paint::Faint, "|");
+        let head = color.paint(paint, &format!("{word}[{}]", self.code));
+        let message = color.paint(Paint::Strong, &self.message);
+        let arrow = color.paint(Paint::Faint, "-->");
+        let (before, marks) = self.underline();
+        let marks = color.paint(paint, &marks);
+        let mut text = format!(
+            "{head}: {message}\n\
+             {gutter}{arrow} {file}:{line}:{column}\n\
+             {gutter} {bar}\n\
+             {number} {bar} {snippet}\n\
+             {gutter} {bar} {before}{marks}\n",
+            file = self.file,
+            line = self.line,
+            column = self.column,
+            snippet = self.printable_snippet(),
+        );
+        for (at, line) in self.hint.iter().flat_map(|hint| hint.lines()).enumerate() {
+            let lead = if at == 0 { "= hint:" } else { "       " };
+            let line = format!("{gutter} {} {line}", color.paint(Paint::Faint, lead));
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+
+    /// The blanks before the marks, and the marks: one at least, none beyond the snippet.
+    fn underline(&self) -> (String, String) {
+        let shown = self.snippet.chars().count();
+        let before = self.column.saturating_sub(self.snippet_column);
+        let room = shown.saturating_sub(before).max(1);
+        let marks = self.end_column.saturating_sub(self.column).clamp(1, room);
+        (" ".repeat(before), "^".repeat(marks))
+    }
+
+    /// The snippet with one printable character for each of its own, so that the marks fit.
+    fn printable_snippet(&self) -> String {
+        let printable = |char| match char {
+            '\t' => ' ',
+            char if is_unprintable(char) => '\u{fffd}',
+            char => char,
+        };
+        let snippet: String = self.snippet.chars().map(printable).collect();
+        snippet.trim_end().to_owned()
+    }
+}

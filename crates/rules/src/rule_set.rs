@@ -1,20 +1,27 @@
 //! The compiled rules, and the walk from a descriptor to the rule that holds it.
 
+use hashbrown::HashMap;
+
+use crate::pattern::{Pattern, Subject};
 use crate::rule::{Rule, RuleId};
-use crate::trace::Trace;
 
 /// Every domain's rules, compiled.
 #[derive(Clone, Debug, Default)]
 pub struct RuleSet {
     domains: Vec<Domain>,
+    by_name: HashMap<Box<str>, usize>,
 }
 
 /// The rules of one domain.
 #[derive(Clone, Debug)]
 pub struct Domain {
-    name: Box<str>,
-    charging: Option<Charging>,
-    rules: Vec<Rule>,
+    pub(crate) name: Box<str>,
+    pub(crate) charging: Option<Charging>,
+    /// The number of its first rule in the set.
+    pub(crate) first_rule: usize,
+    pub(crate) rules: Vec<Rule>,
+    /// The tree; the first node is the root.
+    pub(crate) nodes: Vec<Node>,
 }
 
 /// How the limits of one request are charged (field `charging` of the domain).
@@ -36,12 +43,41 @@ pub struct Entry<'a> {
     pub value: &'a str,
 }
 
+/// A place in the tree: where a descriptor stands after some of its entries.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Node {
+    /// The node among its siblings, for people.
+    pub(crate) label: Box<str>,
+    /// Its rule, unless it is only a way to others.
+    pub(crate) rule: Option<usize>,
+    pub(crate) branches: HashMap<Box<str>, Branch>,
+}
+
+/// The siblings that share a key.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Branch {
+    pub(crate) exact: HashMap<Box<str>, NodeId>,
+    /// In the order of the file.
+    pub(crate) patterns: Vec<(Pattern, NodeId)>,
+    /// The bare key.
+    pub(crate) default: Option<NodeId>,
+}
+
+/// Index of a node in its domain.
+pub(crate) type NodeId = usize;
+
 // === impl RuleSet ===
 
 impl RuleSet {
+    pub(crate) fn new(domains: Vec<Domain>) -> Self {
+        let names = domains.iter().map(|domain| domain.name.clone());
+        let by_name = names.enumerate().map(|(at, name)| (name, at)).collect();
+        Self { domains, by_name }
+    }
+
     /// The domain of this name.
-    pub fn domain(&self, _name: &str) -> Option<&Domain> {
-        unimplemented!()
+    pub fn domain(&self, name: &str) -> Option<&Domain> {
+        self.by_name.get(name).map(|at| &self.domains[*at])
     }
 
     /// The domains in the order of the files.
@@ -59,8 +95,13 @@ impl RuleSet {
     /// # Panics
     ///
     /// If `id` comes from a larger set.
-    pub fn rule(&self, _id: RuleId) -> &Rule {
-        unimplemented!()
+    pub fn rule(&self, id: RuleId) -> &Rule {
+        // Of domains that begin at the same number all but the last are empty.
+        let after = self
+            .domains
+            .partition_point(|domain| domain.first_rule <= id.index());
+        let domain = &self.domains[after - 1];
+        &domain.rules[id.index() - domain.first_rule]
     }
 }
 
@@ -87,12 +128,29 @@ impl Domain {
     /// At each level the exact value goes first, then the patterns in the order of the file, then
     /// the bare key; what was chosen is never taken back. A node without limits is `None` if it has
     /// children, and an allow-list entry (a rule without limits) if it has none.
-    pub fn find(&self, _descriptor: &[Entry<'_>]) -> Option<&Rule> {
-        unimplemented!()
+    pub fn find(&self, descriptor: &[Entry<'_>]) -> Option<&Rule> {
+        let mut node = self.nodes.first()?;
+        for entry in descriptor {
+            let branch = node.branches.get(entry.key)?;
+            node = &self.nodes[branch.choose(entry.value)?];
+        }
+        node.rule.map(|rule| &self.rules[rule])
     }
+}
 
-    /// The same walk as [`Domain::find`], written down.
-    pub fn trace(&self, _descriptor: &[Entry<'_>]) -> Trace<'_> {
-        unimplemented!()
+// === impl Branch ===
+
+impl Branch {
+    /// The child that takes `value`.
+    pub(crate) fn choose(&self, value: &str) -> Option<NodeId> {
+        if let Some(node) = self.exact.get(value) {
+            return Some(*node);
+        }
+        let subject = Subject::new(value);
+        self.patterns
+            .iter()
+            .find(|(pattern, _)| pattern.matches(&subject))
+            .map(|(_, node)| *node)
+            .or(self.default)
     }
 }

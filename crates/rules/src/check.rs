@@ -1,0 +1,112 @@
+//! Holds the rules of a domain against each other: duplicates, names, and rules that cannot act.
+
+mod hidden;
+mod names;
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use crate::code::Code;
+use crate::draft::{DraftDomain, DraftRule, DraftTerms, Matcher};
+use crate::findings::{Finding, Findings, quote};
+use crate::network::Network;
+use crate::rule::RuleMode;
+use crate::span::Span;
+
+/// The most different windows of one set; a store may keep a clock for each.
+const MAX_WINDOWS: usize = 512;
+
+/// What a rule takes, for telling duplicates.
+#[derive(PartialEq, Eq, Hash)]
+enum Taken<'a> {
+    Any,
+    Value(&'a str),
+    Networks(Vec<Network>),
+}
+
+/// Reports everything that two rules of the same set do to each other.
+pub(crate) fn check(domains: &[DraftDomain], findings: &mut Findings) {
+    let mut windows = HashSet::new();
+    for domain in domains {
+        if domain.rules.is_empty() {
+            let message = format!("the domain {} has no rules", quote(&domain.name.inner));
+            findings.push(Finding::warning(Code::DeadRule, domain.name.span, message));
+        }
+        names::check(domain, findings);
+        check_siblings(&domain.rules, findings);
+        count_windows(&domain.rules, &mut windows, findings);
+    }
+}
+
+fn check_siblings(rules: &[DraftRule], findings: &mut Findings) {
+    report_duplicates(rules, findings);
+    hidden::check(rules, findings);
+    for rule in rules {
+        check_mode(rule, findings);
+        check_siblings(&rule.children, findings);
+    }
+}
+
+fn report_duplicates(rules: &[DraftRule], findings: &mut Findings) {
+    let mut seen: HashMap<(&str, Taken<'_>), Span> = HashMap::new();
+    for rule in rules {
+        for (taken, span) in taken(rule) {
+            let shown = match &taken {
+                Taken::Value(value) => format!("{}={value}", rule.key),
+                Taken::Any | Taken::Networks(_) => rule.label(),
+            };
+            let Some(first) = seen.insert((rule.key.as_str(), taken), span) else {
+                continue;
+            };
+            let message = format!("a sibling matches {} already", quote(&shown));
+            findings.push(
+                Finding::error(Code::DuplicateRule, span, message)
+                    .hint(format!("it stands at {}", findings.place(first))),
+            );
+        }
+    }
+}
+
+fn taken(rule: &DraftRule) -> Vec<(Taken<'_>, Span)> {
+    match &rule.matcher {
+        Matcher::Any => vec![(Taken::Any, rule.span)],
+        Matcher::Values(values) => values
+            .iter()
+            .map(|value| (Taken::Value(&value.inner), value.span))
+            .collect(),
+        Matcher::Networks(networks) => {
+            let span = networks.first().map_or(rule.span, |network| network.span);
+            let mut networks: Vec<_> = networks.iter().map(|network| network.inner).collect();
+            networks.sort_unstable();
+            networks.dedup();
+            vec![(Taken::Networks(networks), span)]
+        }
+    }
+}
+
+fn check_mode(rule: &DraftRule, findings: &mut Findings) {
+    let name = match rule.mode {
+        RuleMode::Enforce => return,
+        RuleMode::Quota => "quota_mode",
+        RuleMode::Shadow => "shadow_mode",
+    };
+    if rule.limits.is_empty() {
+        let message = format!("`{name}` has no effect: the descriptor has no limit of its own");
+        findings.push(Finding::warning(Code::DeadRule, rule.span, message));
+    }
+}
+
+fn count_windows(rules: &[DraftRule], windows: &mut HashSet<Duration>, findings: &mut Findings) {
+    for rule in rules {
+        for limit in &rule.limits {
+            let Some(DraftTerms::Quota(quota)) = &limit.terms else {
+                continue;
+            };
+            if windows.insert(quota.window()) && windows.len() == MAX_WINDOWS + 1 {
+                let message = format!("the rules have more than {MAX_WINDOWS} different windows");
+                findings.push(Finding::error(Code::TooLarge, limit.span, message));
+            }
+        }
+        count_windows(&rule.children, windows, findings);
+    }
+}

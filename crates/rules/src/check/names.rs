@@ -1,0 +1,46 @@
+//! `name` and `replaces` across a domain.
+
+use std::collections::HashMap;
+
+use crate::code::Code;
+use crate::draft::{DraftDomain, DraftLimit, DraftRule};
+use crate::findings::{Finding, Findings, quote};
+use crate::hint::did_you_mean;
+use crate::span::Span;
+
+/// Warns about names that two limits share, and about `replaces` that names none.
+pub(super) fn check(domain: &DraftDomain, findings: &mut Findings) {
+    let mut limits = Vec::new();
+    collect(&domain.rules, &mut limits);
+    let mut names: HashMap<&str, Span> = HashMap::new();
+    for name in limits.iter().filter_map(|limit| limit.name.as_ref()) {
+        let Some(first) = names.insert(&name.inner, name.span) else {
+            continue;
+        };
+        let message = format!("two limits are named {}", quote(&name.inner));
+        let hint = format!("`replaces` puts both out of force; the other is at {}", {
+            findings.place(first)
+        });
+        findings.push(Finding::warning(Code::DuplicateName, name.span, message).hint(hint));
+    }
+    for replaced in limits.iter().flat_map(|limit| &limit.replaces) {
+        if names.contains_key(replaced.inner.as_str()) {
+            continue;
+        }
+        let message = format!("no limit of the domain is named {}", quote(&replaced.inner));
+        // In the order of the file, so that the hint is the same every time.
+        let known = limits
+            .iter()
+            .filter_map(|limit| Some(limit.name.as_ref()?.inner.as_str()));
+        let hint = did_you_mean(&replaced.inner, known);
+        let finding = Finding::warning(Code::ReplacesNothing, replaced.span, message);
+        findings.push(finding.maybe_hint(hint));
+    }
+}
+
+fn collect<'a>(rules: &'a [DraftRule], limits: &mut Vec<&'a DraftLimit>) {
+    for rule in rules {
+        limits.extend(&rule.limits);
+        collect(&rule.children, limits);
+    }
+}

@@ -1,0 +1,236 @@
+//! Collects what the stages of a compilation find, in bounded memory.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use crate::code::Code;
+use crate::report::{Diagnostic, Report, Severity};
+use crate::span::Span;
+
+/// How many findings of each severity are kept; more are only counted. Nobody reads the hundredth
+/// before mending the first.
+const MAX_KEPT: usize = 100;
+
+/// The longest piece of a line that a finding carries, in characters.
+const MAX_SNIPPET: usize = 160;
+
+/// How much of a long line is shown before the offending text, in characters.
+const SNIPPET_LEAD: usize = 40;
+
+/// The longest quotation of a file's text in a message, in characters.
+const MAX_QUOTE: usize = 60;
+
+/// Everything found so far, and the texts it was found in.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    texts: Vec<Text>,
+    errors: Kept,
+    warnings: Kept,
+}
+
+/// One thing found.
+#[derive(Debug)]
+pub(crate) struct Finding {
+    severity: Severity,
+    code: Code,
+    span: Span,
+    message: String,
+    hint: Option<String>,
+}
+
+/// The lines of a source.
+#[derive(Debug)]
+struct Text {
+    name: Arc<str>,
+    lines: Vec<String>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    findings: Vec<(Span, Diagnostic)>,
+    omitted: usize,
+}
+
+// === impl Findings ===
+
+impl Findings {
+    /// Registers a source and returns its index. Bytes that are not UTF-8 show as `�`.
+    pub(crate) fn add_source(&mut self, name: &str, bytes: &[u8]) -> usize {
+        let text = String::from_utf8_lossy(bytes);
+        let lines = text.lines().map(str::to_owned).collect();
+        self.texts.push(Text {
+            name: clean(name).into(),
+            lines,
+        });
+        self.texts.len() - 1
+    }
+
+    /// The name of a source.
+    pub(crate) fn name_of(&self, file: usize) -> Arc<str> {
+        self.texts
+            .get(file)
+            .map_or_else(|| Arc::from(""), |text| Arc::clone(&text.name))
+    }
+
+    /// The place of a span, for messages that refer to a second place.
+    pub(crate) fn place(&self, span: Span) -> String {
+        format!("{}:{}", self.name_of(span.file), span.line)
+    }
+
+    /// Notes a finding. The same finding at the same place, as an alias repeats it, is noted once.
+    pub(crate) fn push(&mut self, finding: Finding) {
+        let span = finding.span;
+        let is_error = finding.severity == Severity::Error;
+        let kept = if is_error {
+            &self.errors
+        } else {
+            &self.warnings
+        };
+        if kept.holds(&finding) {
+            return;
+        }
+        let diagnostic = (kept.findings.len() < MAX_KEPT).then(|| self.diagnose(finding));
+        let kept = if is_error {
+            &mut self.errors
+        } else {
+            &mut self.warnings
+        };
+        match diagnostic {
+            Some(diagnostic) => kept.findings.push((span, diagnostic)),
+            None => kept.omitted += 1,
+        }
+    }
+
+    /// Whether the rules cannot be used.
+    pub(crate) fn has_errors(&self) -> bool {
+        !self.errors.findings.is_empty()
+    }
+
+    /// The report of everything, in the order of files and lines.
+    pub(crate) fn into_report(self) -> Report {
+        let omitted = self.errors.omitted + self.warnings.omitted;
+        let mut findings = self.errors.findings;
+        findings.extend(self.warnings.findings);
+        findings.sort_by_key(|(span, _)| *span);
+        Report::new(
+            findings
+                .into_iter()
+                .map(|(_, diagnostic)| diagnostic)
+                .collect(),
+            omitted,
+        )
+    }
+
+    fn diagnose(&self, finding: Finding) -> Diagnostic {
+        let Finding {
+            severity,
+            code,
+            span,
+            message,
+            hint,
+        } = finding;
+        let line = self
+            .texts
+            .get(span.file)
+            .and_then(|text| text.lines.get(span.line.saturating_sub(1)))
+            .map_or("", String::as_str);
+        let skipped = if span.end_column <= MAX_SNIPPET {
+            0
+        } else {
+            (span.column - 1).saturating_sub(SNIPPET_LEAD)
+        };
+        Diagnostic {
+            severity,
+            code: code.as_str(),
+            file: self.name_of(span.file),
+            line: span.line,
+            column: span.column,
+            end_column: span.end_column,
+            message,
+            hint,
+            snippet: line.chars().skip(skipped).take(MAX_SNIPPET).collect(),
+            snippet_column: skipped + 1,
+        }
+    }
+}
+
+// === impl Finding ===
+
+impl Finding {
+    pub(crate) fn error(code: Code, span: Span, message: impl Into<String>) -> Self {
+        Self {
+            severity: Severity::Error,
+            code,
+            span,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    pub(crate) fn warning(code: Code, span: Span, message: impl Into<String>) -> Self {
+        Self {
+            severity: Severity::Warning,
+            code,
+            span,
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn maybe_hint(mut self, hint: Option<String>) -> Self {
+        self.hint = hint;
+        self
+    }
+}
+
+// === impl Kept ===
+
+impl Kept {
+    fn holds(&self, finding: &Finding) -> bool {
+        self.findings.iter().any(|(span, diagnostic)| {
+            *span == finding.span
+                && diagnostic.code == finding.code.as_str()
+                && diagnostic.message == finding.message
+        })
+    }
+}
+
+/// `text` between backticks, clipped, and without anything a terminal would act on.
+pub(crate) fn quote(text: &str) -> String {
+    format!("`{}`", clip(&clean(text), MAX_QUOTE))
+}
+
+/// `text` with its control characters escaped.
+pub(crate) fn clean(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    for char in text.chars() {
+        if is_unprintable(char) {
+            // Writing to a string cannot fail.
+            let _ = write!(clean, "{}", char.escape_unicode());
+        } else {
+            clean.push(char);
+        }
+    }
+    clean
+}
+
+/// At most `most` characters of `text`, with an ellipsis for the rest.
+pub(crate) fn clip(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let mut clipped: String = text.chars().take(most.saturating_sub(1)).collect();
+    clipped.push('…');
+    clipped
+}
+
+/// Controls, and the marks that reorder the text around them.
+pub(crate) fn is_unprintable(char: char) -> bool {
+    char.is_control()
+        || matches!(char, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}

@@ -1,0 +1,335 @@
+//! YAML ends here: bytes to a small tree of nodes that know their places.
+//!
+//! The tree is bounded in depth and in nodes, those that aliases stand for counted each time, so
+//! no input makes the stages after this one large.
+
+mod settle;
+
+use std::collections::HashMap;
+
+use granit_parser::{Event, Parser, ScalarStyle, ScanError};
+
+use crate::code::Code;
+use crate::findings::{Finding, Findings};
+use crate::node::{Kind, Node, Pair, Scalar, Style};
+use crate::span::Span;
+use settle::settle;
+
+/// The largest file. Ten times the largest rule sets seen in public.
+pub(crate) const MAX_FILE_BYTES: usize = 4 << 20;
+
+/// The deepest nesting of lists and blocks: forty levels of descriptors, with their limits.
+pub(crate) const MAX_DEPTH: usize = 96;
+
+/// The most nodes of all files together, aliases expanded: ten for each of the most rules.
+pub(crate) const MAX_NODES: usize = 1_000_000;
+
+/// Builds the tree from the parser's events.
+struct Builder<'a> {
+    source: Places<'a>,
+    open: Vec<Open>,
+    anchors: HashMap<usize, (Node, usize)>,
+    nodes: usize,
+    nodes_left: &'a mut usize,
+    root: Option<Node>,
+}
+
+/// Turns the parser's places into ours.
+struct Places<'a> {
+    file: usize,
+    lines: Vec<&'a str>,
+}
+
+/// A list or block whose end has not come yet.
+struct Open {
+    span: Span,
+    anchor: usize,
+    first_node: usize,
+    content: Content,
+}
+
+enum Content {
+    List(Vec<Node>),
+    Block { pairs: Vec<Pair>, key: Option<Node> },
+}
+
+/// Why there is no tree.
+type Fault = Finding;
+
+/// Parses one file; `None` if there is no tree to go on with, and then `findings` says why.
+///
+/// Takes what the file needs from `nodes_left`.
+pub(crate) fn parse(
+    file: usize,
+    bytes: &[u8],
+    nodes_left: &mut usize,
+    findings: &mut Findings,
+) -> Option<Node> {
+    match try_parse(file, bytes, nodes_left) {
+        Ok(mut root) => {
+            settle(&mut root, findings);
+            Some(root)
+        }
+        Err(fault) => {
+            findings.push(fault);
+            None
+        }
+    }
+}
+
+fn try_parse(file: usize, bytes: &[u8], nodes_left: &mut usize) -> Result<Node, Fault> {
+    let start = Span::start_of(file);
+    if bytes.len() > MAX_FILE_BYTES {
+        return Err(fault(
+            Code::TooLarge,
+            start,
+            format!(
+                "the file has {} bytes, more than {MAX_FILE_BYTES}",
+                bytes.len()
+            ),
+        ));
+    }
+    let text = decode(file, bytes)?;
+    let mut builder = Builder {
+        source: Places {
+            file,
+            lines: text.lines().collect(),
+        },
+        open: Vec::new(),
+        anchors: HashMap::new(),
+        nodes: 0,
+        nodes_left,
+        root: None,
+    };
+    let options = granit_parser::options! {
+        flow_nesting_limit: MAX_DEPTH,
+        block_nesting_limit: MAX_DEPTH,
+        emit_comments: false,
+    };
+    for event in Parser::new_from_str_with_options(text, options) {
+        let (event, span) = event.map_err(|error| builder.source.syntax(&error))?;
+        builder.take(event, builder.source.span(&span))?;
+    }
+    builder.root.ok_or_else(|| {
+        Finding::error(Code::EmptyFile, start, "the file holds no rules")
+            .hint("a file begins with `domain: some_name`")
+    })
+}
+
+fn decode(file: usize, bytes: &[u8]) -> Result<&str, Fault> {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    std::str::from_utf8(bytes).map_err(|error| {
+        let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
+        let before = String::from_utf8_lossy(valid);
+        let line = before.matches('\n').count() + 1;
+        let column = before
+            .rsplit('\n')
+            .next()
+            .map_or(0, |last| last.chars().count())
+            + 1;
+        let span = Span {
+            file,
+            line,
+            column,
+            end_column: column + 1,
+        };
+        fault(
+            Code::NotUtf8,
+            span,
+            "the file is not UTF-8 from here on".to_owned(),
+        )
+    })
+}
+
+// === impl Builder ===
+
+impl Builder<'_> {
+    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Fault> {
+        match event {
+            Event::DocumentStart(..) if self.root.is_some() => Err(second_document(span)),
+            Event::Scalar(text, style, anchor, tag) => {
+                let is_text = style != ScalarStyle::Plain
+                    || tag.is_some_and(|tag| tag.is_yaml_core_schema_tag("str"));
+                let style = if is_text { Style::Text } else { Style::Plain };
+                let scalar = Scalar {
+                    text: text.into_owned(),
+                    style,
+                };
+                self.count(1, span)?;
+                self.place(
+                    Node {
+                        span,
+                        kind: Kind::Scalar(scalar),
+                    },
+                    anchor,
+                    1,
+                )
+            }
+            Event::SequenceStart(_, anchor, _) => self.open(span, anchor, Content::List(vec![])),
+            Event::MappingStart(_, anchor, _) => self.open(
+                span,
+                anchor,
+                Content::Block {
+                    pairs: vec![],
+                    key: None,
+                },
+            ),
+            Event::SequenceEnd | Event::MappingEnd => self.close(),
+            Event::Alias(anchor) => self.alias(anchor, span),
+            _ => Ok(()),
+        }
+    }
+
+    fn open(&mut self, span: Span, anchor: usize, content: Content) -> Result<(), Fault> {
+        if self.open.len() >= MAX_DEPTH {
+            return Err(too_deep(span));
+        }
+        self.count(1, span)?;
+        self.open.push(Open {
+            span,
+            anchor,
+            first_node: self.nodes,
+            content,
+        });
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), Fault> {
+        let Some(Open {
+            span,
+            anchor,
+            first_node,
+            content,
+        }) = self.open.pop()
+        else {
+            return Ok(());
+        };
+        let kind = match content {
+            Content::List(nodes) => Kind::List(nodes),
+            Content::Block { pairs, .. } => Kind::Block(pairs),
+        };
+        let size = self.nodes - first_node + 1;
+        self.place(Node { span, kind }, anchor, size)
+    }
+
+    /// Puts in what the alias stands for, with the places of the original: a fault in it is
+    /// mended there.
+    fn alias(&mut self, anchor: usize, span: Span) -> Result<(), Fault> {
+        let Some((node, size)) = self.anchors.get(&anchor).cloned() else {
+            return Err(fault(
+                Code::Syntax,
+                span,
+                "the alias stands inside what it stands for".to_owned(),
+            ));
+        };
+        self.count(size, span)?;
+        if self.open.len() + node.depth() > MAX_DEPTH {
+            return Err(too_deep(span));
+        }
+        self.place(node, 0, size)
+    }
+
+    fn place(&mut self, node: Node, anchor: usize, size: usize) -> Result<(), Fault> {
+        // The parser numbers anchors from 1; 0 is its word for none. The copy kept for the aliases
+        // counts as well, for anchors may nest.
+        if anchor != 0 {
+            self.count(size, node.span)?;
+            self.anchors.insert(anchor, (node.clone(), size));
+        }
+        match self.open.last_mut().map(|open| &mut open.content) {
+            None => self.root = Some(node),
+            Some(Content::List(nodes)) => nodes.push(node),
+            Some(Content::Block { pairs, key }) => match key.take() {
+                None => *key = Some(node),
+                Some(key) => pairs.push(Pair { key, value: node }),
+            },
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, nodes: usize, span: Span) -> Result<(), Fault> {
+        self.nodes = self.nodes.saturating_add(nodes);
+        *self.nodes_left = self.nodes_left.checked_sub(nodes).ok_or_else(|| {
+            let message =
+                format!("the files have more than {MAX_NODES} values in all, aliases expanded");
+            fault(Code::TooLarge, span, message)
+        })?;
+        Ok(())
+    }
+}
+
+// === impl Places ===
+
+impl Places<'_> {
+    fn span(&self, span: &granit_parser::Span) -> Span {
+        let (start, end) = (&span.start, &span.end);
+        let column = start.col() + 1;
+        let end_column = if end.line() == start.line() {
+            end.col() + 1
+        } else {
+            self.end_of(start.line())
+        };
+        Span {
+            file: self.file,
+            line: start.line(),
+            column,
+            end_column: end_column.max(column),
+        }
+    }
+
+    /// The column after the last character of a line.
+    fn end_of(&self, line: usize) -> usize {
+        self.lines
+            .get(line.saturating_sub(1))
+            .map_or(0, |text| text.trim_end().chars().count())
+            + 1
+    }
+
+    fn syntax(&self, error: &ScanError) -> Fault {
+        let mark = error.marker();
+        // An error at the end of the file is reported on a line that is not there.
+        let line = mark.line().clamp(1, self.lines.len().max(1));
+        let column = if line == mark.line() {
+            mark.col() + 1
+        } else {
+            self.end_of(line)
+        };
+        let span = Span {
+            file: self.file,
+            line,
+            column,
+            end_column: column,
+        };
+        let hint = self
+            .lines
+            .get(line - 1)
+            .filter(|text| text.trim_start_matches(' ').starts_with('\t'))
+            .map(|_| "YAML is indented with spaces; this line begins with a tab".to_owned());
+        let message = format!("not YAML: {}", first_lower(&error.info()));
+        Finding::error(Code::Syntax, span, message).maybe_hint(hint)
+    }
+}
+
+fn fault(code: Code, span: Span, message: String) -> Fault {
+    Finding::error(code, span, message)
+}
+
+fn too_deep(span: Span) -> Fault {
+    fault(
+        Code::TooLarge,
+        span,
+        format!("nested deeper than {MAX_DEPTH} lists and blocks"),
+    )
+}
+
+fn second_document(span: Span) -> Fault {
+    Finding::error(Code::SecondDocument, span, "a second document begins here")
+        .hint("one file holds one domain: put this part into a file of its own")
+}
+
+fn first_lower(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| {
+        first.to_lowercase().chain(chars).collect()
+    })
+}
