@@ -24,26 +24,40 @@ enum Taken<'a> {
     Networks(Vec<Network>),
 }
 
-/// Reports everything that two rules of the same set do to each other.
-pub(crate) fn check(domains: &[DraftDomain], findings: &mut Findings) {
+/// Reports what two rules of the same set must not do to each other.
+pub(crate) fn faults(domains: &[DraftDomain], findings: &mut Findings) {
     let mut windows = HashSet::new();
+    for domain in domains {
+        each_level(&domain.rules, &mut |siblings| {
+            report_duplicates(siblings, findings);
+        });
+        count_windows(&domain.rules, &mut windows, findings);
+    }
+}
+
+/// Warns about rules that cannot act. Rules with faults are better mended first: half of them
+/// would be reported for what is missing.
+pub(crate) fn oddities(domains: &[DraftDomain], findings: &mut Findings) {
     for domain in domains {
         if domain.rules.is_empty() {
             let message = format!("the domain {} has no rules", quote(&domain.name.inner));
             findings.push(Finding::warning(Code::DeadRule, domain.name.span, message));
         }
         names::check(domain, findings);
-        check_siblings(&domain.rules, findings);
-        count_windows(&domain.rules, &mut windows, findings);
+        each_level(&domain.rules, &mut |siblings| {
+            hidden::check(siblings, findings);
+            for rule in siblings {
+                check_mode(rule, findings);
+            }
+        });
     }
 }
 
-fn check_siblings(rules: &[DraftRule], findings: &mut Findings) {
-    report_duplicates(rules, findings);
-    hidden::check(rules, findings);
+/// Visits every list of siblings.
+fn each_level(rules: &[DraftRule], visit: &mut impl FnMut(&[DraftRule])) {
+    visit(rules);
     for rule in rules {
-        check_mode(rule, findings);
-        check_siblings(&rule.children, findings);
+        each_level(&rule.children, visit);
     }
 }
 

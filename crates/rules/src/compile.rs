@@ -3,14 +3,13 @@
 use std::collections::HashMap;
 
 use crate::build::build;
-use crate::check::check;
 use crate::code::Code;
 use crate::draft::{DraftDomain, DraftRule};
 use crate::findings::{Finding, Findings, quote};
 use crate::report::Report;
 use crate::rule_set::RuleSet;
 use crate::span::Span;
-use crate::{read, yaml};
+use crate::{check, read, yaml};
 
 /// The most bytes of all files together.
 const MAX_TOTAL_BYTES: usize = 16 << 20;
@@ -64,10 +63,11 @@ pub fn compile(sources: &[Source], options: &CompileOptions) -> Result<Compiled,
     let mut findings = Findings::default();
     let files = read_all(sources, &mut findings);
     let domains = gather(files, options.merge_domains, &mut findings);
-    check(&domains, &mut findings);
+    check::faults(&domains, &mut findings);
     if findings.has_errors() {
         return Err(findings.into_report());
     }
+    check::oddities(&domains, &mut findings);
     let rules = build(domains, &findings);
     Ok(Compiled {
         rules,
@@ -140,7 +140,7 @@ fn join(domain: &mut DraftDomain, file: DraftDomain, merge: MergeDomains, findin
         findings.push(Finding::error(Code::DuplicateDomain, file.name.span, message).hint(hint));
         // Held against each other the two would repeat the fault rule by rule; checked alone, the
         // second still says what else is wrong with it.
-        check(&[file], findings);
+        check::faults(&[file], findings);
         return;
     }
     match (&domain.charging, file.charging) {

@@ -151,9 +151,7 @@ fn explain_rule(rule: &Rule, descriptor: &[Entry<'_>], color: Color, lines: &mut
         }
     }
     if rule.limits().len() > 1 {
-        lines.push(
-            "  its limits apply together: the request passes if all of them admit".to_owned(),
-        );
+        lines.push("  all of its limits apply at once:".to_owned());
     }
     for limit in rule.limits() {
         explain_limit(limit, color, lines);

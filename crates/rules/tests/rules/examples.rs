@@ -1,28 +1,19 @@
 //! The rules that are handed to users compile without a word.
 
-use tidegate_rules::{CompileOptions, Compiled, Entry, Source, compile};
+use tidegate_rules::{Entry, Rule};
 
-const EXAMPLE: &str = include_str!("../../../deploy/rules/example.yaml");
+use crate::support::compile_ok;
 
-fn compile_one(name: &str, text: &str) -> Compiled {
-    let source = Source {
-        name: name.to_owned(),
-        bytes: text.as_bytes().to_vec(),
-    };
-    match compile(&[source], &CompileOptions::default()) {
-        Ok(compiled) => compiled,
-        Err(report) => panic!("{report}"),
-    }
-}
+const EXAMPLE: &str = include_str!("../../../../deploy/rules/example.yaml");
 
 #[test]
 fn the_example_set_compiles_without_a_word() {
-    let compiled = compile_one("example.yaml", EXAMPLE);
+    let compiled = compile_ok(EXAMPLE);
     assert!(compiled.warnings.is_empty(), "{}", compiled.warnings);
     let domain = compiled.rules.domain("example").expect("the domain");
     let entry = |key, value| Entry { key, value };
     let check = |descriptor: &[Entry<'_>], path: &str| {
-        assert_eq!(domain.find(descriptor).map(|rule| rule.path()), Some(path));
+        assert_eq!(domain.find(descriptor).map(Rule::path), Some(path));
     };
     check(&[entry("remote_address", "203.0.113.9")], "remote_address");
     check(

@@ -1,0 +1,11 @@
+//! The crate from outside.
+
+mod examples;
+mod explain;
+mod fixtures;
+mod identity;
+mod matching;
+mod oracle;
+mod report;
+mod robust;
+mod support;
