@@ -1,7 +1,7 @@
 //! Which rule holds a descriptor: every sentence of the matching rules.
 
 use crate::support::{compile_ok, entries};
-use proptest::prelude::*;
+use tidegate_rules::Rule;
 
 const RULES: &str = r#"
 domain: match
