@@ -33,8 +33,8 @@ impl FixedWindow {
     /// state to keep if the request is charged. The state of a denied decision is the old one,
     /// brought up to `now`.
     ///
-    /// A window ahead of `now`, since the clock stepped back, stands until time catches up. An
-    /// `extra` above the quota's own allowance is cut to it.
+    /// A window ahead of `now`, since the clock stepped back, stands until time catches up, unless
+    /// nothing is counted in it. An `extra` above the quota's own allowance is cut to it.
     #[inline]
     pub fn decide(&self, state: State, cost: u64, extra: u64, now: Time) -> (Decision, State) {
         let mut state = self.settle(state, now);
@@ -92,8 +92,12 @@ impl FixedWindow {
     /// The state as of `now`.
     #[inline]
     fn settle(&self, state: State, now: Time) -> State {
-        // Most requests find the window they left: a product tells without a division.
-        if now.nanos() < self.end(state) {
+        let start = state.window.saturating_mul(self.window_nanos);
+        // Most requests find the window they left: a product tells without a division. Before its
+        // start the difference wraps and is no less than any window.
+        let is_same = now.nanos().wrapping_sub(start) < self.window_nanos;
+        let is_ahead = now.nanos() < start && state.count > 0;
+        if is_same || is_ahead {
             return state;
         }
         State {

@@ -96,11 +96,12 @@ impl Gcra {
             (Pace::Whole(scale), Some(tat)) => {
                 let ahead = scale.clamp(tat.saturating_sub(now.nanos()));
                 let (decision, after) = self.decide(scale, ahead, cost, extra);
-                // At most twice `Time::MAX`: both summands are at most that.
-                let tat = Ticks::from_nanos(now.nanos() + after);
+                // A look at an unused bucket leaves it as it is. Else at most twice `Time::MAX`:
+                // both summands are at most that.
+                let tat = if after == 0 { tat } else { now.nanos() + after };
                 Weighed {
                     decision,
-                    tat,
+                    tat: Ticks::from_nanos(tat),
                     backlog: ahead.duration(),
                 }
             }
@@ -115,7 +116,7 @@ impl Gcra {
         let now = Ticks::at(now);
         let ahead = scale.clamp(tat.0.saturating_sub(now.0));
         let back = scale.interval.saturating_mul(u128::from(cost));
-        Ticks(now.0 + ahead.saturating_sub(back))
+        Ticks(if ahead == 0 { tat.0 } else { now.0 + ahead }.saturating_sub(back))
     }
 
     fn weigh_fine(
@@ -131,7 +132,11 @@ impl Gcra {
         let (decision, after) = self.decide(scale, ahead, cost, extra);
         Weighed {
             decision,
-            tat: Ticks(now.0 + after),
+            tat: if after == 0 {
+                tat
+            } else {
+                Ticks(now.0 + after)
+            },
             backlog: ahead.duration(),
         }
     }

@@ -56,9 +56,10 @@ impl IntervalBucket {
     /// state to keep if the request is charged. The state of a denied decision is the old one,
     /// brought up to `now`.
     ///
-    /// A period ahead of `now`, since the clock stepped back, stands until time catches up. A bucket
-    /// that misses more than any charge can have taken, since the limit was lowered, is clamped to
-    /// an empty one, as with the [token bucket](crate::token_bucket::TokenBucket::decide).
+    /// A period ahead of `now`, since the clock stepped back, stands until time catches up, unless
+    /// the bucket is full. One that misses more than any charge can have taken, since the limit was
+    /// lowered, counts as one that was just empty in its period. An `extra` above the quota's own
+    /// allowance is cut to it.
     #[inline]
     pub fn decide(&self, state: State, cost: u64, extra: u64, now: Time) -> (Decision, State) {
         let mut state = self.settle(state, now);
@@ -106,16 +107,18 @@ impl IntervalBucket {
     #[inline]
     fn settle(&self, state: State, now: Time) -> State {
         let missing = self.clamp(state.missing);
-        let next_edge = state
-            .period
-            .saturating_add(1)
-            .saturating_mul(self.period_nanos);
-        // Most requests find the period they left: a product tells without a division.
-        if now.nanos() < next_edge {
+        let start = state.period.saturating_mul(self.period_nanos);
+        // Most requests find the period they left: a product tells without a division. Before its
+        // start the difference wraps and is no less than any period.
+        let is_same = now.nanos().wrapping_sub(start) < self.period_nanos;
+        let is_ahead = now.nanos() < start && missing > 0;
+        if is_same || is_ahead {
             return State { missing, ..state };
         }
         let period = now.nanos() / self.period_nanos;
-        let refilled = (period - state.period).saturating_mul(self.portion);
+        let refilled = period
+            .saturating_sub(state.period)
+            .saturating_mul(self.portion);
         State {
             period,
             missing: missing.saturating_sub(refilled),

@@ -9,6 +9,11 @@ mod quota;
 mod time;
 mod window;
 
+#[cfg(feature = "test-util")]
+pub mod counter;
+#[cfg(feature = "test-util")]
+pub mod oracle;
+
 pub mod fixed_window;
 pub mod interval_bucket;
 pub mod leaky_bucket;

@@ -35,8 +35,8 @@ impl SlidingCounter {
     /// state to keep if the request is charged. The state of a denied decision is the old one,
     /// brought up to `now`.
     ///
-    /// A window ahead of `now`, since the clock stepped back, stands until time catches up. An
-    /// `extra` above the quota's own allowance is cut to it.
+    /// A window ahead of `now`, since the clock stepped back, stands until time catches up, unless
+    /// nothing is counted in it. An `extra` above the quota's own allowance is cut to it.
     #[inline]
     pub fn decide(&self, state: State, cost: u64, extra: u64, now: Time) -> (Decision, State) {
         let mut state = self.settle(state, now);
@@ -94,19 +94,24 @@ impl SlidingCounter {
     /// The state as of `now`.
     #[inline]
     fn settle(&self, state: State, now: Time) -> State {
-        let end = self.end(state);
-        // Most requests find the window they left: a product tells without a division.
-        if now.nanos() < end {
+        let span = self.weight.span;
+        let State {
+            window,
+            previous,
+            current,
+        } = state;
+        let start = window.saturating_mul(span);
+        // Most requests find the window they left: a product tells without a division. Before its
+        // start the difference wraps and is no less than any window.
+        let since_start = now.nanos().wrapping_sub(start);
+        let is_ahead = now.nanos() < start && (previous > 0 || current > 0);
+        if since_start < span || is_ahead {
             return state;
         }
-        let window = now.nanos() / self.weight.span;
-        let previous = if now.nanos() - end < self.weight.span {
-            state.current
-        } else {
-            0
-        };
+        let is_next = now.nanos() >= start && since_start - span < span;
+        let previous = if is_next { current } else { 0 };
         State {
-            window,
+            window: now.nanos() / span,
             previous,
             current: 0,
         }

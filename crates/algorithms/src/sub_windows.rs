@@ -28,7 +28,8 @@ pub trait Counts {
     fn total(&self) -> u64;
     /// The count of the sub-window `age` before the newest; zero for an age above `N`.
     fn count(&self, age: u64) -> u64;
-    /// Makes `sub_window`, not before the newest, the newest; what leaves the ring is forgotten.
+    /// Makes `sub_window` the newest; what leaves the ring is forgotten. It is not before the newest
+    /// unless all counts are zero.
     fn advance(&mut self, sub_window: u64);
     /// Adds to the newest count, saturating.
     fn add(&mut self, cost: u64);
@@ -60,11 +61,16 @@ impl SubWindows {
 
     /// Brings the counts up to `now`. Changes no decision, so it may be done before one.
     ///
-    /// A sub-window ahead of `now`, since the clock stepped back, stands until time catches up.
+    /// A sub-window ahead of `now`, since the clock stepped back, stands until time catches up,
+    /// unless nothing is counted.
     #[inline]
     pub fn advance(&self, counts: &mut impl Counts, now: Time) {
-        // Most requests find the sub-window they left: a product tells without a division.
-        if now.nanos() >= self.end(counts.newest()) {
+        let start = counts.newest().saturating_mul(self.weight.span);
+        // Most requests find the sub-window they left: a product tells without a division. Before
+        // its start the difference wraps and is no less than any sub-window.
+        let is_same = now.nanos().wrapping_sub(start) < self.weight.span;
+        let is_ahead = now.nanos() < start && counts.total() > 0;
+        if !is_same && !is_ahead {
             counts.advance(now.nanos() / self.weight.span);
         }
     }
@@ -74,8 +80,15 @@ impl SubWindows {
     /// An admitted request of cost above 0 takes constant time; a refusal, or a look at counts
     /// whose newest is 0, may walk them all. An `extra` above the quota's own allowance is cut to it.
     pub fn decide(&self, counts: &impl Counts, cost: u64, extra: u64, now: Time) -> Decision {
-        let end = self.end(counts.newest());
-        let overlap = end.saturating_sub(now.nanos()).min(self.weight.span);
+        let newest = match counts.total() {
+            // Nothing to bring up to now.
+            0 => now.nanos() / self.weight.span,
+            _ => counts.newest(),
+        };
+        let overlap = self
+            .end(newest)
+            .saturating_sub(now.nanos())
+            .min(self.weight.span);
         let oldest = counts.count(self.parts);
         let whole = counts.total().saturating_sub(oldest);
         let estimate = whole.saturating_add(self.weight.weighed(oldest, overlap));
@@ -96,7 +109,7 @@ impl SubWindows {
                 .limit
                 .saturating_sub(estimate)
                 .saturating_sub(charged),
-            reset_after: window::until(self.empties_at(counts, charged), now),
+            reset_after: window::until(self.empties_at(counts, newest, charged), now),
         }
     }
 
@@ -114,55 +127,45 @@ impl SubWindows {
 
     /// The first instant at which the counts say no more than none do.
     pub fn expires_at(&self, counts: &impl Counts) -> Time {
-        Time::from_nanos(self.empties_at(counts, 0))
+        Time::from_nanos(self.empties_at(counts, counts.newest(), 0))
     }
 
-    /// When the estimate will be 0 if `charged` is added to the newest count, in nanoseconds since
+    /// When the estimate will be 0 if `charged` is added to the `newest` count, in nanoseconds since
     /// the epoch; 0 for no counts.
-    fn empties_at(&self, counts: &impl Counts, charged: u64) -> u64 {
+    fn empties_at(&self, counts: &impl Counts, newest: u64, charged: u64) -> u64 {
         // While any count is seen whole the estimate is not 0: the newest that is not empty decides.
-        let newest = counts.count(0).saturating_add(charged);
-        if newest > 0 {
-            return self.fades_at(counts, 0, newest, 0);
-        }
-        if counts.total() == 0 {
-            return 0;
-        }
-        let occupied = (1..=self.parts).map(|age| (age, counts.count(age)));
-        let newest = occupied.into_iter().find(|&(_, count)| count > 0);
-        newest.map_or(0, |(age, count)| self.fades_at(counts, age, count, 0))
+        let (age, count) = match counts.count(0).saturating_add(charged) {
+            0 if counts.total() == 0 => return 0,
+            0 => (1..=self.parts)
+                .map(|age| (age, counts.count(age)))
+                .find(|(_, count)| *count > 0)
+                .unwrap_or_default(),
+            count => (0, count),
+        };
+        let overlap = self.weight.widest_overlap(count, 0).unwrap_or(0);
+        self.leaves_at(newest, age).saturating_sub(overlap)
     }
 
     /// The first instant from the newest sub-window on, in nanoseconds since the epoch, at which the
     /// estimate is no more than `room`.
     fn falls_to(&self, counts: &impl Counts, room: u64) -> u64 {
+        let newest = counts.newest();
         let mut whole = counts.total();
         // Each step lets one sub-window more leave, the oldest first.
         for age in (0..=self.parts).rev() {
             let fading = counts.count(age);
             whole = whole.saturating_sub(fading);
-            if let Some(left) = room.checked_sub(whole)
-                && self.weight.widest_overlap(fading, left).is_some()
-            {
-                return self.fades_at(counts, age, fading, left);
+            let left = room.checked_sub(whole);
+            if let Some(overlap) = left.and_then(|left| self.weight.widest_overlap(fading, left)) {
+                return self.leaves_at(newest, age).saturating_sub(overlap);
             }
         }
-        self.leaves_at(counts, 0)
+        self.leaves_at(newest, 0)
     }
 
-    /// When the `count` of that age weighs no more than `room`.
-    fn fades_at(&self, counts: &impl Counts, age: u64, count: u64, room: u64) -> u64 {
-        let overlap = self.weight.widest_overlap(count, room).unwrap_or(0);
-        self.leaves_at(counts, age).saturating_sub(overlap)
-    }
-
-    /// When the sub-window of that age is out of sight.
-    fn leaves_at(&self, counts: &impl Counts, age: u64) -> u64 {
-        self.end(
-            counts
-                .newest()
-                .saturating_add(self.parts.saturating_sub(age)),
-        )
+    /// When the sub-window `age` before the `newest` is out of sight.
+    fn leaves_at(&self, newest: u64, age: u64) -> u64 {
+        self.end(newest.saturating_add(self.parts.saturating_sub(age)))
     }
 
     /// When a sub-window ends, in nanoseconds since the epoch.

@@ -1,0 +1,291 @@
+//! One caller's counter in plain memory, for tests: does with a quota what a store does.
+
+use std::collections::VecDeque;
+
+use crate::oracle::Commit;
+use crate::sliding_log::{Entry, Log, LogMut};
+use crate::sub_windows::Counts;
+use crate::{
+    Decision, Headroom, Meter, Quota, Time, fixed_window, interval_bucket, leaky_bucket,
+    sliding_counter, token_bucket,
+};
+
+/// A counter of one quota.
+#[derive(Clone, Debug)]
+pub struct Counter {
+    quota: Quota,
+    over_since: Option<Time>,
+    state: State,
+}
+
+/// A log that owns its entries.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stamps(VecDeque<u64>);
+
+/// Counts of sub-windows, newest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ring {
+    newest: u64,
+    counts: VecDeque<u64>,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    TokenBucket(token_bucket::State),
+    IntervalBucket(interval_bucket::State),
+    LeakyBucket(leaky_bucket::State),
+    FixedWindow(fixed_window::State),
+    SlidingLog(Stamps),
+    SlidingCounter(sliding_counter::State),
+    SubWindows(Ring),
+}
+
+/// What to write when a decision is kept.
+enum Kept {
+    State(State),
+    Entry(Option<Entry>),
+    Cost(u64),
+}
+
+// === impl Counter ===
+
+impl Counter {
+    /// The counter of a caller never seen.
+    pub fn new(quota: Quota) -> Self {
+        let state = match quota.meter() {
+            Meter::TokenBucket(_) => State::TokenBucket(token_bucket::State::default()),
+            Meter::IntervalBucket(_) => State::IntervalBucket(interval_bucket::State::default()),
+            Meter::LeakyBucket(_) => State::LeakyBucket(leaky_bucket::State::default()),
+            Meter::FixedWindow(_) => State::FixedWindow(fixed_window::State::default()),
+            Meter::SlidingLog(_) => State::SlidingLog(Stamps::default()),
+            Meter::SlidingCounter(_) => State::SlidingCounter(sliding_counter::State::default()),
+            Meter::SubWindows(meter) => State::SubWindows(Ring::new(meter.parts())),
+        };
+        Self {
+            quota,
+            over_since: None,
+            state,
+        }
+    }
+
+    /// The quota it counts for.
+    pub const fn quota(&self) -> &Quota {
+        &self.quota
+    }
+
+    /// Goes on with other numbers, as after a reload of the rules.
+    ///
+    /// # Panics
+    /// If the new quota keeps another sort of state.
+    pub fn change_quota(&mut self, quota: Quota) {
+        let fresh = Self::new(quota);
+        assert!(
+            std::mem::discriminant(&fresh.state) == std::mem::discriminant(&self.state),
+            "a changed algorithm starts a new counter"
+        );
+        self.quota = fresh.quota;
+    }
+
+    /// Decides on one request, as a store would.
+    pub fn decide(&mut self, cost: u64, headroom: Headroom, now: Time, commit: Commit) -> Decision {
+        let over_since = self.over_since.filter(|_| self.expires_at() > now);
+        let (decision, kept) = self.quota.judge(over_since, headroom, now, |extra| {
+            self.decide_with(cost, extra, now)
+        });
+        if commit != Commit::Nothing {
+            self.keep(kept, &decision, now);
+            self.over_since = if cost > 0 {
+                Quota::next_over_since(over_since, &decision, now)
+            } else {
+                over_since
+            };
+        }
+        if commit == Commit::CountRefused
+            && !decision.is_allowed()
+            && let (Meter::FixedWindow(meter), State::FixedWindow(state)) =
+                (self.quota.meter(), &mut self.state)
+        {
+            *state = meter.count_refused(*state, cost, now);
+        }
+        decision
+    }
+
+    /// Gives back `cost`.
+    pub fn refund(&mut self, cost: u64, now: Time) {
+        match (self.quota.meter(), &mut self.state) {
+            (Meter::TokenBucket(meter), State::TokenBucket(state)) => {
+                *state = meter.refund(*state, cost, now);
+            }
+            (Meter::IntervalBucket(meter), State::IntervalBucket(state)) => {
+                *state = meter.refund(*state, cost, now);
+            }
+            (Meter::LeakyBucket(meter), State::LeakyBucket(state)) => {
+                *state = meter.refund(*state, cost, now);
+            }
+            (Meter::FixedWindow(meter), State::FixedWindow(state)) => {
+                *state = meter.refund(*state, cost, now);
+            }
+            (Meter::SlidingLog(meter), State::SlidingLog(log)) => meter.refund(log, cost, now),
+            (Meter::SlidingCounter(meter), State::SlidingCounter(state)) => {
+                *state = meter.refund(*state, cost, now);
+            }
+            (Meter::SubWindows(meter), State::SubWindows(ring)) => meter.refund(ring, cost, now),
+            _ => unreachable!("a counter's state is its quota's"),
+        }
+    }
+
+    /// When the counter says no more than a new one.
+    pub fn expires_at(&self) -> Time {
+        match (self.quota.meter(), &self.state) {
+            (Meter::TokenBucket(meter), State::TokenBucket(state)) => meter.expires_at(*state),
+            (Meter::IntervalBucket(meter), State::IntervalBucket(state)) => {
+                meter.expires_at(*state)
+            }
+            (Meter::LeakyBucket(meter), State::LeakyBucket(state)) => meter.expires_at(*state),
+            (Meter::FixedWindow(meter), State::FixedWindow(state)) => meter.expires_at(*state),
+            (Meter::SlidingLog(meter), State::SlidingLog(Stamps(stamps))) => stamps
+                .back()
+                .map_or(Time::ZERO, |newest| meter.expires_at(*newest)),
+            (Meter::SlidingCounter(meter), State::SlidingCounter(state)) => {
+                meter.expires_at(*state)
+            }
+            (Meter::SubWindows(meter), State::SubWindows(ring)) => meter.expires_at(ring),
+            _ => unreachable!("a counter's state is its quota's"),
+        }
+    }
+
+    fn decide_with(&self, cost: u64, extra: u64, now: Time) -> (Decision, Kept) {
+        let state = |(decision, state)| (decision, Kept::State(state));
+        match (self.quota.meter(), &self.state) {
+            (Meter::TokenBucket(meter), State::TokenBucket(old)) => {
+                let (decision, new) = meter.decide(*old, cost, extra, now);
+                state((decision, State::TokenBucket(new)))
+            }
+            (Meter::IntervalBucket(meter), State::IntervalBucket(old)) => {
+                let (decision, new) = meter.decide(*old, cost, extra, now);
+                state((decision, State::IntervalBucket(new)))
+            }
+            (Meter::LeakyBucket(meter), State::LeakyBucket(old)) => {
+                let (decision, new) = meter.decide(*old, cost, extra, now);
+                state((decision, State::LeakyBucket(new)))
+            }
+            (Meter::FixedWindow(meter), State::FixedWindow(old)) => {
+                let (decision, new) = meter.decide(*old, cost, extra, now);
+                state((decision, State::FixedWindow(new)))
+            }
+            (Meter::SlidingLog(meter), State::SlidingLog(log)) => {
+                let (decision, entry) = meter.decide(log, cost, extra, now);
+                (decision, Kept::Entry(entry))
+            }
+            (Meter::SlidingCounter(meter), State::SlidingCounter(old)) => {
+                let (decision, new) = meter.decide(*old, cost, extra, now);
+                state((decision, State::SlidingCounter(new)))
+            }
+            (Meter::SubWindows(meter), State::SubWindows(ring)) => {
+                let mut ring = ring.clone();
+                meter.advance(&mut ring, now);
+                (meter.decide(&ring, cost, extra, now), Kept::Cost(cost))
+            }
+            _ => unreachable!("a counter's state is its quota's"),
+        }
+    }
+
+    fn keep(&mut self, kept: Kept, decision: &Decision, now: Time) {
+        match (kept, self.quota.meter(), &mut self.state) {
+            (Kept::State(new), _, state) => *state = new,
+            (Kept::Entry(entry), Meter::SlidingLog(meter), State::SlidingLog(log)) => match entry {
+                Some(entry) => meter.write(log, entry),
+                None => log.drop_oldest(meter.expired(log, now)),
+            },
+            (Kept::Cost(cost), Meter::SubWindows(meter), State::SubWindows(ring)) => {
+                meter.advance(ring, now);
+                if decision.is_allowed() {
+                    ring.add(cost);
+                }
+            }
+            _ => unreachable!("a counter's state is its quota's"),
+        }
+    }
+}
+
+// === impl Stamps ===
+
+impl Log for Stamps {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn nth_oldest(&self, n: u64) -> Option<u64> {
+        self.0.get(usize::try_from(n).ok()?).copied()
+    }
+}
+
+impl LogMut for Stamps {
+    fn drop_oldest(&mut self, n: u64) {
+        self.0.drain(..index(n));
+    }
+
+    fn drop_newest(&mut self, n: u64) {
+        self.0.truncate(self.0.len() - index(n));
+    }
+
+    fn push(&mut self, stamp: u64, n: u64) {
+        self.0.extend(std::iter::repeat_n(stamp, index(n)));
+    }
+}
+
+// === impl Ring ===
+
+impl Ring {
+    /// The counts of a caller never seen, for a window of so many parts.
+    pub fn new(parts: u64) -> Self {
+        Self {
+            newest: 0,
+            counts: std::iter::repeat_n(0, index(parts) + 1).collect(),
+        }
+    }
+}
+
+impl Counts for Ring {
+    fn newest(&self) -> u64 {
+        self.newest
+    }
+
+    fn total(&self) -> u64 {
+        self.counts
+            .iter()
+            .fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    fn count(&self, age: u64) -> u64 {
+        self.counts.get(index(age)).copied().unwrap_or(0)
+    }
+
+    fn advance(&mut self, sub_window: u64) {
+        // Only empty counts go back, and then nothing moves.
+        let steps = index(sub_window.saturating_sub(self.newest)).min(self.counts.len());
+        self.counts.rotate_right(steps);
+        self.counts
+            .iter_mut()
+            .take(steps)
+            .for_each(|count| *count = 0);
+        self.newest = sub_window;
+    }
+
+    fn add(&mut self, cost: u64) {
+        self.counts[0] = self.counts[0].saturating_add(cost);
+    }
+
+    fn take(&mut self, age: u64, cost: u64) -> u64 {
+        let Some(count) = self.counts.get_mut(index(age)) else {
+            return 0;
+        };
+        let taken = cost.min(*count);
+        *count -= taken;
+        taken
+    }
+}
+
+fn index(n: u64) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,8 @@
+//! What the algorithms promise, as properties over random quotas and histories.
+
+mod agreement;
+mod allowance;
+mod answers;
+mod history;
+mod promises;
+mod totality;
