@@ -110,6 +110,11 @@ impl Gcra {
         }
     }
 
+    /// Whether one request takes a whole number of nanoseconds.
+    pub(crate) const fn has_whole_nanos(&self) -> bool {
+        matches!(self.pace, Pace::Whole(_))
+    }
+
     #[must_use]
     pub(crate) fn refund(&self, tat: Ticks, cost: u64, now: Time) -> Ticks {
         let scale = self.pace.fine();

@@ -52,6 +52,11 @@ impl IntervalBucket {
         }
     }
 
+    /// How many tokens a full bucket holds.
+    pub const fn capacity(&self) -> u64 {
+        self.room.limit
+    }
+
     /// Decides whether `cost` fits at `now` within the ordinary limit plus `extra`, and gives the
     /// state to keep if the request is charged. The state of a denied decision is the old one,
     /// brought up to `now`.

@@ -58,6 +58,13 @@ impl LeakyBucket {
         )
     }
 
+    /// Whether a request takes a whole number of nanoseconds, so that every state of a counter that
+    /// knew no other numbers is a whole one too.
+    #[inline]
+    pub const fn has_whole_nanos(&self) -> bool {
+        self.gcra.has_whole_nanos()
+    }
+
     /// Gives back `cost` that was charged before: the next to be admitted leaves that much earlier.
     /// Those already admitted keep their moment.
     #[must_use]

@@ -129,6 +129,11 @@ impl Quota {
         self.allowance
     }
 
+    /// The most that the allowance ever admits over the limit.
+    pub const fn most_extra(&self) -> u64 {
+        self.extra
+    }
+
     /// The algorithm with its numbers.
     pub const fn meter(&self) -> &Meter {
         &self.meter

@@ -51,6 +51,13 @@ impl TokenBucket {
         (weighed.decision, State { tat: weighed.tat })
     }
 
+    /// Whether a request takes a whole number of nanoseconds, so that every state of a counter that
+    /// knew no other numbers is a whole one too.
+    #[inline]
+    pub const fn has_whole_nanos(&self) -> bool {
+        self.gcra.has_whole_nanos()
+    }
+
     /// Gives back `cost` that was charged before.
     #[must_use]
     pub fn refund(&self, state: State, cost: u64, now: Time) -> State {

@@ -5,6 +5,7 @@
 
 mod clock;
 mod contract;
+mod embedded;
 mod error;
 
 pub use clock::{Clock, ManualClock, SystemClock};
@@ -12,4 +13,5 @@ pub use contract::{
     Admission, Charge, Charging, Counter, CounterKey, Cursor, Decisions, LimitId, MAX_CHARGES,
     Mode, OnFull, Page, Receipt, Store,
 };
+pub use embedded::{EmbeddedStore, StoreConfig, StoreStats};
 pub use error::{ErrorKind, StoreError};

@@ -1,0 +1,226 @@
+//! The embedded store: all counters in one table in memory, a cache line and no allocation for a
+//! decision, bounded by a hard cap whatever arrives.
+//!
+//! A request's way through it: [`claim`] fingerprints the keys and finds their slots, [`table`] locks
+//! the sets they lie in, [`ledger`] reads the states, [`account`] lets the limits decide, [`charge`]
+//! weighs the decisions and has the ledger write them back. [`room`] and [`grow`] make place for new
+//! keys.
+
+mod account;
+mod arena;
+mod block_counts;
+mod block_log;
+mod budget;
+mod charge;
+mod claim;
+mod core;
+mod fingerprint;
+mod grow;
+mod layout;
+mod ledger;
+mod locks;
+mod quick;
+mod refund;
+mod room;
+mod state;
+mod sync;
+mod table;
+mod tag;
+
+use std::future::{Future, ready};
+use std::time::Duration;
+
+use tidegate_algorithms::{Decision, Headroom, Quota};
+
+use self::core::Core;
+use self::fingerprint::Fingerprinter;
+use crate::{
+    Charge, Charging, Clock, Counter, CounterKey, Cursor, Decisions, Mode, OnFull, Page, Receipt,
+    Store, StoreError, SystemClock,
+};
+
+/// Bytes in a mebibyte.
+const MIB: usize = 1 << 20;
+
+/// How much the embedded store may remember.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreConfig {
+    /// The most bytes of counters, at least a mebibyte.
+    pub max_memory: usize,
+}
+
+/// Counters in memory.
+#[derive(Debug)]
+pub struct EmbeddedStore<C = SystemClock> {
+    core: Core,
+    fingerprinter: Fingerprinter,
+    clock: C,
+}
+
+/// What the embedded store has been through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoreStats {
+    /// Bytes of the cap that are in use. They are never given back, only used again.
+    pub used_bytes: u64,
+    /// The cap.
+    pub max_bytes: u64,
+    /// Live counters, none of them refused, that made way for new ones at the cap.
+    pub evicted: u64,
+    /// Charges that found no room for their counter and went by `on_full`.
+    pub untracked: u64,
+}
+
+// === impl StoreConfig ===
+
+impl Default for StoreConfig {
+    fn default() -> Self {
+        Self {
+            max_memory: 256 * MIB,
+        }
+    }
+}
+
+// === impl EmbeddedStore ===
+
+impl EmbeddedStore {
+    /// An empty store on the machine's clock.
+    pub fn new(config: StoreConfig) -> Self {
+        Self::with_clock(config, SystemClock::new())
+    }
+}
+
+impl<C: Clock> EmbeddedStore<C> {
+    /// An empty store on another clock.
+    pub fn with_clock(config: StoreConfig, clock: C) -> Self {
+        Self {
+            core: Core::new(config.max_memory.max(if cfg!(loom) { 0 } else { MIB })),
+            fingerprinter: Fingerprinter::random(),
+            clock,
+        }
+    }
+
+    /// The clock.
+    pub fn clock(&self) -> &C {
+        &self.clock
+    }
+
+    /// What the store has been through so far.
+    pub fn stats(&self) -> StoreStats {
+        self.core.stats()
+    }
+
+    /// [`Store::charge`] without a future: this store never waits for anything outside.
+    pub fn charge_now(
+        &self,
+        charges: &[Charge<'_>],
+        charging: Charging,
+        decisions: &mut Decisions,
+    ) -> Result<Receipt, StoreError> {
+        self.core.charge(
+            &self.fingerprinter,
+            &self.clock,
+            charges,
+            charging,
+            decisions,
+        )
+    }
+
+    fn peek_now(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        headroom: Headroom,
+    ) -> Result<Decision, StoreError> {
+        let charge = Charge {
+            key,
+            quota,
+            cost: 0,
+            mode: Mode::Shadow,
+            headroom,
+            on_full: OnFull::Allow,
+        };
+        let mut decisions = Decisions::new();
+        self.charge_now(&[charge], Charging::AllOrNone, &mut decisions)?;
+        Ok(decisions[0])
+    }
+}
+
+impl<C: Clock> Store for EmbeddedStore<C> {
+    fn charge(
+        &self,
+        charges: &[Charge<'_>],
+        charging: Charging,
+        decisions: &mut Decisions,
+    ) -> impl Future<Output = Result<Receipt, StoreError>> + Send {
+        ready(self.charge_now(charges, charging, decisions))
+    }
+
+    fn peek(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        headroom: Headroom,
+    ) -> impl Future<Output = Result<Decision, StoreError>> + Send {
+        ready(self.peek_now(key, quota, headroom))
+    }
+
+    fn refund(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        cost: u64,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+        ready(
+            self.core
+                .refund(&self.fingerprinter, &self.clock, key, quota, cost),
+        )
+    }
+
+    fn reset(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+    ) -> impl Future<Output = Result<bool, StoreError>> + Send {
+        ready(
+            self.core
+                .reset(&self.fingerprinter, &self.clock, key, quota),
+        )
+    }
+
+    fn list(
+        &self,
+        cursor: Cursor,
+        most: usize,
+    ) -> impl Future<Output = Result<Page, StoreError>> + Send {
+        ready(Ok(self.core.list(&self.clock, cursor, most)))
+    }
+}
+
+// === impl Core ===
+
+impl Core {
+    fn list(&self, clock: &impl Clock, cursor: Cursor, most: usize) -> Page {
+        let mut page = Page::default();
+        let now = clock.now();
+        let first = u32::try_from(cursor.0).unwrap_or(u32::MAX);
+        for shard in first..self.table.shards() {
+            if page.counters.len() >= most {
+                page.next = Some(Cursor(u64::from(shard)));
+                break;
+            }
+            self.visit(shard, |tag, expires_at| {
+                let layout = self.layouts.get(tag.layout());
+                if let Some(layout) = layout.filter(|_| now < expires_at) {
+                    page.counters.push(Counter {
+                        fingerprint: (u64::from(shard) << tag::FINGERPRINT_BITS)
+                            | tag.fingerprint(),
+                        window: Duration::from_nanos(layout.window),
+                        expires_after: expires_at.since(now),
+                        refused: tag.is_refused(),
+                    });
+                }
+            });
+        }
+        page
+    }
+}

@@ -1,0 +1,269 @@
+//! One counter of a request while it is held: what it recalls, what the limit says to it, and what
+//! is to be written.
+
+use tidegate_algorithms::sliding_log::{Entry, Log, SlidingLog};
+use tidegate_algorithms::sub_windows::{Counts, SubWindows};
+use tidegate_algorithms::{Decision, Headroom, Meter, Outcome, Quota, Retry, Ticks, Time};
+
+use super::block_counts::BlockCounts;
+use super::block_log::BlockLog;
+use super::state::State;
+use crate::{Charge, Charging, OnFull};
+
+/// A held counter.
+#[derive(Debug)]
+pub(super) struct Account<'a> {
+    pub(super) quota: &'a Quota,
+    pub(super) memory: Memory<'a>,
+    /// Since when the ordinary limit has been exceeded, for limits that mind.
+    pub(super) over_since: Option<Time>,
+    /// What this request has charged so far.
+    due: u64,
+    pub(super) change: Change,
+    /// Whether the last word was a refusal; `None` if nobody asked for more than a look.
+    pub(super) refused: Option<bool>,
+}
+
+/// What a counter recalls.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Memory<'a> {
+    /// A state of fixed size.
+    Fixed(State),
+    /// A log, without its expired entries.
+    Log(BlockLog<'a>),
+    /// Sub-window counts, brought up to now.
+    Counts(BlockCounts<'a>),
+    /// Nothing: the caller was never seen.
+    Unseen,
+    /// Nothing, for there is no room for it before this instant.
+    NoRoom { until: Time },
+}
+
+/// What is to be written to a counter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Change {
+    /// The new state of fixed size.
+    pub(super) state: Option<State>,
+    /// The old state, if it was found further ahead than the limit can have brought it. To be
+    /// written even if the request is refused, or its retry would begin anew each time.
+    pub(super) clamped: Option<State>,
+    /// Admitted requests for the log.
+    pub(super) admitted: Option<Entry>,
+    /// Refused requests for a log that keeps those.
+    pub(super) refused: Option<Entry>,
+    /// Admitted requests for the newest sub-window.
+    pub(super) added: u64,
+}
+
+/// The log of a caller never seen.
+pub(super) struct NoLog;
+
+/// The counts of a caller never seen.
+pub(super) struct NoCounts;
+
+// === impl Account ===
+
+impl<'a> Account<'a> {
+    pub(super) fn new(quota: &'a Quota, memory: Memory<'a>, over_since: Option<Time>) -> Self {
+        Self {
+            quota,
+            memory,
+            over_since,
+            due: 0,
+            change: Change::default(),
+            refused: None,
+        }
+    }
+
+    /// Whether anything is to be written that says more than an empty slot.
+    pub(super) fn is_changed(&self) -> bool {
+        self.change != Change::default()
+    }
+
+    /// Decides on a charge, on top of what the request charged before, and notes what to write if
+    /// the request is charged.
+    pub(super) fn judge(&mut self, charge: &Charge<'_>, charging: Charging, now: Time) -> Decision {
+        if let (Memory::NoRoom { until }, OnFull::Deny) = (&self.memory, charge.on_full) {
+            return self.deny_for_room(until.since(now));
+        }
+        let cost = self.due.saturating_add(charge.cost);
+        let (decision, change) = self.decide(cost, charge.headroom, now);
+        if decision.is_allowed() {
+            self.due = cost;
+            if charge.cost > 0 {
+                self.refused = Some(false);
+                self.change = Change {
+                    refused: self.change.refused,
+                    ..change
+                };
+                self.over_since = Quota::next_over_since(self.over_since, &decision, now);
+            }
+        } else {
+            self.refused = Some(true);
+            self.note_refusal(charge, charging, change, now);
+        }
+        decision
+    }
+
+    /// Takes back what the request charged, for it is refused as a whole: what an admitting limit
+    /// says remains, remains.
+    pub(super) fn uncharge(&mut self, charge: &Charge<'_>, decision: &mut Decision, now: Time) {
+        let Change {
+            refused, clamped, ..
+        } = self.change;
+        self.change = Change {
+            clamped,
+            refused,
+            ..Change::default()
+        };
+        if decision.is_allowed() {
+            let (untouched, _) = self.decide(0, charge.headroom, now);
+            decision.remaining = untouched.remaining;
+            decision.reset_after = untouched.reset_after;
+        }
+    }
+
+    fn note_refusal(&mut self, charge: &Charge<'_>, charging: Charging, change: Change, now: Time) {
+        if let (Meter::FixedWindow(meter), Charging::EveryMatch) = (self.quota.meter(), charging) {
+            let before = self.change.state.unwrap_or(self.fixed());
+            let counted = meter.count_refused(before.window(), charge.cost, now);
+            self.due = self.due.saturating_add(charge.cost);
+            self.change.state = Some(State::Window(counted));
+        }
+        if let (State::Instant(old), Some(State::Instant(clamped))) = (self.fixed(), change.state)
+            && clamped < old
+        {
+            self.change.clamped = change.state;
+        }
+        if let Some(entry) = change.refused {
+            self.change.refused = Some(Entry {
+                n: entry.n.min(charge.cost),
+                ..entry
+            });
+        }
+    }
+
+    fn deny_for_room(&self, wait: std::time::Duration) -> Decision {
+        Decision {
+            outcome: Outcome::Denied {
+                retry: Retry::After(wait),
+            },
+            limit: self.decide(0, Headroom::Absent, Time::ZERO).0.limit,
+            remaining: 0,
+            reset_after: wait,
+        }
+    }
+
+    /// The decision on `cost` in all, and what to write if it is charged.
+    fn decide(&self, cost: u64, headroom: Headroom, now: Time) -> (Decision, Change) {
+        self.quota.judge(self.over_since, headroom, now, |extra| {
+            self.decide_with(cost, extra, now)
+        })
+    }
+
+    fn decide_with(&self, cost: u64, extra: u64, now: Time) -> (Decision, Change) {
+        match self.quota.meter() {
+            Meter::SlidingLog(meter) => self.decide_log(meter, cost, extra, now),
+            Meter::SubWindows(meter) => self.decide_counts(meter, cost, extra, now),
+            meter => {
+                let (decision, next) = self.fixed().decide(meter, cost, extra, now);
+                (
+                    decision,
+                    Change {
+                        state: Some(next),
+                        ..Change::default()
+                    },
+                )
+            }
+        }
+    }
+
+    fn decide_log(
+        &self,
+        meter: &SlidingLog,
+        cost: u64,
+        extra: u64,
+        now: Time,
+    ) -> (Decision, Change) {
+        let (decision, entry) = match &self.memory {
+            Memory::Log(log) => meter.decide(log, cost, extra, now),
+            _ => meter.decide(&NoLog, cost, extra, now),
+        };
+        let change = if decision.is_allowed() {
+            Change {
+                admitted: entry,
+                ..Change::default()
+            }
+        } else {
+            Change {
+                refused: entry,
+                ..Change::default()
+            }
+        };
+        (decision, change)
+    }
+
+    fn decide_counts(
+        &self,
+        meter: &SubWindows,
+        cost: u64,
+        extra: u64,
+        now: Time,
+    ) -> (Decision, Change) {
+        let decision = match &self.memory {
+            Memory::Counts(counts) => meter.decide(counts, cost, extra, now),
+            _ => meter.decide(&NoCounts, cost, extra, now),
+        };
+        (
+            decision,
+            Change {
+                added: cost,
+                ..Change::default()
+            },
+        )
+    }
+
+    /// The state of fixed size, that of a caller never seen if there is none.
+    fn fixed(&self) -> State {
+        match self.memory {
+            Memory::Fixed(state) => state,
+            _ => State::Instant(Ticks::default()),
+        }
+    }
+}
+
+// === impl NoLog ===
+
+impl Log for NoLog {
+    fn len(&self) -> u64 {
+        0
+    }
+
+    fn nth_oldest(&self, _n: u64) -> Option<u64> {
+        None
+    }
+}
+
+// === impl NoCounts ===
+
+impl Counts for NoCounts {
+    fn newest(&self) -> u64 {
+        0
+    }
+
+    fn total(&self) -> u64 {
+        0
+    }
+
+    fn count(&self, _age: u64) -> u64 {
+        0
+    }
+
+    fn advance(&mut self, _sub_window: u64) {}
+
+    fn add(&mut self, _cost: u64) {}
+
+    fn take(&mut self, _age: u64, _cost: u64) -> u64 {
+        0
+    }
+}

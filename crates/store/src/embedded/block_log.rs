@@ -1,0 +1,111 @@
+//! The log of one caller in a block: a ring of 32-bit stamps.
+
+use tidegate_algorithms::sliding_log::{Log, LogMut};
+
+use super::arena::Block;
+use super::state::OVER_SINCE;
+
+/// Where the newest stamp stands, whole.
+const NEWEST: usize = OVER_SINCE + 1;
+/// Where the length (high half) and the place of the oldest (low half) stand.
+const EXTENT: usize = NEWEST + 1;
+/// Where the stamps begin, two in a word.
+const STAMPS: usize = EXTENT + 1;
+
+/// A ring of stamps. A stamp keeps its low 32 bits: all are within 2^32 - 1 grains of the newest.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BlockLog<'a> {
+    block: Block<'a>,
+}
+
+// === impl BlockLog ===
+
+impl<'a> BlockLog<'a> {
+    /// Words of a block with room for `entries`.
+    pub(super) fn words(entries: u64) -> usize {
+        STAMPS + usize::try_from(entries.div_ceil(2)).unwrap_or(usize::MAX / 2)
+    }
+
+    pub(super) fn new(block: Block<'a>) -> Self {
+        Self { block }
+    }
+
+    /// How many entries there is room for.
+    pub(super) fn room(&self) -> u64 {
+        (self.block.len() - STAMPS) as u64 * 2
+    }
+
+    pub(super) fn newest(&self) -> u64 {
+        self.block.get(NEWEST)
+    }
+
+    /// Copies all of this log to an empty one that is large enough.
+    pub(super) fn copy_to(&self, other: &mut BlockLog<'_>) {
+        for n in 0..self.len() {
+            if let Some(stamp) = self.nth_oldest(n) {
+                other.push(stamp, 1);
+            }
+        }
+    }
+
+    fn oldest(&self) -> u64 {
+        self.block.get(EXTENT) & u64::from(u32::MAX)
+    }
+
+    fn put_extent(&self, len: u64, oldest: u64) {
+        self.block.put(EXTENT, (len << 32) | oldest);
+    }
+
+    /// The word and the shift of the `n`th oldest.
+    fn place(&self, n: u64) -> (usize, u32) {
+        let place = (self.oldest() + n) % self.room();
+        let word = STAMPS + usize::try_from(place / 2).expect("within the block");
+        (word, if place.is_multiple_of(2) { 0 } else { 32 })
+    }
+}
+
+impl Log for BlockLog<'_> {
+    fn len(&self) -> u64 {
+        self.block.get(EXTENT) >> 32
+    }
+
+    fn nth_oldest(&self, n: u64) -> Option<u64> {
+        if n >= self.len() {
+            return None;
+        }
+        let (word, shift) = self.place(n);
+        let newest = self.newest();
+        let low = self.block.get(word) >> shift;
+        let age = newest.wrapping_sub(low) & u64::from(u32::MAX);
+        Some(newest.saturating_sub(age))
+    }
+}
+
+impl LogMut for BlockLog<'_> {
+    fn drop_oldest(&mut self, n: u64) {
+        let n = n.min(self.len());
+        self.put_extent(self.len() - n, (self.oldest() + n) % self.room());
+    }
+
+    fn drop_newest(&mut self, n: u64) {
+        let left = self.len().saturating_sub(n);
+        let newest = left.checked_sub(1).and_then(|last| self.nth_oldest(last));
+        self.put_extent(left, self.oldest());
+        self.block.put(NEWEST, newest.unwrap_or(0));
+    }
+
+    fn push(&mut self, stamp: u64, n: u64) {
+        let len = self.len();
+        let n = n.min(self.room() - len);
+        for place in len..len + n {
+            let (word, shift) = self.place(place);
+            let kept = self.block.get(word) & !(u64::from(u32::MAX) << shift);
+            self.block
+                .put(word, kept | ((stamp & u64::from(u32::MAX)) << shift));
+        }
+        if n > 0 {
+            self.block.put(NEWEST, stamp);
+            self.put_extent(len + n, self.oldest());
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! One request: hold its counters, let each limit speak, and charge as its charging says.
+
+use smallvec::SmallVec;
+
+use super::account::Account;
+use super::claim::claim_all;
+use super::core::Core;
+use super::fingerprint::Fingerprinter;
+use crate::{
+    Admission, Charge, Charging, Clock, Decisions, MAX_CHARGES, Mode, Receipt, StoreError,
+};
+
+// === impl Core ===
+
+impl Core {
+    pub(super) fn charge(
+        &self,
+        fingerprinter: &Fingerprinter,
+        clock: &impl Clock,
+        charges: &[Charge<'_>],
+        charging: Charging,
+        decisions: &mut Decisions,
+    ) -> Result<Receipt, StoreError> {
+        decisions.clear();
+        if charges.len() > MAX_CHARGES {
+            return Err(StoreError::TooManyCharges {
+                asked: charges.len(),
+                most: MAX_CHARGES,
+            });
+        }
+        if let [charge] = charges
+            && let Some((decision, now)) =
+                self.charge_quickly(fingerprinter, clock, charge, charging)?
+        {
+            decisions.push(decision);
+            return Ok(Receipt {
+                now,
+                admission: admission(charges, decisions),
+            });
+        }
+        self.charge_at_length(fingerprinter, clock, charges, charging, decisions)
+    }
+
+    fn charge_at_length(
+        &self,
+        fingerprinter: &Fingerprinter,
+        clock: &impl Clock,
+        charges: &[Charge<'_>],
+        charging: Charging,
+        decisions: &mut Decisions,
+    ) -> Result<Receipt, StoreError> {
+        let (mut claims, claim_of) = claim_all(self, fingerprinter, charges)?;
+        let hold = self.hold(&mut claims, clock);
+        let mut accounts: SmallVec<[Account<'_>; 4]> = SmallVec::new();
+        for (index, claim) in claims.iter().enumerate() {
+            let named = || {
+                charges
+                    .iter()
+                    .zip(&claim_of)
+                    .filter(|&(_, &of)| of == index)
+            };
+            let cost = named().fold(0_u64, |sum, (charge, _)| sum.saturating_add(charge.cost));
+            let quota = named().next().map(|(charge, _)| charge.quota);
+            accounts.extend(quota.map(|quota| self.open(claim, &hold, quota, cost)));
+        }
+        for (charge, &of) in charges.iter().zip(&claim_of) {
+            decisions.push(accounts[of].judge(charge, charging, hold.now));
+        }
+        let admission = admission(charges, decisions);
+        if (charging, admission) == (Charging::AllOrNone, Admission::Refused) {
+            for ((charge, &of), decision) in charges.iter().zip(&claim_of).zip(&mut *decisions) {
+                accounts[of].uncharge(charge, decision, hold.now);
+            }
+        }
+        for (account, claim) in accounts.iter().zip(&claims) {
+            self.close(account, claim, &hold);
+        }
+        Ok(Receipt {
+            now: hold.now,
+            admission,
+        })
+    }
+}
+
+/// Whether the request as a whole may pass.
+fn admission(charges: &[Charge<'_>], decisions: &Decisions) -> Admission {
+    let mut quotas = 0;
+    let mut quotas_denied = 0;
+    for (charge, decision) in charges.iter().zip(decisions) {
+        match (charge.mode, decision.is_allowed()) {
+            (Mode::Enforce, false) => return Admission::Refused,
+            (Mode::Quota, is_allowed) => {
+                quotas += 1;
+                quotas_denied += u32::from(!is_allowed);
+            }
+            (Mode::Enforce, true) | (Mode::Shadow, _) => {}
+        }
+    }
+    if quotas > 0 && quotas == quotas_denied {
+        Admission::Refused
+    } else {
+        Admission::Admitted
+    }
+}

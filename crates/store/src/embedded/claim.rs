@@ -1,0 +1,232 @@
+//! The counters of one request, found and held.
+
+use smallvec::SmallVec;
+use tidegate_algorithms::{Quota, Time};
+
+use super::core::Core;
+use super::fingerprint::Fingerprinter;
+use super::grow::Growth;
+use super::layout::Layout;
+use super::locks::{Locks, Place};
+use super::table::{Home, SetId};
+use super::tag::Tag;
+use crate::{Charge, Clock, CounterKey, StoreError};
+
+/// One counter of a request, however many of its charges name it.
+#[derive(Debug)]
+pub(super) struct Claim {
+    hash: u64,
+    pub(super) tag: Tag,
+    pub(super) layout: Layout,
+    pub(super) home: Home,
+    /// Whether it is to be given a slot if it has none. A mere look needs none.
+    pub(super) wants_room: bool,
+    /// Where it lies; `None` if it is not there and got no room.
+    pub(super) place: Option<Place>,
+    /// Whether this request put it there.
+    pub(super) is_new: bool,
+    /// Whether its shard could not grow: evict, or do without.
+    is_at_cap: bool,
+}
+
+/// The counters of a request.
+pub(super) type Claims = SmallVec<[Claim; 4]>;
+
+/// The counters of a request, held at one instant.
+#[derive(Debug)]
+pub(super) struct Hold<'t> {
+    pub(super) locks: Locks<'t>,
+    pub(super) now: Time,
+}
+
+/// Why the counters of a request could not be held this time.
+enum Obstacle {
+    /// A set had to be waited for out of order.
+    OutOfOrder,
+    /// A shard changed its size meanwhile.
+    Resized,
+    /// There is no room for this claim.
+    NoRoom { claim: usize, now: Time },
+}
+
+/// Which sets to lock before looking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    /// The primary sets: nine keys in ten or so lie there.
+    Primary,
+    /// Both sets of each key.
+    Both,
+}
+
+// === impl Claim ===
+
+impl Claim {
+    fn new(
+        core: &Core,
+        fingerprinter: &Fingerprinter,
+        key: CounterKey<'_>,
+        quota: &Quota,
+    ) -> Result<Self, StoreError> {
+        let layout = Layout::of(quota);
+        let hash = fingerprinter.hash(key);
+        Ok(Self {
+            hash,
+            tag: Tag::new(hash, core.layouts.number(layout)?),
+            layout,
+            home: core.table.home(hash),
+            wants_room: false,
+            place: None,
+            is_new: false,
+            is_at_cap: false,
+        })
+    }
+
+    fn find(&self, locks: &Locks<'_>, set: SetId) -> Option<Place> {
+        let held = locks.index_of(set)?;
+        let slot = locks.set(held).find(self.tag)?;
+        Some(Place { held, slot })
+    }
+}
+
+/// The one claim for a single counter, if it is there.
+pub(super) fn claim_one(
+    core: &Core,
+    fingerprinter: &Fingerprinter,
+    key: CounterKey<'_>,
+    quota: &Quota,
+) -> Result<Claims, StoreError> {
+    Ok(SmallVec::from_iter([Claim::new(
+        core,
+        fingerprinter,
+        key,
+        quota,
+    )?]))
+}
+
+/// The distinct counters of `charges`, and for each charge which one it is.
+pub(super) fn claim_all(
+    core: &Core,
+    fingerprinter: &Fingerprinter,
+    charges: &[Charge<'_>],
+) -> Result<(Claims, SmallVec<[usize; 8]>), StoreError> {
+    let mut claims = Claims::new();
+    let mut claim_of = SmallVec::new();
+    for charge in charges {
+        let claim = Claim::new(core, fingerprinter, charge.key, charge.quota)?;
+        let is_same = |other: &Claim| other.tag == claim.tag && other.hash == claim.hash;
+        let index = claims.iter().position(is_same).unwrap_or_else(|| {
+            claims.push(claim);
+            claims.len() - 1
+        });
+        claims[index].wants_room |= charge.cost > 0;
+        claim_of.push(index);
+    }
+    Ok((claims, claim_of))
+}
+
+// === impl Core ===
+
+impl Core {
+    /// Finds all `claims`, makes room for the absent ones that want it, and holds them at one
+    /// instant of `clock`.
+    pub(super) fn hold(&self, claims: &mut [Claim], clock: &impl Clock) -> Hold<'_> {
+        let mut reach = Reach::Primary;
+        loop {
+            match self.try_hold(claims, reach, clock) {
+                Ok(hold) => return hold,
+                Err(Obstacle::OutOfOrder) => reach = Reach::Both,
+                Err(Obstacle::Resized) => {}
+                Err(Obstacle::NoRoom { claim, now }) => {
+                    let claim = &mut claims[claim];
+                    let growth = self.grow(claim.home.primary.shard, claim.home.size, now);
+                    claim.is_at_cap = growth == Growth::AtCap;
+                }
+            }
+            for claim in &mut *claims {
+                claim.home = self.table.home(claim.hash);
+                claim.place = None;
+                claim.is_new = false;
+            }
+        }
+    }
+
+    fn try_hold(
+        &self,
+        claims: &mut [Claim],
+        reach: Reach,
+        clock: &impl Clock,
+    ) -> Result<Hold<'_>, Obstacle> {
+        let mut locks = Locks::take(&self.table, &sets_of(claims, reach));
+        // Under the locks a size stands still; before them it may have changed.
+        if claims
+            .iter()
+            .any(|claim| self.table.size(claim.home.primary.shard) != claim.home.size)
+        {
+            return Err(Obstacle::Resized);
+        }
+        for claim in &mut *claims {
+            claim.place = claim.find(&locks, claim.home.primary);
+            if claim.place.is_none() {
+                locks
+                    .also(&self.table, claim.home.secondary)
+                    .ok_or(Obstacle::OutOfOrder)?;
+                claim.place = claim.find(&locks, claim.home.secondary);
+            }
+        }
+        let now = clock.now();
+        self.place_absent(claims, &locks, now)?;
+        Ok(Hold { locks, now })
+    }
+
+    /// Gives each absent claim a slot. If one finds none, the others give theirs up again.
+    fn place_absent(
+        &self,
+        claims: &mut [Claim],
+        locks: &Locks<'_>,
+        now: Time,
+    ) -> Result<(), Obstacle> {
+        let mut taken: SmallVec<[Place; 8]> = claims.iter().filter_map(|it| it.place).collect();
+        for index in 0..claims.len() {
+            let claim = &claims[index];
+            if claim.place.is_some() || !claim.wants_room {
+                continue;
+            }
+            let room = self.room(locks, &claim.home, &taken, now);
+            let room = room.or_else(|| {
+                claim
+                    .is_at_cap
+                    .then(|| self.evict(locks, &claim.home, &taken))
+                    .flatten()
+            });
+            if room.is_none() && !claim.is_at_cap {
+                for claim in claims.iter().filter(|claim| claim.is_new) {
+                    claim
+                        .place
+                        .iter()
+                        .for_each(|at| self.vacate(locks.set(at.held), at.slot));
+                }
+                return Err(Obstacle::NoRoom { claim: index, now });
+            }
+            let claim = &mut claims[index];
+            if let Some(at) = room {
+                locks.set(at.held).put_tag(at.slot, claim.tag);
+                locks.set(at.held).put_state(at.slot, 0);
+                taken.push(at);
+                claim.is_new = true;
+            }
+            claim.place = room;
+        }
+        Ok(())
+    }
+}
+
+/// The sets to lock for `claims`, in order.
+fn sets_of(claims: &[Claim], reach: Reach) -> SmallVec<[SetId; 8]> {
+    let mut ids: SmallVec<[SetId; 8]> = claims.iter().map(|claim| claim.home.primary).collect();
+    if reach == Reach::Both {
+        ids.extend(claims.iter().map(|claim| claim.home.secondary));
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}

@@ -1,0 +1,129 @@
+//! Growing a shard by a small step. The shard's keys wait for it, the other shards' do not.
+
+use tidegate_algorithms::Time;
+
+use super::core::{Core, STEP_BYTES};
+use super::table::{LockedSet, STEP_SETS, SetId, WAYS, choices};
+use super::tag::Tag;
+
+/// How often a key may push another one out while a shard is laid out anew, before the shard
+/// counts as too small.
+const MOST_MOVES: usize = 64;
+
+/// What became of an attempt to grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Growth {
+    /// The shard has other sets than before: look again.
+    Changed,
+    /// Memory is at its cap.
+    AtCap,
+}
+
+/// The slots of a shard as they will be.
+struct Layout {
+    slots: Vec<(Tag, u64)>,
+    size: u32,
+}
+
+// === impl Core ===
+
+impl Core {
+    /// Gives a shard that had `seen` sets room for more keys, unless somebody else just did.
+    pub(super) fn grow(&self, shard: u32, seen: u32, now: Time) -> Growth {
+        let mut sets: Vec<_> = self.lock_sets(shard, 0, seen);
+        if self.table.size(shard) != seen {
+            return Growth::Changed;
+        }
+        let live = self.collect_live(&sets, now);
+        let mut size = seen;
+        while self.claim_step(size + STEP_SETS) {
+            size += STEP_SETS;
+            if let Some(layout) = Layout::of(&live, size) {
+                sets.extend(self.lock_sets(shard, seen, size));
+                layout.write(&sets);
+                self.table.resize(shard, size);
+                return Growth::Changed;
+            }
+        }
+        self.budget.give_back(steps(seen, size) * STEP_BYTES);
+        Growth::AtCap
+    }
+
+    fn lock_sets(&self, shard: u32, from: u32, to: u32) -> Vec<LockedSet<'_>> {
+        (from..to)
+            .map(|set| self.table.lock(SetId { shard, set }))
+            .collect()
+    }
+
+    /// Empties the expired slots and lists the others.
+    fn collect_live(&self, sets: &[LockedSet<'_>], now: Time) -> Vec<(Tag, u64)> {
+        let mut live = Vec::with_capacity(sets.len() * WAYS);
+        for set in sets {
+            for slot in 0..WAYS {
+                if self.is_free(set, slot, now) {
+                    self.vacate(set, slot);
+                } else {
+                    live.push((set.tag(slot), set.state(slot)));
+                }
+            }
+        }
+        live
+    }
+
+    fn claim_step(&self, size: u32) -> bool {
+        size <= self.table.max_sets() && self.budget.take(STEP_BYTES)
+    }
+}
+
+// === impl Layout ===
+
+impl Layout {
+    /// Lays `keys` out over `size` sets; `None` if they do not fit.
+    fn of(keys: &[(Tag, u64)], size: u32) -> Option<Self> {
+        let mut layout = Self {
+            slots: vec![(Tag::EMPTY, 0); size as usize * WAYS],
+            size,
+        };
+        keys.iter().all(|&key| layout.insert(key)).then_some(layout)
+    }
+
+    /// Puts a key into one of its sets, pushing others to theirs if it must.
+    fn insert(&mut self, mut key: (Tag, u64)) -> bool {
+        let (mut set, second) = choices(key.0.fingerprint(), self.size);
+        if self.put(set, key) || self.put(second, key) {
+            return true;
+        }
+        for turn in 0..MOST_MOVES {
+            let victim = set as usize * WAYS + turn % WAYS;
+            std::mem::swap(&mut key, &mut self.slots[victim]);
+            let (primary, secondary) = choices(key.0.fingerprint(), self.size);
+            set = if set == primary { secondary } else { primary };
+            if self.put(set, key) {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn put(&mut self, set: u32, key: (Tag, u64)) -> bool {
+        let start = set as usize * WAYS;
+        let free = self.slots[start..start + WAYS]
+            .iter_mut()
+            .find(|slot| slot.0.is_empty());
+        free.map(|slot| *slot = key).is_some()
+    }
+
+    fn write(&self, sets: &[LockedSet<'_>]) {
+        for (set, slots) in sets.iter().zip(self.slots.chunks(WAYS)) {
+            for (slot, &(tag, state)) in slots.iter().enumerate() {
+                set.put_state(slot, state);
+                set.put_tag(slot, tag);
+            }
+        }
+    }
+}
+
+/// Steps of growth between two sizes.
+fn steps(from: u32, to: u32) -> u64 {
+    u64::from(to.saturating_sub(from) / STEP_SETS)
+}

@@ -1,0 +1,144 @@
+//! What the state words of a limit look like: their shape and the window that gives them meaning.
+//!
+//! A slot has ten bits for it, so that anybody who meets the slot, not only the limit it belongs
+//! to, can tell when its state has expired. Layouts are numbered as they are first seen.
+
+use tidegate_algorithms::{Meter, Quota, Time};
+
+use super::sync::{AtomicU64, Ordering};
+use crate::StoreError;
+
+/// How many layouts there can be: ten bits, of which 0 marks an empty slot.
+const LAYOUTS: usize = if cfg!(loom) { 4 } else { 1024 };
+
+const SHAPE_BITS: u32 = 3;
+
+/// The number of a layout, never 0 for one in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LayoutId(u16);
+
+/// The shape of a state and the window it counts in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    pub(super) shape: Shape,
+    /// The window in nanoseconds, at least one millisecond.
+    pub(super) window: u64,
+}
+
+/// What a narrow state word holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// An instant in nanoseconds: the theoretical arrival time, or the next departure.
+    Instant = 1,
+    /// A window and its count.
+    Window = 2,
+    /// A refill period, the missing tokens, and in how many periods they will be back.
+    Portion = 3,
+    /// A window, the count of the one before, and its own.
+    Pair = 4,
+    /// Nothing: the state is always in a block.
+    Block = 5,
+}
+
+/// All layouts in use, by number.
+#[derive(Debug)]
+pub(super) struct Layouts {
+    /// `window << 3 | shape`, 0 where free. Open addressing; never removed.
+    words: Box<[AtomicU64]>,
+}
+
+// === impl LayoutId ===
+
+impl LayoutId {
+    pub(super) const fn new(number: u16) -> Self {
+        Self(number)
+    }
+
+    pub(super) const fn get(self) -> u16 {
+        self.0
+    }
+}
+
+// === impl Layout ===
+
+impl Layout {
+    pub(super) fn of(quota: &Quota) -> Self {
+        let shape = match quota.meter() {
+            Meter::TokenBucket(_) | Meter::LeakyBucket(_) => Shape::Instant,
+            Meter::FixedWindow(_) => Shape::Window,
+            Meter::IntervalBucket(_) => Shape::Portion,
+            Meter::SlidingCounter(_) => Shape::Pair,
+            Meter::SlidingLog(_) | Meter::SubWindows(_) => Shape::Block,
+        };
+        let window = u64::try_from(quota.window().as_nanos()).unwrap_or(u64::MAX >> SHAPE_BITS);
+        Self { shape, window }
+    }
+
+    /// How many bits the index of a window takes, up to the end of time; one more than needed for
+    /// some windows, for this is asked on every decision and needs no division.
+    pub(super) const fn index_bits(self) -> u32 {
+        Time::MAX.nanos().ilog2() + 1 - self.window.ilog2()
+    }
+
+    const fn to_word(self) -> u64 {
+        (self.window << SHAPE_BITS) | self.shape as u64
+    }
+
+    const fn from_word(word: u64) -> Option<Self> {
+        let shape = match word & ((1 << SHAPE_BITS) - 1) {
+            1 => Shape::Instant,
+            2 => Shape::Window,
+            3 => Shape::Portion,
+            4 => Shape::Pair,
+            5 => Shape::Block,
+            _ => return None,
+        };
+        Some(Self {
+            shape,
+            window: word >> SHAPE_BITS,
+        })
+    }
+}
+
+// === impl Layouts ===
+
+impl Layouts {
+    pub(super) fn new() -> Self {
+        Self {
+            words: (0..LAYOUTS).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    /// The number of `layout`, given now if it has none yet.
+    pub(super) fn number(&self, layout: Layout) -> Result<LayoutId, StoreError> {
+        let word = layout.to_word();
+        // Fibonacci hashing: the high bits of the product depend on all bits of the word.
+        let start = word.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 48;
+        for probe in 0..LAYOUTS as u64 {
+            let number = (start + probe) % LAYOUTS as u64;
+            if number == 0 {
+                continue;
+            }
+            let place = &self.words[usize::try_from(number).expect("below 1024")];
+            // Relaxed: a word is written once and says all there is to know.
+            let mut found = place.load(Ordering::Relaxed);
+            if found == 0 {
+                let race = place.compare_exchange(0, word, Ordering::Relaxed, Ordering::Relaxed);
+                found = race.err().unwrap_or(word);
+            }
+            if found == word {
+                return Ok(LayoutId(u16::try_from(number).expect("below 1024")));
+            }
+        }
+        Err(StoreError::TooManyWindows { most: LAYOUTS - 1 })
+    }
+
+    /// The layout with that number.
+    pub(super) fn get(&self, number: LayoutId) -> Option<Layout> {
+        let word = self
+            .words
+            .get(usize::from(number.0))?
+            .load(Ordering::Relaxed);
+        Layout::from_word(word)
+    }
+}

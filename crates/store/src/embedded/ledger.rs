@@ -1,0 +1,267 @@
+//! Opening the held counters of a request and writing them back.
+
+use tidegate_algorithms::sliding_log::{Entry, Log, LogMut, SlidingLog};
+use tidegate_algorithms::sub_windows::{Counts, SubWindows};
+use tidegate_algorithms::{Meter, Quota, Time, leaky_bucket, token_bucket};
+
+use super::account::{Account, Memory};
+use super::arena::{Block, Handle};
+use super::block_counts::BlockCounts;
+use super::block_log::BlockLog;
+use super::claim::{Claim, Hold};
+use super::core::Core;
+use super::state::{EXPIRES, State, WIDE_WORDS, fits_narrow, over_since, put_over_since};
+use super::table::LockedSet;
+use super::tag::Form;
+
+/// Entries a new log has room for: a caller seen a few times costs one cache line.
+const FIRST_ENTRIES: u64 = 8;
+
+// === impl Core ===
+
+impl Core {
+    /// Reads the counter of a claim, with room for `cost` more.
+    pub(super) fn open<'a>(
+        &'a self,
+        claim: &Claim,
+        hold: &Hold<'_>,
+        quota: &'a Quota,
+        cost: u64,
+    ) -> Account<'a> {
+        if claim.place.is_none() && !claim.wants_room {
+            return Account::new(quota, Memory::Unseen, None);
+        }
+        let memory = claim.place.and_then(|at| {
+            let set = hold.locks.set(at.held);
+            match quota.meter() {
+                Meter::SlidingLog(meter) => self.open_log(set, at.slot, meter, cost, hold.now),
+                Meter::SubWindows(meter) => self.open_counts(set, at.slot, meter, quota, hold.now),
+                _ => self.open_fixed(set, at.slot, claim, quota),
+            }
+        });
+        let Some(memory) = memory else {
+            self.untracked.add_one();
+            let until = self.room_at(&hold.locks, &claim.home);
+            return Account::new(quota, Memory::NoRoom { until }, None);
+        };
+        Account::new(quota, memory, self.recall_over_since(claim, hold))
+    }
+
+    /// Since when the limit of a claim has been exceeded. One that has expired is over nothing.
+    fn recall_over_since(&self, claim: &Claim, hold: &Hold<'_>) -> Option<Time> {
+        let at = claim.place?;
+        let set = hold.locks.set(at.held);
+        let block = match set.tag(at.slot).form() {
+            Form::Boxed => self.block(set.state(at.slot)),
+            Form::Narrow => return None,
+        };
+        over_since(block).filter(|_| hold.now.nanos() < block.get(EXPIRES))
+    }
+
+    /// Writes what the request changed, or gives the slot of a counter back that has nothing to
+    /// say.
+    pub(super) fn close(&self, account: &Account<'_>, claim: &Claim, hold: &Hold<'_>) {
+        let Some(at) = claim.place else { return };
+        let set = hold.locks.set(at.held);
+        if claim.is_new && !account.is_changed() {
+            self.vacate(set, at.slot);
+            return;
+        }
+        if account.is_changed() {
+            self.write(set, at.slot, account, claim);
+        }
+        let tag = set.tag(at.slot);
+        if account
+            .refused
+            .is_some_and(|refused| refused != tag.is_refused())
+        {
+            set.put_tag(at.slot, tag.with_refused(!tag.is_refused()));
+        }
+    }
+
+    fn open_fixed<'a>(
+        &'a self,
+        set: &LockedSet<'_>,
+        slot: usize,
+        claim: &Claim,
+        quota: &Quota,
+    ) -> Option<Memory<'a>> {
+        let (tag, word) = (set.tag(slot), set.state(slot));
+        if tag.form() == Form::Boxed {
+            let block = self.block(word);
+            let state = State::read_wide(block, claim.layout.shape)?;
+            return Some(Memory::Fixed(state));
+        }
+        let state = if claim.is_new {
+            State::unseen(claim.layout.shape)?
+        } else {
+            State::from_narrow(word, claim.layout)?
+        };
+        if !fits_narrow(quota, claim.layout) {
+            let block = self.box_slot(set, slot, WIDE_WORDS)?;
+            state.write_wide(block);
+        }
+        Some(Memory::Fixed(state))
+    }
+
+    fn open_log<'a>(
+        &'a self,
+        set: &LockedSet<'_>,
+        slot: usize,
+        meter: &SlidingLog,
+        cost: u64,
+        now: Time,
+    ) -> Option<Memory<'a>> {
+        let cost = cost.min(meter.capacity());
+        let block = if set.tag(slot).form() == Form::Boxed {
+            self.block(set.state(slot))
+        } else {
+            let entries = cost.max(FIRST_ENTRIES).min(meter.capacity().max(1));
+            self.box_slot(set, slot, BlockLog::words(entries))?
+        };
+        let mut log = BlockLog::new(block);
+        let expired = meter.expired(&log, now);
+        log.drop_oldest(expired);
+        let needed = log.len().saturating_add(cost).min(meter.capacity());
+        if needed > log.room() {
+            log = self.widen_log(set, slot, log, needed, meter)?;
+        }
+        Some(Memory::Log(log))
+    }
+
+    fn widen_log<'a>(
+        &'a self,
+        set: &LockedSet<'_>,
+        slot: usize,
+        log: BlockLog<'_>,
+        needed: u64,
+        meter: &SlidingLog,
+    ) -> Option<BlockLog<'a>> {
+        // Half as much again each time; the last block is exactly as large as the limit demands.
+        let entries = needed
+            .max(log.room() + log.room() / 2)
+            .min(meter.capacity());
+        let old = set.state(slot);
+        let handle = self
+            .arena
+            .allocate(BlockLog::words(entries), &self.budget)?;
+        let block = self.arena.block(handle);
+        let mut wider = BlockLog::new(block);
+        log.copy_to(&mut wider);
+        self.replace_block(set, slot, old, handle);
+        Some(wider)
+    }
+
+    fn open_counts<'a>(
+        &'a self,
+        set: &LockedSet<'_>,
+        slot: usize,
+        meter: &SubWindows,
+        quota: &Quota,
+        now: Time,
+    ) -> Option<Memory<'a>> {
+        let len = meter.parts() + 1;
+        let width = BlockCounts::width_for(quota.limit().saturating_add(quota.most_extra()));
+        let words = BlockCounts::words(len, width);
+        let mut counts = if set.tag(slot).form() == Form::Narrow {
+            BlockCounts::format(self.box_slot(set, slot, words)?, len, width)
+        } else {
+            let old = BlockCounts::new(self.block(set.state(slot)), len);
+            if old.width() < width {
+                let handle = self.arena.allocate(words, &self.budget)?;
+                let mut wider = BlockCounts::format(self.arena.block(handle), len, width);
+                old.copy_to(&mut wider);
+                self.replace_block(set, slot, set.state(slot), handle);
+                wider
+            } else {
+                old
+            }
+        };
+        meter.advance(&mut counts, now);
+        Some(Memory::Counts(counts))
+    }
+
+    fn write(&self, set: &LockedSet<'_>, slot: usize, account: &Account<'_>, claim: &Claim) {
+        let expires_at = match account.memory {
+            Memory::Fixed(_) => self.write_fixed(set, slot, account, claim),
+            Memory::Log(log) => write_log(log, account),
+            Memory::Counts(counts) => write_counts(counts, account),
+            Memory::Unseen | Memory::NoRoom { .. } => None,
+        };
+        if let (Some(expires_at), Form::Boxed) = (expires_at, set.tag(slot).form()) {
+            let block = self.block(set.state(slot));
+            block.put(EXPIRES, expires_at.nanos());
+            put_over_since(block, account.over_since);
+        }
+    }
+
+    fn write_fixed(
+        &self,
+        set: &LockedSet<'_>,
+        slot: usize,
+        account: &Account<'_>,
+        claim: &Claim,
+    ) -> Option<Time> {
+        let state = account.change.state.or(account.change.clamped)?;
+        let expires_at = expires_at(account.quota, state);
+        match set.tag(slot).form() {
+            Form::Narrow => set.put_state(slot, state.to_narrow(claim.layout, expires_at)),
+            Form::Boxed => state.write_wide(self.block(set.state(slot))),
+        }
+        Some(expires_at)
+    }
+
+    /// Gives a narrow slot a block.
+    fn box_slot(&self, set: &LockedSet<'_>, slot: usize, words: usize) -> Option<Block<'_>> {
+        let handle = self.arena.allocate(words, &self.budget)?;
+        set.put_state(slot, handle.to_word());
+        set.put_tag(slot, set.tag(slot).with_form(Form::Boxed));
+        Some(self.arena.block(handle))
+    }
+
+    /// Puts a block in the place of a slot's old one, which is freed.
+    fn replace_block(&self, set: &LockedSet<'_>, slot: usize, old: u64, handle: Handle) {
+        let (from, to) = (self.block(old), self.arena.block(handle));
+        to.put(EXPIRES, from.get(EXPIRES));
+        put_over_since(to, over_since(from));
+        set.put_state(slot, handle.to_word());
+        self.arena.free(Handle::from_word(old));
+    }
+}
+
+fn write_log(mut log: BlockLog<'_>, account: &Account<'_>) -> Option<Time> {
+    let Meter::SlidingLog(meter) = account.quota.meter() else {
+        return None;
+    };
+    let entries = [account.change.admitted, account.change.refused];
+    for Entry { stamp, n, .. } in entries.into_iter().flatten() {
+        let forget = (log.len().saturating_add(n)).saturating_sub(meter.capacity());
+        log.drop_oldest(forget);
+        log.push(stamp, n);
+    }
+    Some(meter.expires_at(log.newest()))
+}
+
+fn write_counts(mut counts: BlockCounts<'_>, account: &Account<'_>) -> Option<Time> {
+    let Meter::SubWindows(meter) = account.quota.meter() else {
+        return None;
+    };
+    counts.add(account.change.added);
+    Some(meter.expires_at(&counts))
+}
+
+/// When a state of fixed size says no more than none.
+pub(super) fn expires_at(quota: &Quota, state: State) -> Time {
+    match (quota.meter(), state) {
+        (Meter::TokenBucket(meter), State::Instant(tat)) => {
+            meter.expires_at(token_bucket::State { tat })
+        }
+        (Meter::LeakyBucket(meter), State::Instant(next_departure)) => {
+            meter.expires_at(leaky_bucket::State { next_departure })
+        }
+        (Meter::FixedWindow(meter), State::Window(state)) => meter.expires_at(state),
+        (Meter::IntervalBucket(meter), State::Portion(state)) => meter.expires_at(state),
+        (Meter::SlidingCounter(meter), State::Pair(state)) => meter.expires_at(state),
+        _ => Time::ZERO,
+    }
+}

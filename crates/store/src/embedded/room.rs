@@ -1,0 +1,99 @@
+//! Finding a slot for a new key: a free one, one made free by moving its key to that key's other
+//! set, or, when memory is at its cap, the one whose state is worth least.
+
+use tidegate_algorithms::Time;
+
+use super::core::Core;
+use super::locks::{Locks, Place};
+use super::table::{Home, LockedSet, SetId, WAYS, choices};
+use super::tag::Tag;
+
+// === impl Core ===
+
+impl Core {
+    /// A free slot in one of the sets of `home`, both held. Slots in `taken` stay where they are.
+    pub(super) fn room(
+        &self,
+        locks: &Locks<'_>,
+        home: &Home,
+        taken: &[Place],
+        now: Time,
+    ) -> Option<Place> {
+        let sets = [home.primary, home.secondary];
+        let free = locks
+            .places(sets)
+            .find(|&at| !taken.contains(&at) && self.is_free(locks.set(at.held), at.slot, now));
+        if let Some(at) = free {
+            self.vacate(locks.set(at.held), at.slot);
+            return Some(at);
+        }
+        let mut movable = locks.places(sets).filter(|at| !taken.contains(at));
+        movable.find(|&at| self.move_away(locks, at, home.size, now))
+    }
+
+    /// Evicts the counter that expires first among those in the sets of `home` that were not
+    /// refused; an almost full bucket goes before a half-empty one.
+    pub(super) fn evict(&self, locks: &Locks<'_>, home: &Home, taken: &[Place]) -> Option<Place> {
+        let at = locks
+            .places([home.primary, home.secondary])
+            .filter(|at| !taken.contains(at) && !locks.set(at.held).tag(at.slot).is_refused())
+            .min_by_key(|at| {
+                let set = locks.set(at.held);
+                self.expires_at(set.tag(at.slot), set.state(at.slot))
+            })?;
+        self.vacate(locks.set(at.held), at.slot);
+        self.evicted.add_one();
+        Some(at)
+    }
+
+    /// When the first slot in the sets of `home` will be free.
+    pub(super) fn room_at(&self, locks: &Locks<'_>, home: &Home) -> Time {
+        locks
+            .places([home.primary, home.secondary])
+            .map(|at| {
+                let set = locks.set(at.held);
+                self.expires_at(set.tag(at.slot), set.state(at.slot))
+            })
+            .min()
+            .unwrap_or(Time::MAX)
+    }
+
+    /// Moves the key at a place to its other set, if that is to be had at once and has room. Both
+    /// sets of the moved key are then held, as the table demands.
+    fn move_away(&self, locks: &Locks<'_>, at: Place, size: u32, now: Time) -> bool {
+        let set = locks.set(at.held);
+        let tag = set.tag(at.slot);
+        let other = other_set(tag, set.id(), size);
+        if locks.index_of(other).is_some() {
+            return false;
+        }
+        let Some(target) = self.table.try_lock(other) else {
+            return false;
+        };
+        let Some(slot) = self.free_slot(&target, now) else {
+            return false;
+        };
+        self.vacate(&target, slot);
+        target.put_state(slot, set.state(at.slot));
+        target.put_tag(slot, tag);
+        set.put_tag(at.slot, Tag::EMPTY);
+        true
+    }
+
+    fn free_slot(&self, set: &LockedSet<'_>, now: Time) -> Option<usize> {
+        (0..WAYS).find(|&slot| self.is_free(set, slot, now))
+    }
+}
+
+/// The other set of the key of `tag`, which lies in `set`. The fingerprint alone chooses the sets.
+fn other_set(tag: Tag, set: SetId, size: u32) -> SetId {
+    let (primary, secondary) = choices(tag.fingerprint(), size);
+    SetId {
+        shard: set.shard,
+        set: if set.set == primary {
+            secondary
+        } else {
+            primary
+        },
+    }
+}

@@ -1,0 +1,211 @@
+//! The table: sets of slots, one set a cache line, each with a lock of its own.
+//!
+//! A key belongs to one shard for good. A shard has a number of sets that grows in small steps; a
+//! key lies in one of two of them, its primary or its secondary. Whoever creates, moves or removes
+//! a key holds the lock of its primary set, so holding that lock is enough to know that a key is
+//! where it is, or nowhere.
+//!
+//! Locks are taken in the order of [`SetId`]; out of order only without waiting. A shard changes
+//! its size only while all its sets are locked, so a size read before a lock and found unchanged
+//! after it holds as long as the lock.
+//!
+//! The memory of all shards lies interleaved, `[step][shard][set]`, in one range that is backed by
+//! pages only where it has been touched: a step of all shards together is dense, whatever the
+//! sizes of the machine's pages.
+
+use super::sync::{AtomicU32, AtomicU64, Ordering, wait, zeroed_words};
+use super::tag::{FINGERPRINT_BITS, LOCK, Tag};
+
+/// Slots in a set: four of two words are a cache line.
+pub(super) const WAYS: usize = if cfg!(loom) { 2 } else { 4 };
+
+/// Sets a shard grows by. Small, so that memory follows the number of keys closely.
+pub(super) const STEP_SETS: u32 = if cfg!(loom) { 2 } else { 8 };
+
+/// Words in a set.
+const SET_WORDS: usize = WAYS * 2;
+
+/// Bytes in a set.
+pub(super) const SET_BYTES: usize = SET_WORDS * 8;
+
+/// The most bytes a shard may have: what one growth step has to go through.
+const SHARD_BYTES: usize = if cfg!(loom) { 256 } else { 64 * 1024 };
+
+/// Bits of a fingerprint that choose a set: enough for the largest shard, twice.
+const CHOICE_BITS: u32 = FINGERPRINT_BITS / 2;
+
+/// The sets of all shards.
+#[derive(Debug)]
+pub(super) struct Table {
+    words: Box<[AtomicU64]>,
+    /// Where the first set begins, so that no set straddles two cache lines.
+    first: usize,
+    /// Sets in use, for each shard.
+    sizes: Box<[AtomicU32]>,
+    shard_bits: u32,
+    max_sets: u32,
+}
+
+/// Names a set. Locks are taken in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct SetId {
+    pub(super) shard: u32,
+    pub(super) set: u32,
+}
+
+/// The two sets in which a key may lie, as long as its shard has `size` sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Home {
+    pub(super) primary: SetId,
+    pub(super) secondary: SetId,
+    pub(super) size: u32,
+}
+
+/// A set that this thread has locked, until dropped.
+#[derive(Debug)]
+pub(super) struct LockedSet<'t> {
+    id: SetId,
+    words: &'t [AtomicU64],
+}
+
+// === impl Table ===
+
+impl Table {
+    /// A table that may grow to `max_bytes`, with one step of sets in each shard.
+    pub(super) fn new(max_bytes: usize) -> Self {
+        let shards = (max_bytes / SHARD_BYTES).max(1);
+        let shard_bits = shards.ilog2().min(20);
+        let shards = 1_usize << shard_bits;
+        let steps = (max_bytes / shards / SET_BYTES / STEP_SETS as usize).max(1);
+        let max_sets = u32::try_from(steps).unwrap_or(u32::MAX / STEP_SETS) * STEP_SETS;
+        let words = zeroed_words(shards * max_sets as usize * SET_WORDS + SET_WORDS);
+        let misplaced = (words.as_ptr().addr() / 8) % SET_WORDS;
+        Self {
+            words,
+            first: (SET_WORDS - misplaced) % SET_WORDS,
+            sizes: (0..shards).map(|_| AtomicU32::new(STEP_SETS)).collect(),
+            shard_bits,
+            max_sets,
+        }
+    }
+
+    pub(super) fn shards(&self) -> u32 {
+        1 << self.shard_bits
+    }
+
+    /// The most sets a shard may have.
+    pub(super) fn max_sets(&self) -> u32 {
+        self.max_sets
+    }
+
+    /// Sets in use in a shard.
+    pub(super) fn size(&self, shard: u32) -> u32 {
+        // Relaxed: it is read again under a lock, and the lock orders it.
+        self.sizes[shard as usize].load(Ordering::Relaxed)
+    }
+
+    /// Sets the number of sets in use. The caller holds all of them, old and new.
+    pub(super) fn resize(&self, shard: u32, size: u32) {
+        self.sizes[shard as usize].store(size, Ordering::Relaxed);
+    }
+
+    /// Where a key with that hash lies now.
+    pub(super) fn home(&self, hash: u64) -> Home {
+        let shard = shard_of(hash, self.shard_bits);
+        let size = self.size(shard);
+        let (primary, secondary) = choices(hash, size);
+        Home {
+            primary: SetId {
+                shard,
+                set: primary,
+            },
+            secondary: SetId {
+                shard,
+                set: secondary,
+            },
+            size,
+        }
+    }
+
+    /// Locks a set, waiting for whoever holds it.
+    pub(super) fn lock(&self, id: SetId) -> LockedSet<'_> {
+        let mut turn = 0;
+        loop {
+            if let Some(locked) = self.try_lock(id) {
+                return locked;
+            }
+            wait(&mut turn);
+        }
+    }
+
+    /// Locks a set if nobody holds it.
+    pub(super) fn try_lock(&self, id: SetId) -> Option<LockedSet<'_>> {
+        let step = (id.set / STEP_SETS) as usize * self.sizes.len() + id.shard as usize;
+        let place = step * STEP_SETS as usize + (id.set % STEP_SETS) as usize;
+        let start = self.first + place * SET_WORDS;
+        let words = &self.words[start..start + SET_WORDS];
+        let word = words[0].load(Ordering::Relaxed);
+        let free = word & LOCK == 0
+            && words[0]
+                .compare_exchange(word, word | LOCK, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok();
+        free.then_some(LockedSet { id, words })
+    }
+}
+
+// === impl LockedSet ===
+
+impl LockedSet<'_> {
+    pub(super) fn id(&self) -> SetId {
+        self.id
+    }
+
+    pub(super) fn tag(&self, slot: usize) -> Tag {
+        Tag::from_word(self.words[slot * 2].load(Ordering::Relaxed))
+    }
+
+    pub(super) fn state(&self, slot: usize) -> u64 {
+        self.words[slot * 2 + 1].load(Ordering::Relaxed)
+    }
+
+    pub(super) fn put_tag(&self, slot: usize, tag: Tag) {
+        let lock = if slot == 0 { LOCK } else { 0 };
+        self.words[slot * 2].store(tag.word() | lock, Ordering::Relaxed);
+    }
+
+    pub(super) fn put_state(&self, slot: usize, state: u64) {
+        self.words[slot * 2 + 1].store(state, Ordering::Relaxed);
+    }
+
+    /// The slot of the counter that `tag` names.
+    pub(super) fn find(&self, tag: Tag) -> Option<usize> {
+        (0..WAYS).find(|&slot| self.tag(slot).is_same_counter(tag))
+    }
+}
+
+impl Drop for LockedSet<'_> {
+    fn drop(&mut self) {
+        let word = self.words[0].load(Ordering::Relaxed);
+        self.words[0].store(word & !LOCK, Ordering::Release);
+    }
+}
+
+/// The shard of a hash: its highest bits, of which a slot need not keep a copy.
+fn shard_of(hash: u64, shard_bits: u32) -> u32 {
+    let top = hash.checked_shr(u64::BITS - shard_bits).unwrap_or(0);
+    u32::try_from(top).expect("at most 20 bits")
+}
+
+/// The two sets, of `size`, that the fingerprint of a hash chooses. Never the same one.
+pub(super) fn choices(hash: u64, size: u32) -> (u32, u32) {
+    let scale = |bits: u64| {
+        let bits = bits & ((1 << CHOICE_BITS) - 1);
+        u32::try_from((bits * u64::from(size)) >> CHOICE_BITS).expect("below the size")
+    };
+    let (primary, secondary) = (scale(hash), scale(hash >> CHOICE_BITS));
+    if primary == secondary {
+        (primary, (primary + 1) % size)
+    } else {
+        (primary, secondary)
+    }
+}
