@@ -63,6 +63,14 @@ pub const SLEEP: Ban = Ban {
     message: "sleeping; move time, or wait for the event itself",
 };
 
+/// Code that the compiler does not check. There is none in the product, which is why CI runs no
+/// memory checker on it.
+pub const UNSAFE: Ban = Ban {
+    sequences: &["unsafe {", "unsafe fn", "unsafe impl", "unsafe extern"],
+    scope: Scope::Everywhere,
+    message: "unsafe code; run the stress tests under valgrind in scripts/test, then except it",
+};
+
 /// Tests that do not run.
 pub const IGNORED_TEST: Ban = Ban {
     sequences: &["# [ ignore", ", ignore ) ]"],
@@ -139,6 +147,13 @@ mod tests {
     fn sleeping_is_seen_in_tests_too() {
         let text = "#[cfg(test)]\nmod tests {\n fn f() { std::thread::sleep(LONG); }\n}";
         assert_eq!(lines(&SLEEP, text), [Some(3)]);
+    }
+
+    #[test]
+    fn unsafe_code_is_seen() {
+        assert_eq!(lines(&UNSAFE, "fn f() {\n    unsafe { g() }\n}"), [Some(2)]);
+        assert_eq!(lines(&UNSAFE, "unsafe impl Send for Foo {}"), [Some(1)]);
+        assert_eq!(lines(&UNSAFE, "#![expect(unsafe_code)]\nfn f() {}"), []);
     }
 
     #[test]
