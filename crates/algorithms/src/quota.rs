@@ -174,41 +174,49 @@ impl Meter {
                 Self::LeakyBucket(LeakyBucket::new(limit, nanos, capacity, most_extra)?)
             }
             Algorithm::FixedWindow => Self::FixedWindow(FixedWindow::new(room, nanos)),
-            Algorithm::SlidingLog { log_refused } => {
-                if capacity.saturating_add(most_extra) > LONGEST_LOG {
-                    return Err(QuotaError::LogTooLong);
-                }
-                let refused = if log_refused {
-                    Refused::Logged
-                } else {
-                    Refused::Forgotten
-                };
-                Self::SlidingLog(SlidingLog::new(room, nanos, refused))
-            }
-            Algorithm::SlidingCounter {
-                sub_windows: 1,
-                rounding,
-            } => Self::SlidingCounter(SlidingCounter::new(
-                room,
-                Weight {
-                    span: nanos,
-                    rounding,
-                },
-            )),
+            Algorithm::SlidingLog { log_refused } => Self::sliding_log(room, nanos, log_refused)?,
             Algorithm::SlidingCounter {
                 sub_windows,
                 rounding,
-            } => {
-                if !(1..=MOST_SUB_WINDOWS).contains(&sub_windows) {
-                    return Err(QuotaError::SubWindowsOutOfRange);
-                }
-                let parts = u64::from(sub_windows);
+            } => Self::sliding_counter(room, nanos, sub_windows, rounding)?,
+        })
+    }
+
+    fn sliding_log(room: Room, nanos: u64, log_refused: bool) -> Result<Self, QuotaError> {
+        if room.limit.saturating_add(room.most_extra) > LONGEST_LOG {
+            return Err(QuotaError::LogTooLong);
+        }
+        let refused = if log_refused {
+            Refused::Logged
+        } else {
+            Refused::Forgotten
+        };
+        Ok(Self::SlidingLog(SlidingLog::new(room, nanos, refused)))
+    }
+
+    fn sliding_counter(
+        room: Room,
+        nanos: u64,
+        sub_windows: u16,
+        rounding: Rounding,
+    ) -> Result<Self, QuotaError> {
+        let parts = u64::from(sub_windows);
+        match sub_windows {
+            1 => {
+                let weight = Weight {
+                    span: nanos,
+                    rounding,
+                };
+                Ok(Self::SlidingCounter(SlidingCounter::new(room, weight)))
+            }
+            2..=MOST_SUB_WINDOWS => {
                 let weight = Weight {
                     span: nanos.div_ceil(parts),
                     rounding,
                 };
-                Self::SubWindows(SubWindows::new(room, parts, weight))
+                Ok(Self::SubWindows(SubWindows::new(room, parts, weight)))
             }
-        })
+            _ => Err(QuotaError::SubWindowsOutOfRange),
+        }
     }
 }

@@ -23,6 +23,74 @@ impl<'a> Promise<'a> {
         Self { quota }
     }
 
+    fn of_bucket(self, f: &mut fmt::Formatter<'_>, refill: Refill) -> fmt::Result {
+        let Quota {
+            limit,
+            window,
+            algorithm,
+            ..
+        } = *self.quota;
+        let window = Spoken(window);
+        let burst = algorithm.capacity(limit);
+        let gained = match refill {
+            Refill::Continuous => limit,
+            Refill::Interval => limit.min(burst),
+        };
+        let most = u128::from(burst) + u128::from(gained);
+        write!(
+            f,
+            "never more than {most} in any {window}: the burst of {burst} plus "
+        )?;
+        match refill {
+            Refill::Continuous => write!(f, "{gained} per {window}"),
+            Refill::Interval => {
+                write!(f, "the {gained} that drop in at the edge of each {window}")
+            }
+        }
+    }
+
+    fn of_queue(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Quota {
+            limit,
+            window,
+            algorithm,
+            ..
+        } = *self.quota;
+        let window = Spoken(window);
+        let waiting = algorithm.capacity(limit).saturating_sub(1);
+        write!(
+            f,
+            "requests leave in order and evenly, {limit} per {window}, never faster; at most \
+             {waiting} wait"
+        )
+    }
+
+    fn of_counter(self, f: &mut fmt::Formatter<'_>, sub_windows: u16) -> fmt::Result {
+        let Quota { limit, window, .. } = *self.quota;
+        let (twice, sub_window) = (
+            u128::from(limit) * 2,
+            window / u32::from(sub_windows.max(1)),
+        );
+        let window = Spoken(window);
+        write!(
+            f,
+            "never more than {limit} in any {window} by its own estimate, "
+        )?;
+        match sub_windows {
+            1 => write!(
+                f,
+                "which takes the {window} before as evenly spread: at worst {twice}"
+            ),
+            _ => {
+                let sub_window = Spoken(sub_window);
+                write!(
+                    f,
+                    "wrong by at most what came within {sub_window:#} at its far end"
+                )
+            }
+        }
+    }
+
     fn ordinary(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Quota {
             limit,
@@ -31,58 +99,16 @@ impl<'a> Promise<'a> {
             ..
         } = *self.quota;
         let (twice, window) = (u128::from(limit) * 2, Spoken(window));
-        let capacity = algorithm.capacity(limit);
         match algorithm {
-            Algorithm::TokenBucket {
-                refill: Refill::Continuous,
-                ..
-            } => {
-                let most = u128::from(capacity) + u128::from(limit);
-                write!(
-                    f,
-                    "never more than {most} in any {window}: the burst of {capacity} plus {limit} \
-                     per {window}"
-                )
-            }
-            Algorithm::TokenBucket {
-                refill: Refill::Interval,
-                ..
-            } => {
-                let portion = limit.min(capacity);
-                let most = u128::from(capacity) + u128::from(portion);
-                write!(
-                    f,
-                    "never more than {most} in any {window}: the burst of {capacity} plus the \
-                     {portion} that drop in at the edge of each {window}"
-                )
-            }
-            Algorithm::LeakyBucket { .. } => {
-                let waiting = capacity.saturating_sub(1);
-                write!(
-                    f,
-                    "requests leave in order and evenly, {limit} per {window}, never faster; at \
-                     most {waiting} wait"
-                )
-            }
+            Algorithm::TokenBucket { refill, .. } => self.of_bucket(f, refill),
+            Algorithm::LeakyBucket { .. } => self.of_queue(f),
             Algorithm::FixedWindow => write!(
                 f,
                 "never more than {limit} in a {window} by the clock, at worst {twice} in a {window} \
                  across its edge"
             ),
             Algorithm::SlidingLog { .. } => write!(f, "never more than {limit} in any {window}"),
-            Algorithm::SlidingCounter { sub_windows: 1, .. } => write!(
-                f,
-                "never more than {limit} in any {window} by its own estimate, which takes the \
-                 {window} before as evenly spread: at worst {twice}"
-            ),
-            Algorithm::SlidingCounter { sub_windows, .. } => {
-                let sub_window = Spoken(window.0 / u32::from(sub_windows));
-                write!(
-                    f,
-                    "never more than {limit} in any {window} by its own estimate, wrong by at most \
-                     what came within {sub_window:#} at its far end"
-                )
-            }
+            Algorithm::SlidingCounter { sub_windows, .. } => self.of_counter(f, sub_windows),
         }
     }
 }
