@@ -67,28 +67,22 @@ impl<'a> Promise<'a> {
 
     fn of_counter(self, f: &mut fmt::Formatter<'_>, sub_windows: u16) -> fmt::Result {
         let Quota { limit, window, .. } = *self.quota;
-        let (twice, sub_window) = (
-            u128::from(limit) * 2,
-            window / u32::from(sub_windows.max(1)),
-        );
-        let window = Spoken(window);
+        let (twice, window) = (u128::from(limit) * 2, Spoken(window));
         write!(
             f,
             "never more than {limit} in any {window} by its own estimate, "
         )?;
-        match sub_windows {
-            1 => write!(
+        if sub_windows == 1 {
+            return write!(
                 f,
                 "which takes the {window} before as evenly spread: at worst {twice}"
-            ),
-            _ => {
-                let sub_window = Spoken(sub_window);
-                write!(
-                    f,
-                    "wrong by at most what came within {sub_window:#} at its far end"
-                )
-            }
+            );
         }
+        let sub_window = Spoken(window.0 / u32::from(sub_windows.max(1)));
+        write!(
+            f,
+            "wrong by at most what came within {sub_window:#} at its far end"
+        )
     }
 
     fn ordinary(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
