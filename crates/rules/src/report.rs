@@ -129,7 +129,7 @@ impl Diagnostic {
             "{head}: {message}\n\
              {gutter}{arrow} {file}:{line}:{column}\n\
              {gutter} {bar}\n\
-             {number} {bar} {snippet}\n\
+             {number} {bar}{snippet}\n\
              {gutter} {bar} {before}{marks}\n",
             file = self.file,
             line = self.line,
@@ -154,7 +154,8 @@ impl Diagnostic {
         (" ".repeat(before), "^".repeat(marks))
     }
 
-    /// The snippet with one printable character for each of its own, so that the marks fit.
+    /// The snippet after a blank, with one printable character for each of its own, so that the
+    /// marks fit.
     fn printable_snippet(&self) -> String {
         let printable = |char| match char {
             '\t' => ' ',
@@ -162,6 +163,9 @@ impl Diagnostic {
             char => char,
         };
         let snippet: String = self.snippet.chars().map(printable).collect();
-        snippet.trim_end().to_owned()
+        match snippet.trim_end() {
+            "" => String::new(),
+            snippet => format!(" {snippet}"),
+        }
     }
 }

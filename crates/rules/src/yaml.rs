@@ -174,7 +174,7 @@ impl Builder<'_> {
                     key: None,
                 },
             ),
-            Event::SequenceEnd | Event::MappingEnd => self.close(),
+            Event::SequenceEnd | Event::MappingEnd => self.close(span),
             Event::Alias(anchor) => self.alias(anchor, span),
             _ => Ok(()),
         }
@@ -194,22 +194,20 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn close(&mut self) -> Result<(), Fault> {
-        let Some(Open {
-            span,
-            anchor,
-            first_node,
-            content,
-        }) = self.open.pop()
-        else {
+    fn close(&mut self, end: Span) -> Result<(), Fault> {
+        let Some(open) = self.open.pop() else {
             return Ok(());
         };
-        let kind = match content {
+        let mut span = open.span;
+        if end.line == span.line {
+            span.end_column = end.end_column.max(span.end_column);
+        }
+        let kind = match open.content {
             Content::List(nodes) => Kind::List(nodes),
             Content::Block { pairs, .. } => Kind::Block(pairs),
         };
-        let size = self.nodes - first_node + 1;
-        self.place(Node { span, kind }, anchor, size)
+        let size = self.nodes - open.first_node + 1;
+        self.place(Node { span, kind }, open.anchor, size)
     }
 
     /// Puts in what the alias stands for, with the places of the original: a fault in it is
@@ -300,13 +298,17 @@ impl Places<'_> {
             column,
             end_column: column,
         };
-        let hint = self
-            .lines
-            .get(line - 1)
-            .filter(|text| text.trim_start_matches(' ').starts_with('\t'))
-            .map(|_| "YAML is indented with spaces; this line begins with a tab".to_owned());
-        let message = format!("not YAML: {}", first_lower(&error.info()));
-        Finding::error(Code::Syntax, span, message).maybe_hint(hint)
+        let text = self.lines.get(line - 1).copied().unwrap_or_default();
+        let info = error.info();
+        let hint = if text.trim_start_matches(' ').starts_with('\t') {
+            Some("YAML is indented with spaces; this line begins with a tab")
+        } else if info.contains("block") {
+            Some("compare the indentation with the lines above")
+        } else {
+            None
+        };
+        let message = format!("not YAML: {}", first_lower(&info));
+        Finding::error(Code::Syntax, span, message).maybe_hint(hint.map(str::to_owned))
     }
 }
 

@@ -173,9 +173,15 @@ impl<'n> Fields<'n> {
     }
 
     pub(super) fn is_set(&self, name: &str, findings: &mut Findings) -> bool {
-        self.get(name)
-            .and_then(|pair| scalar::flag(pair, findings))
-            .unwrap_or(false)
+        self.flag(name, findings).unwrap_or(false)
+    }
+
+    /// `None` if what is written is no flag; not written is `false`.
+    pub(super) fn flag(&self, name: &str, findings: &mut Findings) -> Option<bool> {
+        match self.get(name) {
+            Some(pair) => scalar::flag(pair, findings),
+            None => Some(false),
+        }
     }
 
     pub(super) fn duration(
@@ -247,7 +253,7 @@ fn recognise(
     if let Some(other) = elsewhere {
         let message = format!("{} does not belong here", quote(name));
         let finding = Finding::error(Code::MisplacedField, span, message);
-        findings.push(finding.hint(format!("it stands {}", other.place())));
+        findings.push(finding.hint(format!("it belongs {}", other.place())));
         return Err(None);
     }
     let meant = nearest(name, level.fields().iter().copied());

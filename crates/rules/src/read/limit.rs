@@ -58,11 +58,13 @@ fn element(node: &Node, list: Span, findings: &mut Findings) -> Option<DraftLimi
 /// Reads the fields of one limit; `owner` is underlined where one is missing.
 pub(super) fn block(node: &Node, owner: Span, findings: &mut Findings) -> Option<DraftLimit> {
     let fields = Fields::read(node, Level::Limit, owner, findings)?;
-    let terms = if fields.is_set("unlimited", findings) {
-        refuse_numbers(&fields, findings);
-        Some(DraftTerms::Unlimited)
-    } else {
-        numbers::read(&fields, findings)
+    let terms = match fields.flag("unlimited", findings) {
+        Some(false) => numbers::read(&fields, findings),
+        Some(true) => {
+            refuse_numbers(&fields, findings);
+            Some(DraftTerms::Unlimited)
+        }
+        None => None,
     };
     let name = fields
         .text("name", findings)
@@ -192,7 +194,7 @@ fn report_unavailable(fields: &Fields<'_>, limit: &DraftLimit, findings: &mut Fi
             findings,
         );
     }
-    if fields.get("elastic").is_some() {
+    if limit.terms.is_some() && fields.get("elastic").is_some() {
         unavailable(
             fields,
             "elastic",

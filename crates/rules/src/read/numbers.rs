@@ -359,10 +359,12 @@ fn report(error: &QuotaError, fields: &Fields<'_>, findings: &mut Findings) {
     let span = pair.map_or(fields.owner, |pair| pair.value.span);
     // What is wrong, a colon, and the way out.
     let text = error.to_string();
-    let (message, hint) = match text.split_once(": ") {
-        Some((message, hint)) => (message, Some(hint.to_owned())),
-        None => (text.as_str(), None),
-    };
+    let (message, hint) = text.split_once(": ").unwrap_or((&text, ""));
+    let mut hint = hint.to_owned();
+    if *error == QuotaError::RateTooHigh {
+        hint.push_str("; `unlimited: true` lets everything pass");
+    }
+    let hint = (!hint.is_empty()).then_some(hint);
     findings.push(Finding::error(Code::BadQuota, span, message).maybe_hint(hint));
 }
 

@@ -29,16 +29,12 @@ pub(super) fn list(pair: &Pair, findings: &mut Findings) -> Vec<DraftRule> {
     };
     nodes
         .iter()
-        .filter_map(|node| rule(node, pair.key.span, findings))
+        .filter_map(|node| rule(node, findings))
         .collect()
 }
 
-fn rule(node: &Node, list_name: Span, findings: &mut Findings) -> Option<DraftRule> {
-    let owner = if node.is_null() {
-        list_name
-    } else {
-        first_line(node)
-    };
+fn rule(node: &Node, findings: &mut Findings) -> Option<DraftRule> {
+    let owner = first_line(node);
     let fields = Fields::read(node, Level::Descriptor, owner, findings)?;
     let matcher = matcher(&fields, findings);
     let sharing = sharing(&fields, &matcher, findings);

@@ -30,7 +30,7 @@ pub(super) fn adopt(pair: &Pair, rules: &mut [DraftRule], findings: &mut Finding
                 span,
                 "`rate_limit` does not belong here",
             )
-            .hint("it stands in a descriptor, beside its `key`"),
+            .hint("it belongs in a descriptor, beside its `key`"),
         ),
         several => {
             let message = format!(

@@ -1,7 +1,8 @@
 //! Which rule holds a descriptor: every sentence of the matching rules.
 
-use crate::support::{compile_ok, entries};
 use tidegate_rules::Rule;
+
+use crate::support::{compile_ok, entries};
 
 const RULES: &str = r#"
 domain: match
