@@ -9,6 +9,10 @@ macro_rules! codes {
         }
 
         impl Code {
+            /// Every code, for the test that holds the docs to this list.
+            #[cfg(test)]
+            const ALL: &[Self] = &[$(Self::$variant,)*];
+
             /// The stable name.
             pub(crate) const fn as_str(self) -> &'static str {
                 match self {
@@ -74,4 +78,25 @@ codes! {
     MeaninglessAllowance = "meaningless-allowance",
     /// A `*` in a key, which is no wildcard there.
     StarInKey = "star-in-key",
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_documented() {
+        let docs = include_str!("../../../docs/rules.md");
+        for (at, code) in Code::ALL.iter().enumerate() {
+            let name = code.as_str();
+            assert!(
+                !Code::ALL[..at].iter().any(|other| other.as_str() == name),
+                "{name} twice"
+            );
+            assert!(
+                docs.contains(&format!("`{name}`")),
+                "docs/rules.md does not list {name}"
+            );
+        }
+    }
 }

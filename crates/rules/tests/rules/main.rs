@@ -1,5 +1,6 @@
 //! The crate from outside.
 
+mod documents;
 mod examples;
 mod explain;
 mod fixtures;

@@ -1,0 +1,51 @@
+//! Every YAML block of the docs does what the docs say.
+//!
+//! A block marked `yaml` compiles without a word, `yaml warns` with warnings, and `yaml refused`
+//! not at all; the `text` block after the last is what is said about it.
+
+use crate::support::{compile_err, compile_ok};
+
+const RULES: &str = include_str!("../../../../docs/rules.md");
+
+/// A fenced block: what is written after the fence, and the content.
+struct Block<'a> {
+    kind: &'a str,
+    text: &'a str,
+}
+
+fn blocks(document: &str) -> Vec<Block<'_>> {
+    let fences = document.split("\n```").skip(1).step_by(2);
+    fences
+        .filter_map(|fence| fence.split_once('\n'))
+        .map(|(kind, text)| Block { kind, text })
+        .collect()
+}
+
+#[test]
+fn the_blocks_of_the_rules_page_hold() {
+    let blocks = blocks(RULES);
+    let is_yaml = |block: &&Block<'_>| block.kind.starts_with("yaml");
+    assert_eq!(
+        blocks.iter().filter(is_yaml).count(),
+        RULES.matches("\n```yaml").count()
+    );
+    for (at, block) in blocks.iter().enumerate() {
+        match block.kind {
+            "yaml" => {
+                let warnings = compile_ok(block.text).warnings;
+                assert!(warnings.is_empty(), "{}\n{warnings}", block.text);
+            }
+            "yaml warns" => assert!(
+                !compile_ok(block.text).warnings.is_empty(),
+                "{}",
+                block.text
+            ),
+            "yaml refused" => {
+                let said = blocks.get(at + 1).filter(|next| next.kind == "text");
+                let said = said.expect("a text block after the refused one").text;
+                assert_eq!(compile_err(block.text).to_string(), format!("{said}\n"));
+            }
+            kind => assert_eq!(kind, "text"),
+        }
+    }
+}
