@@ -3,7 +3,7 @@
 use tidegate_store::Charging;
 
 /// What a limiter is told once, for all rules.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct LimiterConfig {
     /// How a request with several limits is charged, where its domain does not say.
     pub charging: Charging,
@@ -28,9 +28,29 @@ pub enum GlobalShadow {
     On,
 }
 
+// === impl LimiterConfig ===
+
+impl LimiterConfig {
+    /// All or none, near above 0.8, refusals refuse.
+    pub const DEFAULT: Self = Self {
+        charging: Charging::AllOrNone,
+        near: NearRatio::DEFAULT,
+        shadow: GlobalShadow::Off,
+    };
+}
+
+impl Default for LimiterConfig {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
 // === impl NearRatio ===
 
 impl NearRatio {
+    /// 0.8, as envoyproxy/ratelimit has it.
+    pub const DEFAULT: Self = Self(800_000);
+
     const WHOLE: u32 = 1_000_000;
 
     /// Builds a ratio from millionths, saturating at the whole limit.
@@ -51,9 +71,8 @@ impl NearRatio {
 }
 
 impl Default for NearRatio {
-    /// 0.8, as envoyproxy/ratelimit has it.
     fn default() -> Self {
-        Self(800_000)
+        Self::DEFAULT
     }
 }
 

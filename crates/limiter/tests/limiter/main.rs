@@ -1,0 +1,12 @@
+//! The limiter over real rules and the embedded store, on a clock that moves only when told to.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod charging;
+mod envoy;
+mod failure;
+mod fixture;
+mod modes;
+mod overrides;
+mod reload;
+mod request;

@@ -1,0 +1,74 @@
+//! Rules that are replaced while their counters live on.
+
+use tidegate_limiter::LimiterConfig;
+
+use crate::fixture::{Ask, ask_hits, check, limiter, limiter_with, rules, text};
+
+const USER: Ask<'_> = Ask::of(&[("user", "alice")]);
+
+fn with(rate_limit: &str) -> String {
+    format!("domain: test\ndescriptors:\n  - key: user\n    rate_limit: {{{rate_limit}}}\n")
+}
+
+/// Uses 4 of 5 per minute, puts `rate_limit` in force, and compares the next verdict.
+#[track_caller]
+fn check_replaced(rate_limit: &str, expected: &str) {
+    let limiter = limiter(&with("unit: minute, requests_per_unit: 5"));
+    ask_hits(&limiter, &[USER], 4);
+    limiter.replace_rules(rules(&with(rate_limit)));
+    check(&limiter, &[USER], expected);
+}
+
+#[test]
+fn a_changed_limit_applies_to_the_old_counts() {
+    check_replaced(
+        "unit: minute, requests_per_unit: 5",
+        "allowed: allowed 0/5 near",
+    );
+    check_replaced("unit: minute, requests_per_unit: 9", "allowed: allowed 4/9");
+    check_replaced("unit: minute, requests_per_unit: 4", "refused: refused 0/4");
+    check_replaced("unit: minute, requests_per_unit: 2", "refused: refused 0/2");
+}
+
+#[test]
+fn a_changed_window_or_algorithm_starts_anew() {
+    check_replaced("unit: hour, requests_per_unit: 5", "allowed: allowed 4/5");
+    check_replaced("window: 90s, limit: 5", "allowed: allowed 4/5");
+    let bucket = "unit: minute, requests_per_unit: 5, algorithm: token_bucket";
+    check_replaced(bucket, "allowed: allowed 4/5");
+}
+
+#[test]
+fn the_same_window_in_other_words_is_the_same_limit() {
+    check_replaced("window: 60s, limit: 5", "allowed: allowed 0/5 near");
+}
+
+#[test]
+fn a_lowered_bucket_is_clamped() {
+    let bucket = |limit| {
+        with(&format!(
+            "unit: minute, requests_per_unit: {limit}, algorithm: token_bucket"
+        ))
+    };
+    let limiter = limiter(&bucket(60));
+    ask_hits(&limiter, &[USER], 60);
+    limiter.replace_rules(rules(&bucket(6)));
+    check(&limiter, &[USER], "refused: refused 0/6");
+    // No longer than an empty bucket of the new size takes to drip one token.
+    crate::fixture::advance(&limiter, std::time::Duration::from_secs(10));
+    check(&limiter, &[USER], "allowed: allowed 0/6 near");
+}
+
+#[test]
+fn the_old_rules_come_back_and_a_verdict_keeps_them() {
+    let old = with("unit: minute, requests_per_unit: 5");
+    let limiter = limiter_with(&old, LimiterConfig::DEFAULT);
+    let verdict = ask_hits(&limiter, &[USER], 1);
+    let returned = limiter.replace_rules(rules("domain: other\ndescriptors:\n  - key: x\n"));
+    assert!(returned.domain("test").is_some());
+    assert!(limiter.rules().domain("test").is_none());
+    check(&limiter, &[USER], "allowed: allowed free");
+    // It was made by the old rules and can still name them.
+    assert_eq!(text(&verdict), "allowed: allowed 4/5");
+    assert_eq!(verdict.deciding().unwrap().quota().unwrap().limit(), 5);
+}
