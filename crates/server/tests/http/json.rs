@@ -1,0 +1,158 @@
+//! `/json`: what is asked, and what is answered.
+
+use crate::client::Server;
+
+const RULES: &str = "
+domain: api
+descriptors:
+  - key: user
+    rate_limit: {unit: minute, requests_per_unit: 2, name: per_user}
+  - key: odd
+    rate_limit: {window: 90s, limit: 10000000000}
+  - key: staff
+    rate_limit: {unlimited: true}
+  - key: banned
+    rate_limit: {unit: hour, requests_per_unit: 0}
+";
+
+const ALICE: &str =
+    r#"{"domain": "api", "descriptors": [{"entries": [{"key": "user", "value": "alice"}]}]}"#;
+
+fn question(key: &str) -> String {
+    ALICE.replace("\"user\"", &format!("\"{key}\""))
+}
+
+#[tokio::test]
+async fn an_allowed_request_is_answered_with_200_and_what_remains() {
+    let server = Server::start(RULES).await;
+    let reply = server.ask(ALICE).await;
+    assert_eq!(reply.status, 200);
+    assert_eq!(reply.header("content-type"), Some("application/json"));
+    assert_eq!(
+        reply.limit_headers(),
+        ["x-ratelimit-limit: 2", "x-ratelimit-remaining: 1"]
+    );
+    assert_eq!(
+        reply.body,
+        r#"{"overallCode":"OK","statuses":[{"code":"OK","currentLimit":{"name":"per_user","requestsPerUnit":2,"unit":"MINUTE"},"limitRemaining":1,"durationUntilReset":"59.750s"}]}"#
+    );
+}
+
+#[tokio::test]
+async fn a_refused_request_is_answered_with_429_and_when_to_come_again() {
+    let server = Server::start(RULES).await;
+    server.ask(ALICE).await;
+    server.ask(ALICE).await;
+    let reply = server.ask(ALICE).await;
+    assert_eq!(reply.status, 429);
+    // 59.75 seconds are left of the window; a wait is rounded up.
+    assert_eq!(
+        reply.limit_headers(),
+        [
+            "x-ratelimit-limit: 2",
+            "x-ratelimit-remaining: 0",
+            "x-ratelimit-retry-after: 60",
+            "retry-after: 60"
+        ]
+    );
+    assert_eq!(
+        reply.body,
+        r#"{"overallCode":"OVER_LIMIT","statuses":[{"code":"OVER_LIMIT","currentLimit":{"name":"per_user","requestsPerUnit":2,"unit":"MINUTE"},"limitRemaining":0,"durationUntilReset":"59.750s"}],"dynamicMetadata":{"decidedBy":{"rule":"user","limit":"2 per minute, fixed_window","retry":"in 59.750s"}}}"#
+    );
+}
+
+#[tokio::test]
+async fn a_request_that_never_fits_is_told_so() {
+    let server = Server::start(RULES).await;
+    let reply = server.ask(&question("banned")).await;
+    assert_eq!(reply.status, 429);
+    assert_eq!(
+        reply.limit_headers(),
+        ["x-ratelimit-limit: 0", "x-ratelimit-remaining: 0"]
+    );
+    assert!(reply.body.contains("\"retry\":\"never: "), "{}", reply.body);
+}
+
+#[tokio::test]
+async fn statuses_stand_in_the_order_of_the_descriptors() {
+    let server = Server::start(RULES).await;
+    let body = r#"{"domain": "api", "hits_addend": "3", "descriptors": [
+        {"entries": [{"key": "staff", "value": "x"}]},
+        {"entries": [{"key": "unknown", "value": "x"}]},
+        {"entries": [{"key": "odd", "value": "x"}]},
+        {"entries": [{"key": "a", "value": "b"}], "limit": {"requestsPerUnit": 5, "unit": "DAY"}}]}"#;
+    let reply = server.ask(body).await;
+    assert_eq!(reply.status, 200);
+    assert_eq!(
+        reply.body,
+        concat!(
+            r#"{"overallCode":"OK","statuses":["#,
+            r#"{"code":"OK","limitRemaining":4294967295},"#,
+            r#"{"code":"OK"},"#,
+            r#"{"code":"OK","currentLimit":{"requestsPerUnit":4294967295,"unit":"UNKNOWN"},"limitRemaining":4294967295,"durationUntilReset":"89.750s"},"#,
+            r#"{"code":"OK","currentLimit":{"requestsPerUnit":5,"unit":"DAY"},"limitRemaining":2,"durationUntilReset":"43199.750s"}]}"#
+        )
+    );
+}
+
+#[tokio::test]
+async fn without_a_limit_there_are_no_headers() {
+    let server = Server::start(RULES).await;
+    let reply = server.ask(&question("unknown")).await;
+    assert_eq!((reply.status, reply.limit_headers()), (200, Vec::new()));
+    let reply = server
+        .ask(&ALICE.replace("\"api\"", "\"unheard_of\""))
+        .await;
+    assert_eq!((reply.status, reply.limit_headers()), (200, Vec::new()));
+}
+
+/// Posts `body` and expects a 400 that says `expected`.
+async fn check_bad(body: &str, expected: &str) {
+    let server = Server::start(RULES).await;
+    let reply = server.ask(body).await;
+    assert_eq!(reply.status, 400, "{body}");
+    assert_eq!(
+        reply.header("content-type"),
+        Some("application/problem+json")
+    );
+    assert!(
+        reply.body.contains(expected),
+        "{body} gives: {}",
+        reply.body
+    );
+}
+
+#[tokio::test]
+async fn bad_input_is_answered_with_400_and_a_reason() {
+    check_bad("", "EOF while parsing a value at line 1 column 0").await;
+    check_bad("hello", "expected value at line 1 column 1").await;
+    check_bad("{\"domain\": \"\u{7}\"}", "control character").await;
+    check_bad("{}", "rate limit domain must not be empty").await;
+    check_bad(
+        r#"{"domain": "api"}"#,
+        "rate limit descriptor list must not be empty",
+    )
+    .await;
+    check_bad(r#"{"domian": "api"}"#, "unknown field `domian`").await;
+    let no_unit = r#"{"domain": "api", "descriptors": [{"limit": {"requestsPerUnit": 5}}]}"#;
+    check_bad(no_unit, "descriptor 0: a `limit` needs a `unit`").await;
+    let too_fast = r#"{"domain": "api", "descriptors": [
+        {"limit": {"requestsPerUnit": 5000000000, "unit": "SECOND"}}]}"#;
+    check_bad(
+        too_fast,
+        "the limit that descriptor 0 brings along is not valid",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_text_are_bad_input() {
+    let server = Server::start(RULES).await;
+    let mut stream = server.connect().await;
+    let request =
+        b"POST /json HTTP/1.1\r\nConnection: close\r\nContent-Length: 3\r\n\r\n\xff\xfe\x00";
+    tokio::io::AsyncWriteExt::write_all(&mut stream, request)
+        .await
+        .unwrap();
+    assert_eq!(crate::client::read_to_end(&mut stream).await.status, 400);
+}

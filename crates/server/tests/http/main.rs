@@ -1,0 +1,8 @@
+//! The HTTP front door over real sockets.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod bounds;
+mod client;
+mod json;
+mod lifecycle;
