@@ -1,2 +1,27 @@
-//! The tidegate executable.
-fn main() {}
+//! The tidegate executable: the only place that joins a concrete store to the front doors.
+
+mod args;
+mod banner;
+mod check;
+mod descriptor;
+mod explain;
+mod failure;
+mod rules_files;
+mod sample;
+mod serve;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Command};
+
+fn main() -> ExitCode {
+    let finished = match Args::parse().command {
+        Command::Serve(args) => serve::run(&args),
+        Command::Check(args) => check::run(&args),
+        Command::Explain(args) => explain::run(&args),
+    };
+    finished.unwrap_or_else(|failure| failure.report())
+}

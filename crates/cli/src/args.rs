@@ -1,0 +1,165 @@
+//! The command line as it is typed. What the commands make of it is theirs.
+
+mod bytes;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+pub(crate) use bytes::Bytes;
+
+/// A rate limiter: it answers, for every request, may this caller do this now?
+#[derive(Debug, Parser)]
+#[command(name = "tidegate", version, after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Answer rate limit requests over HTTP
+    Serve(ServeArgs),
+    /// Say everything that is wrong with rules
+    Check(CheckArgs),
+    /// Show which limits apply to a descriptor, and why
+    Explain(ExplainArgs),
+}
+
+#[derive(Debug, Parser)]
+#[command(after_help = SERVE_EXAMPLES)]
+pub(crate) struct ServeArgs {
+    /// A file of rules, or a folder of *.yaml and *.yml files; without it, an example inside the binary
+    #[arg(long, value_name = "PATH", num_args = 1..)]
+    pub(crate) rules: Vec<PathBuf>,
+
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = address)]
+    pub(crate) http: SocketAddr,
+
+    /// The most memory for counters: bytes, or with a unit such as KiB, MiB, GiB
+    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
+    pub(crate) max_memory: Bytes,
+
+    /// How a request with several limits is charged, where its domain does not say
+    #[arg(long, value_enum, default_value_t = ChargingArg::AllOrNone)]
+    pub(crate) charging: ChargingArg,
+
+    #[command(flatten)]
+    pub(crate) compile: CompileArgs,
+}
+
+#[derive(Debug, Parser)]
+#[command(after_help = CHECK_EXAMPLES)]
+pub(crate) struct CheckArgs {
+    /// A file of rules, or a folder of *.yaml and *.yml files
+    #[arg(value_name = "PATH", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// What the answer looks like
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+
+    #[command(flatten)]
+    pub(crate) compile: CompileArgs,
+}
+
+#[derive(Debug, Parser)]
+#[command(after_help = EXPLAIN_EXAMPLES)]
+pub(crate) struct ExplainArgs {
+    /// A file of rules, or a folder of *.yaml and *.yml files; may be repeated; without it, an example
+    /// inside the binary
+    #[arg(long, value_name = "PATH")]
+    pub(crate) rules: Vec<PathBuf>,
+
+    /// The domain of the request
+    #[arg(long)]
+    pub(crate) domain: String,
+
+    /// A descriptor as key=value,key=value; quote a value with "…" or put \ before , " and \
+    #[arg(value_name = "DESCRIPTOR", required = true)]
+    pub(crate) descriptors: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) compile: CompileArgs,
+}
+
+#[derive(Clone, Copy, Debug, Parser)]
+pub(crate) struct CompileArgs {
+    /// Take the rules of a domain that several files define together
+    #[arg(long)]
+    pub(crate) merge_domains: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum ChargingArg {
+    /// Admitted: every limit is charged; refused: none is
+    AllOrNone,
+    /// Each limit is charged alone, whatever the others say, as envoyproxy/ratelimit does
+    EveryMatch,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}
+
+fn address(text: &str) -> Result<SocketAddr, &'static str> {
+    text.parse()
+        .map_err(|_| "write IP:PORT, such as 127.0.0.1:8080 or [::]:8080")
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tidegate serve                          try it with the rules inside the binary
+  tidegate serve --rules rules.yaml       limit by your own rules
+  tidegate check rules/                   before you deploy them
+  tidegate explain --rules rules.yaml --domain api user_id=42
+                                          which limits hold user 42?
+
+`tidegate help COMMAND` says more about a command.";
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  tidegate serve
+  tidegate serve --rules rules/ --http 0.0.0.0:8080 --max-memory 1GiB
+  tidegate serve --rules lyft.yaml --charging every_match
+
+Ask it:
+  curl -i http://127.0.0.1:8080/json -d \\
+    '{\"domain\": \"api\", \"descriptors\": [{\"entries\": [{\"key\": \"user_id\", \"value\": \"42\"}]}]}'
+
+  200 the request may pass; 429 it may not, and Retry-After says when; 400 the question makes no sense.
+
+Stop it with Ctrl-C or SIGTERM: requests under way are answered first.";
+
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  tidegate check rules.yaml
+  tidegate check rules/ more/api.yaml --merge-domains
+  tidegate check rules/ --format json
+
+Exit code: 0 the rules are valid (there may be warnings), 1 they have faults, 2 they could not be read.";
+
+const EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  tidegate explain --rules rules.yaml --domain api user_id=42
+  tidegate explain --rules rules.yaml --domain api path=/login,remote_address=10.0.0.1 user_id=42
+  tidegate explain --domain api 'q=\"a,b\"' 'q=a\\,b'
+
+Exit code: 0 explained, 1 the rules have faults or no such domain, 2 they could not be read.";
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Args::command().debug_assert();
+    }
+}

@@ -1,0 +1,56 @@
+//! `tidegate explain`: which limits apply to a descriptor, and why.
+
+use std::io;
+use std::process::ExitCode;
+
+use tidegate_rules::{Domain, Entry, RuleSet, explain};
+
+use crate::args::ExplainArgs;
+use crate::descriptor::{self, TypedEntry};
+use crate::failure::Failure;
+use crate::{rules_files, terminal};
+
+/// Explains each descriptor on stdout.
+pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode, Failure> {
+    let descriptors = args
+        .descriptors
+        .iter()
+        .map(|text| parse(text))
+        .collect::<Result<Vec<_>, _>>()?;
+    let rules = rules_files::load(&args.rules, args.compile)?.rules;
+    let domain = rules
+        .domain(&args.domain)
+        .ok_or_else(|| no_such_domain(&args.domain, &rules))?;
+    let color = terminal::color(&io::stdout());
+    let explained: Vec<String> = descriptors
+        .iter()
+        .map(|typed| typed.iter().map(Entry::from).collect::<Vec<_>>())
+        .map(|entries| explain::render(domain, &entries, color))
+        .collect();
+    terminal::print(&explained.join("\n"));
+    Ok(ExitCode::SUCCESS)
+}
+
+impl<'a> From<&'a TypedEntry> for Entry<'a> {
+    fn from(entry: &'a TypedEntry) -> Self {
+        Self {
+            key: &entry.key,
+            value: &entry.value,
+        }
+    }
+}
+
+fn parse(text: &str) -> Result<Vec<TypedEntry>, Failure> {
+    descriptor::parse(text).map_err(|reason| Failure::BadDescriptor {
+        text: text.to_owned(),
+        reason,
+    })
+}
+
+fn no_such_domain(asked: &str, rules: &RuleSet) -> Failure {
+    let known: Vec<&str> = rules.domains().map(Domain::name).collect();
+    Failure::NoSuchDomain {
+        asked: asked.to_owned(),
+        known: known.join(", "),
+    }
+}

@@ -1,0 +1,69 @@
+//! Why a command could not do what it was asked, and the exit code that says so.
+
+use std::io;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use tidegate_rules::Report;
+
+use crate::descriptor::NotADescriptor;
+use crate::rules_files::Unreadable;
+use crate::terminal;
+
+/// A command that failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// Rules that could not be read.
+    #[error("{0}")]
+    Unreadable(Unreadable),
+    /// Rules that have faults.
+    #[error("{0}")]
+    BadRules(Report),
+    /// A domain that the rules do not have.
+    #[error("there is no domain {asked:?}; the rules have: {known}")]
+    NoSuchDomain { asked: String, known: String },
+    /// A descriptor that cannot be read.
+    #[error("cannot read the descriptor {text:?}: {reason}")]
+    BadDescriptor {
+        text: String,
+        reason: NotADescriptor,
+    },
+    /// An address that cannot be had.
+    #[error("cannot listen on {address}: {reason}; choose another one with --http")]
+    CannotListen {
+        address: SocketAddr,
+        reason: io::Error,
+    },
+    /// An operating system that does not play along.
+    #[error("cannot {what}: {reason}")]
+    System {
+        what: &'static str,
+        reason: io::Error,
+    },
+}
+
+// === impl Failure ===
+
+impl Failure {
+    /// Says on stderr what went wrong, and gives the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        let text = match self {
+            // A report names its faults by itself.
+            Self::BadRules(report) => report.render(terminal::color(&io::stderr())),
+            Self::Unreadable(unreadable) => unreadable.text(),
+            other => format!("error: {other}\n"),
+        };
+        terminal::eprint(&text);
+        self.exit_code()
+    }
+
+    fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Unreadable(_) | Self::BadDescriptor { .. } => ExitCode::from(2),
+            Self::BadRules(_)
+            | Self::NoSuchDomain { .. }
+            | Self::CannotListen { .. }
+            | Self::System { .. } => ExitCode::FAILURE,
+        }
+    }
+}

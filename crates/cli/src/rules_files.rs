@@ -1,0 +1,157 @@
+//! Rules from files and folders: the reading, bounded in size and number.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use tidegate_rules::{CompileOptions, Compiled, MergeDomains, Source, compile};
+
+use crate::args::CompileArgs;
+use crate::failure::Failure;
+
+/// The most bytes that are read of a file. No set of rules comes near; a wrong path may.
+const MAX_FILE_BYTES: u64 = 16 << 20;
+
+/// The most files that are read of a folder.
+const MAX_FILES: usize = 10_000;
+
+/// The rules inside the binary, for a first try.
+const EXAMPLE: &str = include_str!("../../../deploy/rules/example.yaml");
+
+/// All paths that could not be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{} paths could not be read", .0.len())]
+pub(crate) struct Unreadable(Vec<Fault>);
+
+/// One path that could not be read, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {}: {reason}", path.display())]
+pub(crate) struct Fault {
+    pub(crate) path: PathBuf,
+    pub(crate) reason: Reason,
+}
+
+/// Why a path could not be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Reason {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error("larger than {} MiB", MAX_FILE_BYTES >> 20)]
+    TooLarge,
+    #[error("no *.yaml or *.yml file in this folder")]
+    NoFiles,
+    #[error("more than {MAX_FILES} files in this folder")]
+    TooManyFiles,
+}
+
+/// Reads and compiles the rules at `paths`, or those inside the binary if there are none.
+pub(crate) fn load(paths: &[PathBuf], args: CompileArgs) -> Result<Compiled, Failure> {
+    let sources = if paths.is_empty() {
+        vec![Source {
+            name: "example.yaml".to_owned(),
+            bytes: EXAMPLE.into(),
+        }]
+    } else {
+        read(paths).map_err(Failure::Unreadable)?
+    };
+    compile(&sources, &options(args)).map_err(Failure::BadRules)
+}
+
+/// Reads the files at `paths`, and those in a folder at one of them, in the order of their names.
+/// Subfolders and names that begin with a dot are left out: in a folder that Kubernetes mounts, those
+/// hold a second copy of every file.
+pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Source>, Unreadable> {
+    let (mut sources, mut faults) = (Vec::new(), Vec::new());
+    for path in paths {
+        match files_at(path) {
+            Ok(files) => {
+                for file in files {
+                    match read_file(&file) {
+                        Ok(source) => sources.push(source),
+                        Err(reason) => faults.push(Fault { path: file, reason }),
+                    }
+                }
+            }
+            Err(reason) => faults.push(Fault {
+                path: path.clone(),
+                reason,
+            }),
+        }
+    }
+    if faults.is_empty() {
+        Ok(sources)
+    } else {
+        Err(Unreadable(faults))
+    }
+}
+
+/// What the compiler is told.
+pub(crate) fn options(args: CompileArgs) -> CompileOptions {
+    let merge_domains = if args.merge_domains {
+        MergeDomains::Merge
+    } else {
+        MergeDomains::Refuse
+    };
+    CompileOptions { merge_domains }
+}
+
+// === impl Unreadable ===
+
+impl Unreadable {
+    /// The paths, each with its reason.
+    pub(crate) fn faults(&self) -> &[Fault] {
+        &self.0
+    }
+
+    /// A line for each path.
+    pub(crate) fn text(&self) -> String {
+        let lines = self.0.iter().map(|fault| format!("error: {fault}"));
+        lines.collect::<Vec<_>>().join("\n") + "\n"
+    }
+}
+
+fn files_at(path: &Path) -> Result<Vec<PathBuf>, Reason> {
+    if !fs::metadata(path)?.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let mut files = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let file = entry?.path();
+        // The metadata is that of a link's target, for Kubernetes mounts files as links.
+        if is_rules_name(&file) && !fs::metadata(&file).is_ok_and(|it| it.is_dir()) {
+            files.push(file);
+        }
+        if files.len() > MAX_FILES {
+            return Err(Reason::TooManyFiles);
+        }
+    }
+    if files.is_empty() {
+        return Err(Reason::NoFiles);
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn is_rules_name(path: &Path) -> bool {
+    let is_hidden = path
+        .file_name()
+        .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    let is_yaml = path
+        .extension()
+        .is_some_and(|extension| extension == "yaml" || extension == "yml");
+    is_yaml && !is_hidden
+}
+
+fn read_file(path: &Path) -> Result<Source, Reason> {
+    let mut bytes = Vec::new();
+    File::open(path)?
+        .take(MAX_FILE_BYTES + 1)
+        .read_to_end(&mut bytes)?;
+    if u64::try_from(bytes.len()).is_ok_and(|read| read > MAX_FILE_BYTES) {
+        return Err(Reason::TooLarge);
+    }
+    Ok(Source {
+        name: path.display().to_string(),
+        bytes,
+    })
+}

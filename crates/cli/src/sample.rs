@@ -1,0 +1,72 @@
+//! A request that the loaded rules limit, for the reader of the banner to try.
+
+use std::net::SocketAddr;
+
+use serde::Serialize;
+use tidegate_rules::{Domain, Entry, Rule, RuleSet, Terms};
+
+#[derive(Debug, Serialize)]
+struct SampleRequest<'a> {
+    domain: &'a str,
+    descriptors: [SampleDescriptor<'a>; 1],
+}
+
+#[derive(Debug, Serialize)]
+struct SampleDescriptor<'a> {
+    entries: Vec<SampleEntry<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct SampleEntry<'a> {
+    key: &'a str,
+    value: &'a str,
+}
+
+/// A `curl` line with a request that a limit applies to; `None` if there is no such limit.
+pub(crate) fn curl(rules: &RuleSet, address: SocketAddr) -> Option<String> {
+    let json = rules
+        .domains()
+        .find_map(|domain| domain.rules().find_map(|rule| request(domain, rule)))?;
+    Some(format!(
+        "curl -i http://{address}/json -d {}",
+        quoted(&json)
+    ))
+}
+
+/// A request that ends at `rule`, which must count something. The path of a rule is text for people,
+/// so whether the request really ends there is tried out.
+fn request(domain: &Domain, rule: &Rule) -> Option<String> {
+    rule.limits()
+        .iter()
+        .find(|limit| matches!(limit.terms(), Terms::Quota(_)))?;
+    let values: Vec<(&str, String)> = rule
+        .path()
+        .split(" > ")
+        .map(|entry| entry.split_once('=').unwrap_or((entry, "42")))
+        .map(|(key, value)| (key, value.replace('*', "42")))
+        .collect();
+    let entries: Vec<Entry<'_>> = values
+        .iter()
+        .map(|(key, value)| Entry { key, value })
+        .collect();
+    if domain.find(&entries)?.id() != rule.id() {
+        return None;
+    }
+    let entries = entries
+        .iter()
+        .map(|it| SampleEntry {
+            key: it.key,
+            value: it.value,
+        })
+        .collect();
+    let request = SampleRequest {
+        domain: domain.name(),
+        descriptors: [SampleDescriptor { entries }],
+    };
+    serde_json::to_string(&request).ok()
+}
+
+/// Quotes for a shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}

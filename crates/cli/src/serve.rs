@@ -1,0 +1,91 @@
+//! `tidegate serve`: the rules, the embedded store and the HTTP front door, joined.
+
+use std::future::Future;
+use std::io;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use tidegate_limiter::{Charging, Limiter, LimiterConfig};
+use tidegate_rules::{Compiled, RuleSet};
+use tidegate_server::HttpConfig;
+use tidegate_store::{EmbeddedStore, StoreConfig};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::args::{ChargingArg, ServeArgs};
+use crate::banner::banner;
+use crate::failure::Failure;
+use crate::{rules_files, terminal};
+
+/// Serves until it is told to stop.
+pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
+    let compiled = rules_files::load(&args.rules, args.compile)?;
+    terminal::eprint(&compiled.warnings.render(terminal::color(&io::stderr())));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|reason| Failure::System {
+            what: "start the runtime",
+            reason,
+        })?;
+    runtime.block_on(serve(args, compiled))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn serve(args: &ServeArgs, compiled: Compiled) -> Result<(), Failure> {
+    // Before the banner: who reads it may stop us at once.
+    let stop = stop_signal()?;
+    let listener = TcpListener::bind(args.http)
+        .await
+        .map_err(|reason| cannot_listen(args, reason))?;
+    let address = listener
+        .local_addr()
+        .map_err(|reason| cannot_listen(args, reason))?;
+    terminal::print(&banner(args, &compiled, address));
+    let limiter = Arc::new(limiter(args, compiled.rules));
+    tidegate_server::serve(listener, limiter, HttpConfig::default(), stop).await;
+    Ok(())
+}
+
+fn limiter(args: &ServeArgs, rules: RuleSet) -> Limiter<EmbeddedStore> {
+    let store = EmbeddedStore::new(StoreConfig {
+        max_memory: args.max_memory.0,
+    });
+    let charging = match args.charging {
+        ChargingArg::AllOrNone => Charging::AllOrNone,
+        ChargingArg::EveryMatch => Charging::EveryMatch,
+    };
+    Limiter::new(
+        store,
+        rules,
+        LimiterConfig {
+            charging,
+            ..LimiterConfig::default()
+        },
+    )
+}
+
+/// Ready when the process is asked to stop.
+fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
+    let listen = |kind| {
+        signal(kind).map_err(|reason| Failure::System {
+            what: "listen for signals",
+            reason,
+        })
+    };
+    let mut interrupt = listen(SignalKind::interrupt())?;
+    let mut terminate = listen(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
+fn cannot_listen(args: &ServeArgs, reason: io::Error) -> Failure {
+    Failure::CannotListen {
+        address: args.http,
+        reason,
+    }
+}

@@ -1,0 +1,59 @@
+//! `tidegate explain`.
+
+use crate::program::{check, run};
+
+#[test]
+fn the_path_and_the_limits_are_explained() {
+    let rules = ["explain", "--rules", "valid.yaml", "--domain", "shop"];
+    let explain = |descriptors: &[&'static str]| [&rules, descriptors].concat();
+    check("explain_limit", &explain(&["user_id=42"]));
+    check(
+        "explain_several",
+        &explain(&["path=/login,user_id=42", "unknown=x"]),
+    );
+    check(
+        "explain_quoted",
+        &explain(&[r#"path="a,b=c",user_id=4\,2"#]),
+    );
+}
+
+#[test]
+fn without_rules_the_example_is_explained() {
+    let run = run(&["explain", "--domain", "example", "user_id=42"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.stdout.contains("5 per second"), "{run:?}");
+}
+
+#[test]
+fn what_cannot_be_explained_says_why() {
+    check(
+        "explain_no_domain",
+        &["explain", "--rules", "valid.yaml", "--domain", "shp", "a=b"],
+    );
+    check(
+        "explain_no_entry",
+        &["explain", "--rules", "valid.yaml", "--domain", "shop", "a"],
+    );
+    check(
+        "explain_faults",
+        &[
+            "explain",
+            "--rules",
+            "faults.yaml",
+            "--domain",
+            "shop",
+            "a=b",
+        ],
+    );
+    check(
+        "explain_unreadable",
+        &[
+            "explain",
+            "--rules",
+            "missing.yaml",
+            "--domain",
+            "shop",
+            "a=b",
+        ],
+    );
+}

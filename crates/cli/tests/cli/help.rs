@@ -1,0 +1,30 @@
+//! What the executable says about itself, and about a command line that makes no sense.
+
+use crate::program::{check, run};
+
+#[test]
+fn help_teaches() {
+    check("help", &["--help"]);
+    check("help_serve", &["serve", "--help"]);
+    check("help_check", &["check", "--help"]);
+    check("help_explain", &["explain", "--help"]);
+}
+
+#[test]
+fn the_version_is_that_of_the_package() {
+    let version = concat!("tidegate ", env!("CARGO_PKG_VERSION"), "\n");
+    assert_eq!(run(&["--version"]).stdout, version);
+}
+
+#[test]
+fn a_command_line_that_makes_no_sense_says_what_to_do() {
+    check("no_command", &[]);
+    check("unknown_command", &["sevre"]);
+    check("unknown_flag", &["serve", "--rulez", "x.yaml"]);
+    check("bad_address", &["serve", "--http", "8080"]);
+    check("bad_memory", &["serve", "--max-memory", "lots"]);
+    check("too_little_memory", &["serve", "--max-memory", "1KiB"]);
+    check("bad_charging", &["serve", "--charging", "some"]);
+    check("check_without_path", &["check"]);
+    check("explain_without_domain", &["explain", "user_id=42"]);
+}

@@ -1,0 +1,9 @@
+//! The real executable, run from outside.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod check;
+mod explain;
+mod help;
+mod program;
+mod serve;
