@@ -91,7 +91,7 @@ impl Builder<'_> {
     /// Makes `node` reachable from its parent.
     fn attach(&mut self, draft: &DraftRule, parent: NodeId, node: NodeId) {
         let branches = &mut self.domain.nodes[parent].branches;
-        let branch: &mut Branch = branches.entry(draft.key.as_str().into()).or_default();
+        let branch: &mut Branch = branches.entry(&draft.key);
         match &draft.matcher {
             Matcher::Any => branch.default = Some(node),
             Matcher::Values(values) => {
@@ -100,7 +100,7 @@ impl Builder<'_> {
                         let pattern = Pattern::Wildcard(Wildcard::new(value));
                         branch.patterns.push((pattern, node));
                     } else {
-                        branch.exact.insert(value.into(), node);
+                        branch.exact.insert(value, node);
                     }
                 }
             }

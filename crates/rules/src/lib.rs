@@ -24,6 +24,7 @@ mod rule;
 mod rule_set;
 mod span;
 mod style;
+mod table;
 mod trace;
 mod yaml;
 

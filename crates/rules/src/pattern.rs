@@ -79,7 +79,7 @@ impl Wildcard {
     /// Whether the pattern covers `value`.
     pub(crate) fn matches(&self, value: &str) -> bool {
         match self {
-            Self::Prefix(prefix) => value.starts_with(&**prefix),
+            Self::Prefix(prefix) => starts_with(value, prefix),
             Self::Suffix(suffix) => value.ends_with(&**suffix),
             Self::Parts(parts) => match_parts(parts, value),
         }
@@ -92,6 +92,13 @@ impl Wildcard {
     pub(crate) fn covers(&self, other: &str) -> bool {
         self.matches(other)
     }
+}
+
+/// As `str::starts_with`, but looks at the last byte first: prefixes of one file, such as
+/// `/api/v1/` and `/api/v2/`, differ at their ends.
+fn starts_with(value: &str, prefix: &str) -> bool {
+    let last = prefix.len().wrapping_sub(1);
+    value.as_bytes().get(last) == prefix.as_bytes().get(last) && value.starts_with(prefix)
 }
 
 /// The first part is a prefix, the last a suffix, and the rest follow in order, each as early as

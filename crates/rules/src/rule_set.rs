@@ -1,15 +1,14 @@
 //! The compiled rules, and the walk from a descriptor to the rule that holds it.
 
-use hashbrown::HashMap;
-
 use crate::pattern::{Pattern, Subject};
 use crate::rule::{Rule, RuleId};
+use crate::table::Table;
 
 /// Every domain's rules, compiled.
 #[derive(Clone, Debug, Default)]
 pub struct RuleSet {
     domains: Vec<Domain>,
-    by_name: HashMap<Box<str>, usize>,
+    by_name: Table<usize>,
 }
 
 /// The rules of one domain.
@@ -50,13 +49,13 @@ pub(crate) struct Node {
     pub(crate) label: Box<str>,
     /// Its rule, unless it is only a way to others.
     pub(crate) rule: Option<usize>,
-    pub(crate) branches: HashMap<Box<str>, Branch>,
+    pub(crate) branches: Table<Branch>,
 }
 
 /// The siblings that share a key.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Branch {
-    pub(crate) exact: HashMap<Box<str>, NodeId>,
+    pub(crate) exact: Table<NodeId>,
     /// In the order of the file.
     pub(crate) patterns: Vec<(Pattern, NodeId)>,
     /// The bare key.
@@ -70,8 +69,10 @@ pub(crate) type NodeId = usize;
 
 impl RuleSet {
     pub(crate) fn new(domains: Vec<Domain>) -> Self {
-        let names = domains.iter().map(|domain| domain.name.clone());
-        let by_name = names.enumerate().map(|(at, name)| (name, at)).collect();
+        let mut by_name = Table::default();
+        for (at, domain) in domains.iter().enumerate() {
+            by_name.insert(&domain.name, at);
+        }
         Self { domains, by_name }
     }
 

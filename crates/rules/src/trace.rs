@@ -133,7 +133,7 @@ impl Domain {
         let mut exact: Vec<_> = branch
             .exact
             .iter()
-            .map(|(value, node)| (*node, Rank::Exact, **value == *entry.value))
+            .map(|(value, node)| (*node, Rank::Exact, value == entry.value))
             .collect();
         exact.sort_unstable_by_key(|(node, _, _)| *node);
         let default = branch.default.map(|node| (node, Rank::BareKey, true));

@@ -221,9 +221,7 @@ fn algorithm(fields: &Fields<'_>, method: Method, findings: &mut Findings) -> Op
         Method::FixedWindow => Algorithm::FixedWindow,
         Method::TokenBucket => Algorithm::TokenBucket {
             burst: burst(fields, findings).ok()?,
-            refill: fields
-                .word("refill", &REFILLS, findings)
-                .map_or_else(Refill::default, inner),
+            refill: word(fields, "refill", &REFILLS, findings),
         },
         Method::LeakyBucket => Algorithm::LeakyBucket {
             queue: capacity(fields, "queue", findings).ok()?,
@@ -233,11 +231,22 @@ fn algorithm(fields: &Fields<'_>, method: Method, findings: &mut Findings) -> Op
         },
         Method::SlidingCounter => Algorithm::SlidingCounter {
             sub_windows: sub_windows(fields, findings)?,
-            rounding: fields
-                .word("rounding", &ROUNDINGS, findings)
-                .map_or_else(Rounding::default, inner),
+            rounding: word(fields, "rounding", &ROUNDINGS, findings),
         },
     })
+}
+
+/// The word that is written, or the default.
+fn word<T: Copy + Default>(
+    fields: &Fields<'_>,
+    name: &str,
+    words: &[(&'static str, T)],
+    findings: &mut Findings,
+) -> T {
+    fields
+        .word(name, words, findings)
+        .map(inner)
+        .unwrap_or_default()
 }
 
 fn refuse_foreign_parameters(fields: &Fields<'_>, method: Method, findings: &mut Findings) {

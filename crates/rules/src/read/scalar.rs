@@ -21,13 +21,17 @@ pub(super) fn count(pair: &Pair, findings: &mut Findings) -> Option<Spanned<u64>
     let scalar = scalar(pair, findings)?;
     let digits = scalar.text.replace('_', "");
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    let hint = match (is_number, scalar.style) {
-        (true, Style::Plain) => match digits.parse() {
-            Ok(count) => return Some(Spanned::new(pair.value.span, count)),
-            Err(_) => Some(format!("the most is {}", u64::MAX)),
-        },
-        (true, Style::Text) => Some("leave out the quotes".to_owned()),
-        (false, _) => Some("write digits only, such as `100`".to_owned()),
+    let hint = if !is_number {
+        "write digits only, such as `100`".to_owned()
+    } else if scalar.style == Style::Text {
+        "leave out the quotes".to_owned()
+    } else if digits.len() > 1 && digits.starts_with('0') {
+        // Older YAML, and Go's to this day, take it for octal.
+        "leave out the leading zeros".to_owned()
+    } else if let Ok(count) = digits.parse() {
+        return Some(Spanned::new(pair.value.span, count));
+    } else {
+        format!("the most is {}", u64::MAX)
     };
     bad_value(pair, scalar, "a whole number", hint, findings);
     None
@@ -40,7 +44,7 @@ pub(super) fn flag(pair: &Pair, findings: &mut Findings) -> Option<bool> {
         (Style::Plain, "true" | "yes" | "on") => Some(true),
         (Style::Plain, "false" | "no" | "off") => Some(false),
         _ => {
-            let hint = Some("write `true` or `false`".to_owned());
+            let hint = "write `true` or `false`".to_owned();
             bad_value(pair, scalar, "true or false", hint, findings);
             None
         }
@@ -65,7 +69,7 @@ pub(super) fn duration(pair: &Pair, findings: &mut Findings) -> Option<Spanned<D
         }
         DurationFault::TooLong => "the longest window is ten years".to_owned(),
     };
-    bad_value(pair, scalar, "a duration", Some(hint), findings);
+    bad_value(pair, scalar, "a duration", hint, findings);
     None
 }
 
@@ -79,7 +83,7 @@ pub(super) fn percent(pair: &Pair, findings: &mut Findings) -> Option<Spanned<Pe
         return Some(Spanned::new(pair.value.span, Percent(percent)));
     }
     let hint = "write a whole percentage of at least 1, such as `10%`".to_owned();
-    bad_value(pair, scalar, "a percentage", Some(hint), findings);
+    bad_value(pair, scalar, "a percentage", hint, findings);
     None
 }
 
@@ -118,13 +122,7 @@ fn scalar<'n>(pair: &'n Pair, findings: &mut Findings) -> Option<&'n Scalar> {
     scalar
 }
 
-fn bad_value(
-    pair: &Pair,
-    scalar: &Scalar,
-    expected: &str,
-    hint: Option<String>,
-    findings: &mut Findings,
-) {
+fn bad_value(pair: &Pair, scalar: &Scalar, expected: &str, hint: String, findings: &mut Findings) {
     let name = pair.key.as_text().unwrap_or_default();
     let message = format!(
         "{} takes {expected}, not {}",
@@ -132,5 +130,5 @@ fn bad_value(
         quote(&scalar.text)
     );
     let finding = Finding::error(Code::BadValue, pair.value.span, message);
-    findings.push(finding.maybe_hint(hint));
+    findings.push(finding.hint(hint));
 }
