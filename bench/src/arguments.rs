@@ -1,0 +1,109 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use crate::child::Measurement;
+
+/// What `--help` prints.
+pub const HELP: &str = "\
+Measures tidegate beside its peers and prints one table.
+
+  scripts/bench                 the whole table; takes about ten minutes
+  scripts/bench --only hot      one group of rows: hot, uniform, threads, memory, shapes or flood
+  scripts/bench --quick         everything, tiny: shows that it runs, the figures mean nothing
+  scripts/bench --write         also writes the table to bench/RESULTS.md
+";
+
+/// What to do.
+pub enum Command {
+    /// Print [`HELP`].
+    Help,
+    /// Measure and print the table.
+    Table(Arguments),
+    /// Take one measurement in this process of its own and print it for the process that asked.
+    Measure(Measurement),
+}
+
+/// How to make the table.
+pub struct Arguments {
+    /// How large.
+    pub scale: Scale,
+    /// Which rows; `None` is all.
+    pub only: Option<Group>,
+    /// Where to write it as well.
+    pub write: Option<PathBuf>,
+}
+
+/// How large the measurements are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// As large as the figures are claimed for.
+    Full,
+    /// As small as shows that everything runs.
+    Quick,
+}
+
+/// Rows that are measured together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// One caller.
+    Hot,
+    /// Many callers.
+    Uniform,
+    /// Many callers, two threads.
+    Threads,
+    /// Bytes for each caller.
+    Memory,
+    /// Bytes for each caller of the larger algorithms.
+    Shapes,
+    /// More callers than there is room for.
+    Flood,
+}
+
+/// Parses the words after the program's name.
+pub fn parse(words: impl Iterator<Item = String>) -> Result<Command, String> {
+    let words: Vec<String> = words.collect();
+    if let [first, measurement @ ..] = words.as_slice()
+        && first == "measure"
+    {
+        return Measurement::parse(measurement).map(Command::Measure);
+    }
+    let mut arguments = Arguments {
+        scale: Scale::Full,
+        only: None,
+        write: None,
+    };
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--help" | "-h" => return Ok(Command::Help),
+            "--quick" => arguments.scale = Scale::Quick,
+            "--only" => {
+                let name = words.next().unwrap_or_default();
+                arguments.only = Some(Group::parse(&name)?);
+            }
+            "--write" => {
+                let root = env!("CARGO_MANIFEST_DIR");
+                arguments.write = Some(PathBuf::from(root).join("RESULTS.md"));
+            }
+            _ => return Err(format!("unknown argument {word}; see --help")),
+        }
+    }
+    Ok(Command::Table(arguments))
+}
+
+// === impl Group ===
+
+impl Group {
+    fn parse(name: &str) -> Result<Self, String> {
+        match name {
+            "hot" => Ok(Self::Hot),
+            "uniform" => Ok(Self::Uniform),
+            "threads" => Ok(Self::Threads),
+            "memory" => Ok(Self::Memory),
+            "shapes" => Ok(Self::Shapes),
+            "flood" => Ok(Self::Flood),
+            _ => Err(format!("--only knows no rows named '{name}'; see --help")),
+        }
+    }
+}
