@@ -81,15 +81,22 @@ fn read_all(sources: &[Source], findings: &mut Findings) -> Vec<DraftDomain> {
     let mut nodes_left = yaml::MAX_NODES;
     let mut rules_left = MAX_RULES;
     for source in sources {
-        let file = findings.add_source(&source.name, &source.bytes);
+        // A file that is too large is not read, so there is nothing to show of it.
+        let bytes = yaml::without_byte_order_mark(&source.bytes);
+        let shown = if bytes.len() <= yaml::MAX_FILE_BYTES {
+            bytes
+        } else {
+            &[]
+        };
+        let file = findings.add_source(&source.name, shown);
         let start = Span::start_of(file);
-        let Some(left) = bytes_left.checked_sub(source.bytes.len()) else {
+        let Some(left) = bytes_left.checked_sub(bytes.len()) else {
             let message = format!("the files have more than {MAX_TOTAL_BYTES} bytes in all");
             findings.push(Finding::error(Code::TooLarge, start, message));
             break;
         };
         bytes_left = left;
-        let Some(root) = yaml::parse(file, &source.bytes, &mut nodes_left, findings) else {
+        let Some(root) = yaml::parse(file, bytes, &mut nodes_left, findings) else {
             continue;
         };
         let Some(domain) = read::domain(&root, findings) else {

@@ -38,11 +38,11 @@ pub(crate) struct Finding {
     hint: Option<String>,
 }
 
-/// The lines of a source.
+/// A source.
 #[derive(Debug)]
 struct Text {
     name: Arc<str>,
-    lines: Vec<String>,
+    content: String,
 }
 
 #[derive(Debug, Default)]
@@ -56,11 +56,9 @@ struct Kept {
 impl Findings {
     /// Registers a source and returns its index. Bytes that are not UTF-8 show as `�`.
     pub(crate) fn add_source(&mut self, name: &str, bytes: &[u8]) -> usize {
-        let text = String::from_utf8_lossy(bytes);
-        let lines = text.lines().map(str::to_owned).collect();
         self.texts.push(Text {
             name: clean(name).into(),
-            lines,
+            content: String::from_utf8_lossy(bytes).into_owned(),
         });
         self.texts.len() - 1
     }
@@ -132,8 +130,8 @@ impl Findings {
         let line = self
             .texts
             .get(span.file)
-            .and_then(|text| text.lines.get(span.line.saturating_sub(1)))
-            .map_or("", String::as_str);
+            .and_then(|text| text.content.lines().nth(span.line.saturating_sub(1)))
+            .unwrap_or_default();
         let skipped = if span.end_column <= MAX_SNIPPET {
             0
         } else {

@@ -6,6 +6,7 @@
 mod settle;
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use granit_parser::{Event, Parser, ScalarStyle, ScanError};
 
@@ -15,7 +16,7 @@ use crate::node::{Kind, Node, Pair, Scalar, Style};
 use crate::span::Span;
 use settle::settle;
 
-/// The largest file. Ten times the largest rule sets seen in public.
+/// The largest file: some forty thousand rules.
 pub(crate) const MAX_FILE_BYTES: usize = 4 << 20;
 
 /// The deepest nesting of lists and blocks: forty levels of descriptors, with their limits.
@@ -24,11 +25,15 @@ pub(crate) const MAX_DEPTH: usize = 96;
 /// The most nodes of all files together, aliases expanded: ten for each of the most rules.
 pub(crate) const MAX_NODES: usize = 1_000_000;
 
+/// A scalar counts as one node more for each so many bytes, for an alias copies them as well.
+const BYTES_PER_NODE: usize = 64;
+
 /// Builds the tree from the parser's events.
 struct Builder<'a> {
     source: Places<'a>,
     open: Vec<Open>,
-    anchors: HashMap<usize, (Node, usize)>,
+    /// What aliases stand for, with its size.
+    anchors: HashMap<usize, (Rc<Node>, usize)>,
     nodes: usize,
     nodes_left: &'a mut usize,
     root: Option<Node>,
@@ -53,9 +58,6 @@ enum Content {
     Block { pairs: Vec<Pair>, key: Option<Node> },
 }
 
-/// Why there is no tree.
-type Fault = Finding;
-
 /// Parses one file; `None` if there is no tree to go on with, and then `findings` says why.
 ///
 /// Takes what the file needs from `nodes_left`.
@@ -77,17 +79,14 @@ pub(crate) fn parse(
     }
 }
 
-fn try_parse(file: usize, bytes: &[u8], nodes_left: &mut usize) -> Result<Node, Fault> {
+fn try_parse(file: usize, bytes: &[u8], nodes_left: &mut usize) -> Result<Node, Finding> {
     let start = Span::start_of(file);
     if bytes.len() > MAX_FILE_BYTES {
-        return Err(fault(
-            Code::TooLarge,
-            start,
-            format!(
-                "the file has {} bytes, more than {MAX_FILE_BYTES}",
-                bytes.len()
-            ),
-        ));
+        let message = format!(
+            "the file has {} bytes, more than {MAX_FILE_BYTES}",
+            bytes.len()
+        );
+        return Err(Finding::error(Code::TooLarge, start, message));
     }
     let text = decode(file, bytes)?;
     let mut builder = Builder {
@@ -116,54 +115,45 @@ fn try_parse(file: usize, bytes: &[u8], nodes_left: &mut usize) -> Result<Node, 
     })
 }
 
-fn decode(file: usize, bytes: &[u8]) -> Result<&str, Fault> {
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+fn decode(file: usize, bytes: &[u8]) -> Result<&str, Finding> {
     std::str::from_utf8(bytes).map_err(|error| {
         let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
         let before = String::from_utf8_lossy(valid);
         let line = before.matches('\n').count() + 1;
-        let column = before
-            .rsplit('\n')
-            .next()
-            .map_or(0, |last| last.chars().count())
-            + 1;
+        let last = before.rsplit('\n').next().unwrap_or_default();
+        let column = last.chars().count() + 1;
         let span = Span {
             file,
             line,
             column,
             end_column: column + 1,
         };
-        fault(
-            Code::NotUtf8,
-            span,
-            "the file is not UTF-8 from here on".to_owned(),
-        )
+        Finding::error(Code::NotUtf8, span, "the file is not UTF-8 from here on")
     })
+}
+
+/// The content of a file without the mark that some editors put first.
+pub(crate) fn without_byte_order_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
 // === impl Builder ===
 
 impl Builder<'_> {
-    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Fault> {
+    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Finding> {
         match event {
             Event::DocumentStart(..) if self.root.is_some() => Err(second_document(span)),
             Event::Scalar(text, style, anchor, tag) => {
                 let is_text = style != ScalarStyle::Plain
                     || tag.is_some_and(|tag| tag.is_yaml_core_schema_tag("str"));
                 let style = if is_text { Style::Text } else { Style::Plain };
-                let scalar = Scalar {
+                let size = 1 + text.len() / BYTES_PER_NODE;
+                self.count(size, span)?;
+                let kind = Kind::Scalar(Scalar {
                     text: text.into_owned(),
                     style,
-                };
-                self.count(1, span)?;
-                self.place(
-                    Node {
-                        span,
-                        kind: Kind::Scalar(scalar),
-                    },
-                    anchor,
-                    1,
-                )
+                });
+                self.place(Node { span, kind }, anchor, size)
             }
             Event::SequenceStart(_, anchor, _) => self.open(span, anchor, Content::List(vec![])),
             Event::MappingStart(_, anchor, _) => self.open(
@@ -180,7 +170,7 @@ impl Builder<'_> {
         }
     }
 
-    fn open(&mut self, span: Span, anchor: usize, content: Content) -> Result<(), Fault> {
+    fn open(&mut self, span: Span, anchor: usize, content: Content) -> Result<(), Finding> {
         if self.open.len() >= MAX_DEPTH {
             return Err(too_deep(span));
         }
@@ -194,7 +184,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn close(&mut self, end: Span) -> Result<(), Fault> {
+    fn close(&mut self, end: Span) -> Result<(), Finding> {
         let Some(open) = self.open.pop() else {
             return Ok(());
         };
@@ -212,27 +202,24 @@ impl Builder<'_> {
 
     /// Puts in what the alias stands for, with the places of the original: a fault in it is
     /// mended there.
-    fn alias(&mut self, anchor: usize, span: Span) -> Result<(), Fault> {
+    fn alias(&mut self, anchor: usize, span: Span) -> Result<(), Finding> {
         let Some((node, size)) = self.anchors.get(&anchor).cloned() else {
-            return Err(fault(
-                Code::Syntax,
-                span,
-                "the alias stands inside what it stands for".to_owned(),
-            ));
+            let message = "the alias stands inside what it stands for";
+            return Err(Finding::error(Code::Syntax, span, message));
         };
         self.count(size, span)?;
         if self.open.len() + node.depth() > MAX_DEPTH {
             return Err(too_deep(span));
         }
-        self.place(node, 0, size)
+        self.place((*node).clone(), 0, size)
     }
 
-    fn place(&mut self, node: Node, anchor: usize, size: usize) -> Result<(), Fault> {
+    fn place(&mut self, node: Node, anchor: usize, size: usize) -> Result<(), Finding> {
         // The parser numbers anchors from 1; 0 is its word for none. The copy kept for the aliases
         // counts as well, for anchors may nest.
         if anchor != 0 {
             self.count(size, node.span)?;
-            self.anchors.insert(anchor, (node.clone(), size));
+            self.anchors.insert(anchor, (Rc::new(node.clone()), size));
         }
         match self.open.last_mut().map(|open| &mut open.content) {
             None => self.root = Some(node),
@@ -245,12 +232,12 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn count(&mut self, nodes: usize, span: Span) -> Result<(), Fault> {
+    fn count(&mut self, nodes: usize, span: Span) -> Result<(), Finding> {
         self.nodes = self.nodes.saturating_add(nodes);
         *self.nodes_left = self.nodes_left.checked_sub(nodes).ok_or_else(|| {
             let message =
                 format!("the files have more than {MAX_NODES} values in all, aliases expanded");
-            fault(Code::TooLarge, span, message)
+            Finding::error(Code::TooLarge, span, message)
         })?;
         Ok(())
     }
@@ -283,7 +270,7 @@ impl Places<'_> {
             + 1
     }
 
-    fn syntax(&self, error: &ScanError) -> Fault {
+    fn syntax(&self, error: &ScanError) -> Finding {
         let mark = error.marker();
         // An error at the end of the file is reported on a line that is not there.
         let line = mark.line().clamp(1, self.lines.len().max(1));
@@ -312,19 +299,12 @@ impl Places<'_> {
     }
 }
 
-fn fault(code: Code, span: Span, message: String) -> Fault {
-    Finding::error(code, span, message)
+fn too_deep(span: Span) -> Finding {
+    let message = format!("nested deeper than {MAX_DEPTH} lists and blocks");
+    Finding::error(Code::TooLarge, span, message)
 }
 
-fn too_deep(span: Span) -> Fault {
-    fault(
-        Code::TooLarge,
-        span,
-        format!("nested deeper than {MAX_DEPTH} lists and blocks"),
-    )
-}
-
-fn second_document(span: Span) -> Fault {
+fn second_document(span: Span) -> Finding {
     Finding::error(Code::SecondDocument, span, "a second document begins here")
         .hint("one file holds one domain: put this part into a file of its own")
 }

@@ -81,6 +81,16 @@ fn aliases_that_multiply_are_refused() {
 }
 
 #[test]
+fn aliases_of_long_texts_are_refused() {
+    let text = format!(
+        "domain: &a {}\nx: [{}]\n",
+        "x".repeat(1 << 20),
+        "*a, ".repeat(100_000)
+    );
+    assert_eq!(codes(&compile_err(&text)), ["too-large"]);
+}
+
+#[test]
 fn anchors_that_nest_are_refused_before_their_copies_fill_memory() {
     let mut text = "domain: d\nx: ".to_owned();
     for level in 0..90 {
