@@ -200,7 +200,12 @@ impl Kept {
 
 /// `text` between backticks, clipped, and without anything a terminal would act on.
 pub(crate) fn quote(text: &str) -> String {
-    format!("`{}`", clip(&clean(text), MAX_QUOTE))
+    format!("`{}`", excerpt(text))
+}
+
+/// The beginning of `text`, without anything a terminal would act on.
+pub(crate) fn excerpt(text: &str) -> String {
+    clip(&clean(text), MAX_QUOTE)
 }
 
 /// `text` with its control characters escaped.

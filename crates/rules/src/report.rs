@@ -113,9 +113,10 @@ impl std::error::Error for Report {}
 impl Diagnostic {
     /// The text for a person: what, where, the line underlined, and the hint.
     pub fn render(&self, color: Color) -> String {
-        let (word, paint) = match self.severity {
-            Severity::Error => ("error", Paint::Error),
-            Severity::Warning => ("warning", Paint::Warning),
+        let word = self.severity.as_str();
+        let paint = match self.severity {
+            Severity::Error => Paint::Error,
+            Severity::Warning => Paint::Warning,
         };
         let number = self.line.to_string();
         let gutter = " ".repeat(number.len());
@@ -166,6 +167,18 @@ impl Diagnostic {
         match snippet.trim_end() {
             "" => String::new(),
             snippet => format!(" {snippet}"),
+        }
+    }
+}
+
+// === impl Severity ===
+
+impl Severity {
+    /// The word for people and machines.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Warning => "warning",
+            Self::Error => "error",
         }
     }
 }

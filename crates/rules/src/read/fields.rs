@@ -6,7 +6,7 @@ use tidegate_algorithms::Percent;
 
 use super::scalar;
 use crate::code::Code;
-use crate::findings::{Finding, Findings, clean, quote};
+use crate::findings::{Finding, Findings, excerpt, quote};
 use crate::hint::nearest;
 use crate::node::{Kind, Node, Pair};
 use crate::span::{Span, Spanned};
@@ -220,7 +220,7 @@ impl<'n> Fields<'n> {
         }
         self.written.push((name, pair));
         if is_respelt {
-            let value = pair.value.as_text().map_or_else(|| "…".to_owned(), clean);
+            let value = pair.value.as_text().map_or_else(|| "…".to_owned(), excerpt);
             let message = format!("the field is written {}, as books print it", spelt(pair));
             let hint = format!("write `{name}: {value}`");
             let finding = Finding::warning(Code::LiteratureForm, pair.key.span, message);

@@ -120,7 +120,7 @@ fn limit(fields: &Fields<'_>, findings: &mut Findings) -> Option<Spanned<u64>> {
     match either(fields, "requests_per_unit", "limit", findings) {
         Written::As(name) => fields.count(name, findings),
         Written::Both => None,
-        Written::Not if fields.is_reported("requests_per_unit") => None,
+        Written::Not if is_reported(fields, &["requests_per_unit", "limit"]) => None,
         Written::Not => {
             let message = "the limit does not say how many: `requests_per_unit` is missing";
             findings.push(
@@ -140,7 +140,7 @@ fn window(fields: &Fields<'_>, findings: &mut Findings) -> Option<Spanned<Durati
         Written::As("unit") => unit(fields, findings),
         Written::As(name) => fields.duration(name, findings),
         Written::Both => None,
-        Written::Not if fields.is_reported("unit") => None,
+        Written::Not if is_reported(fields, &["unit", "window"]) => None,
         Written::Not => {
             let message = "the limit does not say per what: `unit` is missing";
             findings.push(
@@ -386,6 +386,10 @@ impl Method {
             .find(|(_, method)| *method == self)
             .map_or("", |(name, _)| name)
     }
+}
+
+fn is_reported(fields: &Fields<'_>, names: &[&str]) -> bool {
+    names.iter().any(|name| fields.is_reported(name))
 }
 
 fn inner<T>(spanned: Spanned<T>) -> T {

@@ -3,7 +3,7 @@
 use super::limit;
 use crate::code::Code;
 use crate::draft::{DraftRule, Matcher};
-use crate::findings::{Finding, Findings, clean};
+use crate::findings::{Finding, Findings, excerpt};
 use crate::node::{Kind, Node, Pair};
 
 /// Gives the limit to the one descriptor that has none, or reports that there is no such one.
@@ -59,9 +59,9 @@ fn collect_bare<'a>(rule: &'a mut DraftRule, bare: &mut Vec<&'a mut DraftRule>) 
 
 /// How to write it.
 fn canonical(rule: &DraftRule, limit: &Node) -> String {
-    let mut lines = vec![format!("  - key: {}", clean(&rule.key))];
+    let mut lines = vec![format!("  - key: {}", excerpt(&rule.key))];
     if let Matcher::Values(values) = &rule.matcher {
-        let values: Vec<_> = values.iter().map(|value| clean(&value.inner)).collect();
+        let values: Vec<_> = values.iter().map(|value| excerpt(&value.inner)).collect();
         match values.as_slice() {
             [value] => lines.push(format!("    value: {value}")),
             values => lines.push(format!("    value: [{}]", values.join(", "))),
@@ -73,8 +73,8 @@ fn canonical(rule: &DraftRule, limit: &Node) -> String {
             let name = pair.key.as_text()?.to_lowercase();
             Some(format!(
                 "      {}: {}",
-                clean(&name),
-                clean(pair.value.as_text()?)
+                excerpt(&name),
+                excerpt(pair.value.as_text()?)
             ))
         }));
     }
