@@ -65,38 +65,39 @@ impl Weight {
         if count == 0 || overlap >= self.span {
             return count;
         }
-        if let Some(product) = count.checked_mul(overlap) {
-            return match self.rounding {
-                Rounding::Down => product / self.span,
-                Rounding::Up => product.div_ceil(self.span),
-            };
-        }
-        let (product, span) = (
-            u128::from(count) * u128::from(overlap),
-            u128::from(self.span),
-        );
-        let weighed = match self.rounding {
-            Rounding::Down => product / span,
-            Rounding::Up => product.div_ceil(span),
+        let rounded_up = match self.rounding {
+            Rounding::Down => 0,
+            Rounding::Up => self.span - 1,
         };
         // Not more than the count itself, as the overlap is less than the span.
-        u64::try_from(weighed).unwrap_or(count)
+        muldiv(count, overlap, rounded_up, self.span).unwrap_or(count)
     }
 
     /// The largest overlap, up to the whole span, at which `count` weighs no more than `room`;
     /// `None` if it weighs more even in the last nanosecond.
+    #[inline]
     pub(crate) fn widest_overlap(&self, count: u64, room: u64) -> Option<u64> {
         if count <= room {
             return Some(self.span);
         }
-        let span = u128::from(self.span);
-        let widest = match self.rounding {
-            Rounding::Down => ((u128::from(room) + 1) * span - 1) / u128::from(count),
-            Rounding::Up => u128::from(room) * span / u128::from(count),
+        let below_the_next = match self.rounding {
+            Rounding::Down => self.span - 1,
+            Rounding::Up => 0,
         };
         // With the count above the room the quotient is at most the span.
-        u64::try_from(widest).ok().filter(|&overlap| overlap > 0)
+        muldiv(room, self.span, below_the_next, count).filter(|&overlap| overlap > 0)
     }
+}
+
+/// `(a * b + c) / d` rounded down, in 64 bits where that is enough; `None` if the quotient does not
+/// fit. The divisor is not 0.
+#[inline]
+fn muldiv(a: u64, b: u64, c: u64, d: u64) -> Option<u64> {
+    if let Some(dividend) = a.checked_mul(b).and_then(|product| product.checked_add(c)) {
+        return Some(dividend / d);
+    }
+    let dividend = u128::from(a) * u128::from(b) + u128::from(c);
+    u64::try_from(dividend / u128::from(d)).ok()
 }
 
 /// The outcome without a delay.
