@@ -26,6 +26,8 @@ pub struct Stamps(VecDeque<u64>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ring {
     newest: u64,
+    /// Of the counts; they never add up to more than 64 bits hold.
+    total: u64,
     counts: VecDeque<u64>,
 }
 
@@ -239,9 +241,11 @@ impl LogMut for Stamps {
 impl Ring {
     /// The counts of a caller never seen, for a window of so many parts.
     pub fn new(parts: u64) -> Self {
+        let counts = std::iter::repeat_n(0, index(parts) + 1).collect();
         Self {
             newest: 0,
-            counts: std::iter::repeat_n(0, index(parts) + 1).collect(),
+            total: 0,
+            counts,
         }
     }
 }
@@ -252,9 +256,7 @@ impl Counts for Ring {
     }
 
     fn total(&self) -> u64 {
-        self.counts
-            .iter()
-            .fold(0, |sum, count| sum.saturating_add(*count))
+        self.total
     }
 
     fn count(&self, age: u64) -> u64 {
@@ -265,15 +267,16 @@ impl Counts for Ring {
         // Only empty counts go back, and then nothing moves.
         let steps = index(sub_window.saturating_sub(self.newest)).min(self.counts.len());
         self.counts.rotate_right(steps);
-        self.counts
-            .iter_mut()
-            .take(steps)
-            .for_each(|count| *count = 0);
+        for count in self.counts.iter_mut().take(steps) {
+            self.total -= std::mem::take(count);
+        }
         self.newest = sub_window;
     }
 
     fn add(&mut self, cost: u64) {
-        self.counts[0] = self.counts[0].saturating_add(cost);
+        let added = cost.min(u64::MAX - self.total);
+        self.counts[0] += added;
+        self.total += added;
     }
 
     fn take(&mut self, age: u64, cost: u64) -> u64 {
@@ -282,6 +285,7 @@ impl Counts for Ring {
         };
         let taken = cost.min(*count);
         *count -= taken;
+        self.total -= taken;
         taken
     }
 }
