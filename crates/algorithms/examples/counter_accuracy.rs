@@ -1,11 +1,11 @@
 //! How often a sliding counter decides otherwise than the exact log.
 //!
-//! Each caller of a fixed, seeded mixture is simulated alone, for limits are per caller. Two tables:
+//! Each caller of a fixed, seeded mixture is simulated alone, for limits are per caller. A decision is
+//! wrong if the exact count of the window before it says otherwise. It is made in two ways:
 //!
-//! - every request counts, refused or not, as in the published figure: a decision is wrong if the
-//!   estimate and the exact count are not on the same side of the limit;
-//! - refused requests cost nothing, as Tidegate decides: a decision is wrong if the exact count of
-//!   what this limiter admitted in the window before says otherwise.
+//! - every request counts, refused or not, as in the published figure;
+//! - refused requests cost nothing, as Tidegate decides: the exact count is of what this limiter
+//!   admitted.
 //!
 //! `docs/algorithms.md` holds what this prints and describes the mixture.
 //!
@@ -20,7 +20,15 @@ use tidegate_algorithms::{
     Algorithm, Allowance, Meter, Quota, QuotaSpec, Rounding, Time, fixed_window, sliding_counter,
 };
 
-const LIMIT: u64 = 100;
+/// The same traffic under a limit that some callers reach, and under one that only abusers do.
+const LIMITS: [u64; 2] = [100, 300];
+
+/// Requests per second of the busiest ordinary caller, on average.
+const BUSIEST: f64 = 1.0;
+
+/// Requests per second of an abuser's loop.
+const LOOP: f64 = 1_000.0 / 60.0;
+
 const WINDOW: Duration = Duration::from_mins(1);
 const SECOND: f64 = 1e9;
 
@@ -63,6 +71,7 @@ enum Limiter {
 /// A limiter with the exact log of what it counted.
 struct Judged {
     limiter: Limiter,
+    limit: u64,
     refused: Refused,
     counted: VecDeque<u64>,
 }
@@ -71,7 +80,8 @@ struct Judged {
 #[derive(Default)]
 struct Tally {
     requests: u64,
-    refused: u64,
+    /// Over the limit by the exact count.
+    over: u64,
     admitted_wrongly: u64,
     refused_wrongly: u64,
     /// The most that was counted in any window.
@@ -83,46 +93,52 @@ struct Random(u64);
 
 fn main() {
     let kinds = kinds();
-    let mut tallies: Vec<[Tally; 2]> = kinds.iter().map(|_| Default::default()).collect();
+    let mut tallies: Vec<[[Tally; 2]; 2]> = kinds.iter().map(|_| Default::default()).collect();
     for caller in 0..CALLERS {
         let arrivals = arrivals(caller);
         for ((_, quota), tallies) in kinds.iter().zip(&mut tallies) {
-            for (refused, tally) in [Refused::Counts, Refused::Free].into_iter().zip(tallies) {
-                let mut judged = Judged::new(quota, refused);
-                for &now in &arrivals {
-                    judged.ask(now, tally);
+            for (limit, tallies) in LIMITS.into_iter().zip(tallies) {
+                for (refused, tally) in [Refused::Counts, Refused::Free].into_iter().zip(tallies) {
+                    let mut judged = Judged::new(quota, limit, refused);
+                    for &now in &arrivals {
+                        judged.ask(now, tally);
+                    }
                 }
             }
         }
     }
-    let [[counting, free], ..] = &tallies[..] else {
-        unreachable!("there are kinds")
-    };
-    println!(
-        "{LIMIT} per minute, {CALLERS} callers, {} requests\n",
-        counting.requests
-    );
-    println!(
-        "Every request counts ({} refused by the first row):\n",
-        counting.refused
-    );
-    print(
-        kinds
+    for (n, limit) in LIMITS.into_iter().enumerate() {
+        let rows = kinds
             .iter()
-            .zip(tallies.iter().map(|[counting, _]| counting)),
-    );
-    println!(
-        "\nRefused requests cost nothing ({} refused by the first row):\n",
-        free.refused
-    );
-    print(kinds.iter().zip(tallies.iter().map(|[_, free]| free)));
+            .zip(&tallies)
+            .map(|((name, _), tallies)| (*name, &tallies[n]));
+        print(limit, rows);
+    }
 }
 
-fn print<'a>(rows: impl Iterator<Item = (&'a (&'static str, Quota), &'a Tally)>) {
-    println!("| limiter | admitted wrongly | refused wrongly | wrong | most counted in a minute |");
-    println!("|---|---|---|---|---|");
-    for ((name, _), tally) in rows {
-        tally.print(name);
+#[expect(clippy::cast_precision_loss, reason = "printed to a few digits")]
+fn print<'a>(limit: u64, rows: impl Iterator<Item = (&'static str, &'a [Tally; 2])>) {
+    let mut is_first = true;
+    for (name, [counting, free]) in rows {
+        if std::mem::take(&mut is_first) {
+            let over = counting.over as f64 / counting.requests as f64 * 100.0;
+            println!(
+                "\n{limit} per minute, {CALLERS} callers, {} requests, {over:.2} % of them over:\n",
+                counting.requests
+            );
+            println!(
+                "| limiter | admitted wrongly | refused wrongly | wrong | wrong, refused free | most in a minute |"
+            );
+            println!("|---|---|---|---|---|---|");
+        }
+        println!(
+            "| {name} | {} | {} | {:.4} % | {:.4} % | {} |",
+            counting.admitted_wrongly,
+            counting.refused_wrongly,
+            counting.wrong(),
+            free.wrong(),
+            free.most
+        );
     }
 }
 
@@ -158,7 +174,7 @@ fn arrivals(caller: u32) -> Vec<u64> {
     let mut random = Random(u64::from(caller) + 1);
     // Zipf: the caller of rank k comes 1/k as often as the first, but each at least twice an hour.
     let rank = f64::from(caller % 4_000 + 1);
-    let per_second = (0.6 * as_rate(LIMIT) / rank).max(1.0 / 1_800.0);
+    let per_second = (BUSIEST / rank).max(1.0 / 1_800.0);
     let mut times = Vec::new();
     let mut now = 0.0;
     let habit = Habit::of(caller);
@@ -167,11 +183,6 @@ fn arrivals(caller: u32) -> Vec<u64> {
         times.push(to_nanos(now));
     }
     times
-}
-
-/// Requests per second at the limit.
-fn as_rate(limit: u64) -> f64 {
-    f64::from(u32::try_from(limit).expect("a small limit")) / WINDOW.as_secs_f64()
 }
 
 #[expect(
@@ -216,8 +227,8 @@ impl Habit {
                     }
                 }
             }
-            // Loops of 1,000 requests on average, at three times the limit, some five in a day.
-            Self::Abuser if random.unit() < 0.999 => now + random.wait(3.0 * as_rate(LIMIT)),
+            // Loops of 1,000 requests on average, some five in a day.
+            Self::Abuser if random.unit() < 0.999 => now + random.wait(LOOP),
             Self::Abuser => now + random.wait(5.0 / day),
         };
         (next < day).then_some(next)
@@ -227,7 +238,7 @@ impl Habit {
 // === impl Judged ===
 
 impl Judged {
-    fn new(quota: &Quota, refused: Refused) -> Self {
+    fn new(quota: &Quota, limit: u64, refused: Refused) -> Self {
         let limiter = match quota.meter() {
             Meter::FixedWindow(meter) => Limiter::Fixed(*meter, fixed_window::State::default()),
             Meter::SlidingCounter(meter) => Limiter::Two(*meter, sliding_counter::State::default()),
@@ -236,6 +247,7 @@ impl Judged {
         };
         Self {
             limiter,
+            limit,
             refused,
             counted: VecDeque::new(),
         }
@@ -250,14 +262,14 @@ impl Judged {
         {
             self.counted.pop_front();
         }
-        let fits = (self.counted.len() as u64) < LIMIT;
-        let is_admitted = self.limiter.estimate(Time::from_nanos(now)) < LIMIT;
+        let fits = (self.counted.len() as u64) < self.limit;
+        let is_admitted = self.limiter.estimate(Time::from_nanos(now)) < self.limit;
         if is_admitted || self.refused == Refused::Counts {
             self.limiter.count(Time::from_nanos(now));
             self.counted.push_back(now);
         }
         tally.requests += 1;
-        tally.refused += u64::from(!is_admitted);
+        tally.over += u64::from(!fits);
         tally.admitted_wrongly += u64::from(is_admitted && !fits);
         tally.refused_wrongly += u64::from(!is_admitted && fits);
         tally.most = tally.most.max(self.counted.len());
@@ -292,16 +304,10 @@ impl Limiter {
 // === impl Tally ===
 
 impl Tally {
-    #[expect(clippy::cast_precision_loss, reason = "printed to four digits")]
-    fn print(&self, name: &str) {
-        let Self {
-            admitted_wrongly,
-            refused_wrongly,
-            most,
-            ..
-        } = self;
-        let wrong = (admitted_wrongly + refused_wrongly) as f64 / self.requests as f64 * 100.0;
-        println!("| {name} | {admitted_wrongly} | {refused_wrongly} | {wrong:.4} % | {most} |");
+    /// Wrong decisions, in percent of all.
+    #[expect(clippy::cast_precision_loss, reason = "printed to a few digits")]
+    fn wrong(&self) -> f64 {
+        (self.admitted_wrongly + self.refused_wrongly) as f64 / self.requests as f64 * 100.0
     }
 }
 
