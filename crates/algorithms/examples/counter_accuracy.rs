@@ -3,7 +3,7 @@
 //! Each caller of a fixed, seeded mixture is simulated alone, for limits are per caller. A decision is
 //! wrong if the exact count of the window before it says otherwise. It is made in two ways:
 //!
-//! - every request counts, refused or not, as in the published figure;
+//! - every request counts, refused or not, which we take to be how the published figure was made;
 //! - refused requests cost nothing, as Tidegate decides: the exact count is of what this limiter
 //!   admitted.
 //!
