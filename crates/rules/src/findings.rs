@@ -99,6 +99,11 @@ impl Findings {
         }
     }
 
+    /// Whether another fault would only be counted, so that its hint need not be worked out.
+    pub(crate) fn is_full(&self) -> bool {
+        self.errors.findings.len() >= MAX_KEPT
+    }
+
     /// Whether the rules cannot be used.
     pub(crate) fn has_errors(&self) -> bool {
         !self.errors.findings.is_empty()

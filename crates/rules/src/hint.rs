@@ -11,6 +11,7 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
     let reach = (length / 3).clamp(1, 4);
     known
         .into_iter()
+        .filter(|candidate| candidate.chars().count().abs_diff(length) <= reach)
         .map(|candidate| (distance(&word, candidate), candidate))
         .filter(|(distance, _)| *distance <= reach)
         .min_by_key(|(distance, _)| *distance)

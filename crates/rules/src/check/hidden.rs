@@ -45,13 +45,19 @@ fn check_key(siblings: &[&DraftRule], findings: &mut Findings) {
         .enumerate()
         .flat_map(|(at, rule)| patterns(at, rule))
         .collect();
+    let default = siblings
+        .iter()
+        .find(|rule| matches!(rule.matcher, Matcher::Any));
     report_hidden(&patterns, findings);
-    report_hidden_default(siblings, &patterns, findings);
+    if let Some(default) = default {
+        report_hidden_default(default, &patterns, findings);
+    }
     for (at, rule) in siblings.iter().enumerate() {
-        if rule.limits.is_empty()
-            && rule.children.is_empty()
-            && !exempts(at, rule, siblings, &patterns)
-        {
+        let is_entry = rule.limits.is_empty() && rule.children.is_empty();
+        // Whether two patterns overlap is not worked out: any other one may.
+        let exempts = !matches!(rule.matcher, Matcher::Any)
+            && (default.is_some() || patterns.iter().any(|pattern| pattern.rule != at));
+        if is_entry && !exempts {
             let message = format!(
                 "{} has no limit and exempts from none",
                 quote(&rule.label())
@@ -121,16 +127,9 @@ fn report_hidden(patterns: &[Written<'_>], findings: &mut Findings) {
     }
 }
 
-fn report_hidden_default(
-    siblings: &[&DraftRule],
-    patterns: &[Written<'_>],
-    findings: &mut Findings,
-) {
-    let default = siblings
-        .iter()
-        .find(|rule| matches!(rule.matcher, Matcher::Any));
+fn report_hidden_default(default: &DraftRule, patterns: &[Written<'_>], findings: &mut Findings) {
     let all = patterns.iter().find(|pattern| pattern.takes_everything());
-    if let (Some(default), Some(all)) = (default, all) {
+    if let Some(all) = all {
         let message = format!(
             "the bare key {} can never match: {} takes every value",
             quote(&default.key),
@@ -139,19 +138,6 @@ fn report_hidden_default(
         let hint = format!("the pattern stands at {}", findings.place(all.span));
         findings.push(Finding::warning(Code::HiddenRule, default.span, message).hint(hint));
     }
-}
-
-/// Whether an entry without limit keeps its values from a sibling that would take them otherwise.
-fn exempts(at: usize, rule: &DraftRule, siblings: &[&DraftRule], patterns: &[Written<'_>]) -> bool {
-    if matches!(rule.matcher, Matcher::Any) {
-        return false;
-    }
-    // Whether two patterns overlap is not worked out: any later one may.
-    let has_pattern_below = patterns.iter().any(|pattern| pattern.rule != at);
-    has_pattern_below
-        || siblings
-            .iter()
-            .any(|other| matches!(other.matcher, Matcher::Any))
 }
 
 // === impl Written ===

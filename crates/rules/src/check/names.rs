@@ -8,6 +8,9 @@ use crate::findings::{Finding, Findings, quote};
 use crate::hint::did_you_mean;
 use crate::span::Span;
 
+/// How many names a misspelt one is compared with.
+const MAX_GUESSES: usize = 100;
+
 /// Warns about names that two limits share, and about `replaces` that names none.
 pub(super) fn check(domain: &DraftDomain, findings: &mut Findings) {
     let mut limits = Vec::new();
@@ -32,7 +35,7 @@ pub(super) fn check(domain: &DraftDomain, findings: &mut Findings) {
         let known = limits
             .iter()
             .filter_map(|limit| Some(limit.name.as_ref()?.inner.as_str()));
-        let hint = did_you_mean(&replaced.inner, known);
+        let hint = did_you_mean(&replaced.inner, known.take(MAX_GUESSES));
         let finding = Finding::warning(Code::ReplacesNothing, replaced.span, message);
         findings.push(finding.maybe_hint(hint));
     }

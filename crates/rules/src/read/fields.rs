@@ -256,6 +256,12 @@ fn recognise(
         findings.push(finding.hint(format!("it belongs {}", other.place())));
         return Err(None);
     }
+    let message = format!("unknown field {}", quote(name));
+    let finding = Finding::error(Code::UnknownField, span, message);
+    if findings.is_full() {
+        findings.push(finding);
+        return Err(None);
+    }
     let meant = nearest(name, level.fields().iter().copied());
     let all = Level::ALL
         .into_iter()
@@ -263,8 +269,7 @@ fn recognise(
     let hint = meant
         .or_else(|| nearest(name, all))
         .map(|name| format!("did you mean `{name}`?"));
-    let message = format!("unknown field {}", quote(name));
-    findings.push(Finding::error(Code::UnknownField, span, message).maybe_hint(hint));
+    findings.push(finding.maybe_hint(hint));
     Err(meant)
 }
 

@@ -143,9 +143,12 @@ fn too_many_files_are_refused() {
 
 #[test]
 fn too_many_rules_are_refused() {
-    let mut text = "domain: d\ndescriptors:\n".to_owned();
-    for rule in 0..100_001 {
-        let _ = writeln!(text, "- {{key: a, value: v{rule}}}");
+    let mut text = "domain: d\ndescriptors:\n- key: first\n  descriptors: &below\n".to_owned();
+    for rule in 0..1_000 {
+        let _ = writeln!(text, "  - key: k{rule}");
+    }
+    for rule in 0..99 {
+        let _ = writeln!(text, "- {{key: a{rule}, descriptors: *below}}");
     }
     assert!(codes(&compile_err(&text)).contains(&"too-large"));
 }
@@ -178,11 +181,11 @@ fn a_flood_of_faults_is_cut_short_and_counted() {
 #[test]
 fn a_large_set_compiles() {
     let mut text = "domain: d\ndescriptors:\n".to_owned();
-    for rule in 0..20_000 {
+    for rule in 0..5_000 {
         let _ = writeln!(
             text,
             "- {{key: k, value: v{rule}, rate_limit: {{unit: day, requests_per_unit: 1}}}}",
         );
     }
-    assert_eq!(compile_ok(&text).rules.rules().count(), 20_000);
+    assert_eq!(compile_ok(&text).rules.rules().count(), 5_000);
 }
