@@ -5,4 +5,5 @@ mod allowance;
 mod answers;
 mod history;
 mod promises;
+mod reload;
 mod totality;
