@@ -29,12 +29,11 @@ impl Core {
             });
         }
         if let [charge] = charges
-            && let Some((decision, now)) =
-                self.charge_quickly(fingerprinter, clock, charge, charging)?
+            && let Some(quick) = self.charge_quickly(fingerprinter, clock, charge, charging)
         {
-            decisions.push(decision);
+            decisions.push(quick.decision);
             return Ok(Receipt {
-                now,
+                now: quick.now,
                 admission: admission(charges, decisions),
             });
         }

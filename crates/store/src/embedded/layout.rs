@@ -54,6 +54,10 @@ impl LayoutId {
         Self(number)
     }
 
+    fn at(place: usize) -> Self {
+        Self(u16::try_from(place).expect("below 1024"))
+    }
+
     pub(super) const fn get(self) -> u16 {
         self.0
     }
@@ -70,7 +74,9 @@ impl Layout {
             Meter::SlidingCounter(_) => Shape::Pair,
             Meter::SlidingLog(_) | Meter::SubWindows(_) => Shape::Block,
         };
-        let window = u64::try_from(quota.window().as_nanos()).unwrap_or(u64::MAX >> SHAPE_BITS);
+        // A quota's window is at most ten years.
+        let window = quota.window();
+        let window = window.as_secs() * 1_000_000_000 + u64::from(window.subsec_nanos());
         Self { shape, window }
     }
 
@@ -112,25 +118,35 @@ impl Layouts {
     /// The number of `layout`, given now if it has none yet.
     pub(super) fn number(&self, layout: Layout) -> Result<LayoutId, StoreError> {
         let word = layout.to_word();
-        // Fibonacci hashing: the high bits of the product depend on all bits of the word.
-        let start = word.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 48;
-        for probe in 0..LAYOUTS as u64 {
-            let number = (start + probe) % LAYOUTS as u64;
+        for probe in 0..LAYOUTS {
+            let number = place(word, probe);
             if number == 0 {
                 continue;
             }
-            let place = &self.words[usize::try_from(number).expect("below 1024")];
             // Relaxed: a word is written once and says all there is to know.
-            let mut found = place.load(Ordering::Relaxed);
+            let mut found = self.words[number].load(Ordering::Relaxed);
             if found == 0 {
-                let race = place.compare_exchange(0, word, Ordering::Relaxed, Ordering::Relaxed);
+                let race = self.words[number].compare_exchange(
+                    0,
+                    word,
+                    Ordering::Relaxed,
+                    Ordering::Relaxed,
+                );
                 found = race.err().unwrap_or(word);
             }
             if found == word {
-                return Ok(LayoutId(u16::try_from(number).expect("below 1024")));
+                return Ok(LayoutId::at(number));
             }
         }
         Err(StoreError::TooManyWindows { most: LAYOUTS - 1 })
+    }
+
+    /// The number of `layout`, if it has one and it is where one would look first.
+    #[inline]
+    pub(super) fn find(&self, layout: Layout) -> Option<LayoutId> {
+        let word = layout.to_word();
+        let number = place(word, 0);
+        (self.words[number].load(Ordering::Relaxed) == word).then(|| LayoutId::at(number))
     }
 
     /// The layout with that number.
@@ -141,4 +157,13 @@ impl Layouts {
             .load(Ordering::Relaxed);
         Layout::from_word(word)
     }
+}
+
+/// Where to look for a layout's word on the given attempt. Fibonacci hashing: the high bits of the
+/// product depend on all bits of the word.
+#[inline]
+fn place(word: u64, probe: usize) -> usize {
+    const SHIFT: u32 = u64::BITS - LAYOUTS.ilog2();
+    let start = word.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> SHIFT;
+    (usize::try_from(start).unwrap_or(0) + probe) % LAYOUTS
 }

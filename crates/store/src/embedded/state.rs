@@ -53,11 +53,7 @@ impl State {
                     (state.missing, missing_bits(layout)),
                 ])
             }
-            Self::Pair(state) => join([
-                (state.window, index_bits),
-                (state.previous, pair_bits(layout)),
-                (state.current, pair_bits(layout)),
-            ]),
+            Self::Pair(state) => Self::pair_to(state, layout),
         }
     }
 
@@ -66,26 +62,49 @@ impl State {
         let index_bits = layout.index_bits();
         Some(match layout.shape {
             Shape::Instant => Self::Instant(Ticks::at(Time::from_nanos(word))),
-            Shape::Window => {
-                let [window, count] = cut(word, [index_bits, 64 - index_bits]);
-                Self::Window(fixed_window::State { window, count })
-            }
+            Shape::Window => Self::Window(Self::window_from(word, layout)),
             Shape::Portion => {
                 let widths = [index_bits, PERIODS_BITS, missing_bits(layout)];
                 let [period, _, missing] = cut(word, widths);
                 Self::Portion(interval_bucket::State { period, missing })
             }
-            Shape::Pair => {
-                let widths = [index_bits, pair_bits(layout), pair_bits(layout)];
-                let [window, previous, current] = cut(word, widths);
-                Self::Pair(sliding_counter::State {
-                    window,
-                    previous,
-                    current,
-                })
-            }
+            Shape::Pair => Self::Pair(Self::pair_from(word, layout)),
             Shape::Block => return None,
         })
+    }
+
+    #[inline]
+    pub(super) fn window_from(word: u64, layout: Layout) -> fixed_window::State {
+        let [window, count] = cut(word, [layout.index_bits(), count_bits(layout)]);
+        fixed_window::State { window, count }
+    }
+
+    #[inline]
+    pub(super) fn window_to(state: fixed_window::State, layout: Layout) -> u64 {
+        join([
+            (state.window, layout.index_bits()),
+            (state.count, count_bits(layout)),
+        ])
+    }
+
+    #[inline]
+    pub(super) fn pair_from(word: u64, layout: Layout) -> sliding_counter::State {
+        let widths = [layout.index_bits(), pair_bits(layout), pair_bits(layout)];
+        let [window, previous, current] = cut(word, widths);
+        sliding_counter::State {
+            window,
+            previous,
+            current,
+        }
+    }
+
+    #[inline]
+    pub(super) fn pair_to(state: sliding_counter::State, layout: Layout) -> u64 {
+        join([
+            (state.window, layout.index_bits()),
+            (state.previous, pair_bits(layout)),
+            (state.current, pair_bits(layout)),
+        ])
     }
 
     /// Writes the state to a block of [`WIDE_WORDS`].
@@ -239,13 +258,14 @@ pub(super) fn put_over_since(block: Block<'_>, since: Option<Time>) {
 }
 
 /// Whether every state that `quota` can admit its way into fits a narrow word.
+#[inline]
 pub(super) fn fits_narrow(quota: &Quota, layout: Layout) -> bool {
     let most = quota.limit().saturating_add(quota.most_extra());
     let fits = |value: u64, bits: u32| value.checked_shr(bits).unwrap_or(0) == 0;
     let counts_fit = match quota.meter() {
         Meter::TokenBucket(bucket) => bucket.has_whole_nanos(),
         Meter::LeakyBucket(bucket) => bucket.has_whole_nanos(),
-        Meter::FixedWindow(_) => fits(most, 64 - layout.index_bits()),
+        Meter::FixedWindow(_) => fits(most, count_bits(layout)),
         Meter::SlidingCounter(_) => fits(most, pair_bits(layout)),
         Meter::IntervalBucket(bucket) => {
             let capacity = bucket.capacity().saturating_add(quota.most_extra());
@@ -255,6 +275,11 @@ pub(super) fn fits_narrow(quota: &Quota, layout: Layout) -> bool {
         Meter::SlidingLog(_) | Meter::SubWindows(_) => false,
     };
     counts_fit && !quota.tracks_over_since()
+}
+
+/// Bits for the count of a narrow window.
+const fn count_bits(layout: Layout) -> u32 {
+    64 - layout.index_bits()
 }
 
 /// Bits for each of the two counts of a narrow pair.
@@ -268,6 +293,7 @@ const fn missing_bits(layout: Layout) -> u32 {
 }
 
 /// Joins fields, each with its width, from the highest bits down, each held at its largest.
+#[inline]
 fn join<const N: usize>(fields: [(u64, u32); N]) -> u64 {
     let mut word = 0;
     let mut left = u64::BITS;
@@ -279,6 +305,7 @@ fn join<const N: usize>(fields: [(u64, u32); N]) -> u64 {
 }
 
 /// Cuts fields of those widths from the highest bits down.
+#[inline]
 fn cut<const N: usize>(word: u64, widths: [u32; N]) -> [u64; N] {
     let mut left = u64::BITS;
     widths.map(|bits| {
@@ -288,6 +315,7 @@ fn cut<const N: usize>(word: u64, widths: [u32; N]) -> [u64; N] {
 }
 
 /// The largest number of so many bits.
+#[inline]
 fn mask(bits: u32) -> u64 {
     1_u64.checked_shl(bits).map_or(u64::MAX, |bit| bit - 1)
 }

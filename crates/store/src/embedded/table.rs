@@ -99,6 +99,7 @@ impl Table {
     }
 
     /// Sets in use in a shard.
+    #[inline]
     pub(super) fn size(&self, shard: u32) -> u32 {
         // Relaxed: it is read again under a lock, and the lock orders it.
         self.sizes[shard as usize].load(Ordering::Relaxed)
@@ -110,6 +111,7 @@ impl Table {
     }
 
     /// Where a key with that hash lies now.
+    #[inline]
     pub(super) fn home(&self, hash: u64) -> Home {
         let shard = shard_of(hash, self.shard_bits);
         let size = self.size(shard);
@@ -128,6 +130,7 @@ impl Table {
     }
 
     /// Locks a set, waiting for whoever holds it.
+    #[inline]
     pub(super) fn lock(&self, id: SetId) -> LockedSet<'_> {
         let mut turn = 0;
         loop {
@@ -139,6 +142,7 @@ impl Table {
     }
 
     /// Locks a set if nobody holds it.
+    #[inline]
     pub(super) fn try_lock(&self, id: SetId) -> Option<LockedSet<'_>> {
         let step = (id.set / STEP_SETS) as usize * self.sizes.len() + id.shard as usize;
         let place = step * STEP_SETS as usize + (id.set % STEP_SETS) as usize;
@@ -160,30 +164,36 @@ impl LockedSet<'_> {
         self.id
     }
 
+    #[inline]
     pub(super) fn tag(&self, slot: usize) -> Tag {
         Tag::from_word(self.words[slot * 2].load(Ordering::Relaxed))
     }
 
+    #[inline]
     pub(super) fn state(&self, slot: usize) -> u64 {
         self.words[slot * 2 + 1].load(Ordering::Relaxed)
     }
 
+    #[inline]
     pub(super) fn put_tag(&self, slot: usize, tag: Tag) {
         let lock = if slot == 0 { LOCK } else { 0 };
         self.words[slot * 2].store(tag.word() | lock, Ordering::Relaxed);
     }
 
+    #[inline]
     pub(super) fn put_state(&self, slot: usize, state: u64) {
         self.words[slot * 2 + 1].store(state, Ordering::Relaxed);
     }
 
     /// The slot of the counter that `tag` names.
+    #[inline]
     pub(super) fn find(&self, tag: Tag) -> Option<usize> {
         (0..WAYS).find(|&slot| self.tag(slot).is_same_counter(tag))
     }
 }
 
 impl Drop for LockedSet<'_> {
+    #[inline]
     fn drop(&mut self) {
         let word = self.words[0].load(Ordering::Relaxed);
         self.words[0].store(word & !LOCK, Ordering::Release);
@@ -191,12 +201,14 @@ impl Drop for LockedSet<'_> {
 }
 
 /// The shard of a hash: its highest bits, of which a slot need not keep a copy.
+#[inline]
 fn shard_of(hash: u64, shard_bits: u32) -> u32 {
     let top = hash.checked_shr(u64::BITS - shard_bits).unwrap_or(0);
     u32::try_from(top).expect("at most 20 bits")
 }
 
 /// The two sets, of `size`, that the fingerprint of a hash chooses. Never the same one.
+#[inline]
 pub(super) fn choices(hash: u64, size: u32) -> (u32, u32) {
     let scale = |bits: u64| {
         let bits = bits & ((1 << CHOICE_BITS) - 1);
