@@ -20,10 +20,10 @@ pub(crate) struct Gcra {
 }
 
 /// What the arithmetic says of one request.
-pub(crate) struct Weighed {
+pub(crate) struct Weighed<T> {
     pub(crate) decision: Decision,
     /// The arrival time to keep if the request is charged; of a denied one, the old one, clamped.
-    pub(crate) tat: Ticks,
+    pub(crate) tat: T,
     /// How long before the request the bucket still held others.
     pub(crate) backlog: Duration,
 }
@@ -91,22 +91,52 @@ impl Gcra {
     }
 
     #[inline]
-    pub(crate) fn weigh(&self, tat: Ticks, cost: u64, extra: u64, now: Time) -> Weighed {
+    pub(crate) fn weigh(&self, tat: Ticks, cost: u64, extra: u64, now: Time) -> Weighed<Ticks> {
         match (&self.pace, tat.whole_nanos()) {
             (Pace::Whole(scale), Some(tat)) => {
-                let ahead = scale.clamp(tat.saturating_sub(now.nanos()));
-                let (decision, after) = self.decide(scale, ahead, cost, extra);
-                // A look at an unused bucket leaves it as it is. Else at most twice `Time::MAX`:
-                // both summands are at most that.
-                let tat = if after == 0 { tat } else { now.nanos() + after };
+                let weighed = self.weigh_on(scale, tat, cost, extra, now);
                 Weighed {
-                    decision,
-                    tat: Ticks::from_nanos(tat),
-                    backlog: ahead.duration(),
+                    decision: weighed.decision,
+                    tat: Ticks::from_nanos(weighed.tat),
+                    backlog: weighed.backlog,
                 }
             }
             (Pace::Whole(scale), None) => self.weigh_fine(&scale.fine(), tat, cost, extra, now),
             (Pace::Fine(scale), _) => self.weigh_fine(scale, tat, cost, extra, now),
+        }
+    }
+
+    /// The same in whole nanoseconds; `None` for a bucket whose requests do not take such.
+    #[inline]
+    pub(crate) fn weigh_whole(
+        &self,
+        tat: u64,
+        cost: u64,
+        extra: u64,
+        now: Time,
+    ) -> Option<Weighed<u64>> {
+        match &self.pace {
+            Pace::Whole(scale) => Some(self.weigh_on(scale, tat, cost, extra, now)),
+            Pace::Fine(_) => None,
+        }
+    }
+
+    #[inline]
+    fn weigh_on(
+        &self,
+        scale: &Scale<u64>,
+        tat: u64,
+        cost: u64,
+        extra: u64,
+        now: Time,
+    ) -> Weighed<u64> {
+        let ahead = scale.clamp(tat.saturating_sub(now.nanos()));
+        let (decision, after) = self.decide(scale, ahead, cost, extra);
+        Weighed {
+            decision,
+            // At most twice `Time::MAX`: both summands are at most that.
+            tat: now.nanos() + after,
+            backlog: ahead.duration(),
         }
     }
 
@@ -131,7 +161,7 @@ impl Gcra {
         cost: u64,
         extra: u64,
         now: Time,
-    ) -> Weighed {
+    ) -> Weighed<Ticks> {
         let now = Ticks::at(now);
         let ahead = scale.clamp(tat.0.saturating_sub(now.0));
         let (decision, after) = self.decide(scale, ahead, cost, extra);

@@ -51,6 +51,20 @@ impl TokenBucket {
         (weighed.decision, State { tat: weighed.tat })
     }
 
+    /// Decides as [`decide`](Self::decide) does on a state in whole nanoseconds, which is quicker;
+    /// `None` for a bucket whose requests do not take whole nanoseconds.
+    #[inline]
+    pub fn decide_whole(
+        &self,
+        tat: u64,
+        cost: u64,
+        extra: u64,
+        now: Time,
+    ) -> Option<(Decision, u64)> {
+        let weighed = self.gcra.weigh_whole(tat, cost, extra, now)?;
+        Some((weighed.decision, weighed.tat))
+    }
+
     /// Whether a request takes a whole number of nanoseconds, so that every state of a counter that
     /// knew no other numbers is a whole one too.
     #[inline]

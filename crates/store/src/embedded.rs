@@ -22,6 +22,7 @@ mod locks;
 mod quick;
 mod refund;
 mod room;
+mod sip;
 mod state;
 mod sync;
 mod table;

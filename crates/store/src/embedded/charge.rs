@@ -13,6 +13,7 @@ use crate::{
 // === impl Core ===
 
 impl Core {
+    #[inline]
     pub(super) fn charge(
         &self,
         fingerprinter: &Fingerprinter,
@@ -22,24 +23,16 @@ impl Core {
         decisions: &mut Decisions,
     ) -> Result<Receipt, StoreError> {
         decisions.clear();
-        if charges.len() > MAX_CHARGES {
-            return Err(StoreError::TooManyCharges {
-                asked: charges.len(),
-                most: MAX_CHARGES,
-            });
-        }
         if let [charge] = charges
-            && let Some(quick) = self.charge_quickly(fingerprinter, clock, charge, charging)
+            && let Some(receipt) =
+                self.charge_quickly(fingerprinter, clock, charge, charging, decisions)
         {
-            decisions.push(quick.decision);
-            return Ok(Receipt {
-                now: quick.now,
-                admission: admission(charges, decisions),
-            });
+            return Ok(receipt);
         }
         self.charge_at_length(fingerprinter, clock, charges, charging, decisions)
     }
 
+    #[inline(never)]
     fn charge_at_length(
         &self,
         fingerprinter: &Fingerprinter,
@@ -48,6 +41,12 @@ impl Core {
         charging: Charging,
         decisions: &mut Decisions,
     ) -> Result<Receipt, StoreError> {
+        if charges.len() > MAX_CHARGES {
+            return Err(StoreError::TooManyCharges {
+                asked: charges.len(),
+                most: MAX_CHARGES,
+            });
+        }
         let (mut claims, claim_of) = claim_all(self, fingerprinter, charges)?;
         let hold = self.hold(&mut claims, clock);
         let mut accounts: SmallVec<[Account<'_>; 4]> = SmallVec::new();

@@ -1,14 +1,14 @@
 //! The fingerprint of a counter's key: SipHash-1-3 under a key of the process' own, so that nobody
 //! can choose two callers that share a slot.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::hash::{BuildHasher, RandomState};
 
-use siphasher::sip::SipHasher13;
+use smallvec::SmallVec;
 
+use super::sip::sip13;
 use crate::CounterKey;
 
-/// Bytes of a key's values that are laid out on the stack and hashed in one go; longer ones are
-/// streamed.
+/// Bytes of a key's values that are laid out on the stack; longer keys take an allocation.
 const INLINE: usize = 256;
 
 /// Hashes keys.
@@ -35,40 +35,26 @@ impl Fingerprinter {
     /// of values read the same.
     #[inline]
     pub(super) fn hash(&self, key: CounterKey<'_>) -> u64 {
-        let hasher = self.hasher(key);
-        if let [value] = key.values {
-            return hasher.hash(value.as_bytes());
-        }
-        hash_several(hasher, key.values)
-    }
-
-    #[inline]
-    fn hasher(&self, key: CounterKey<'_>) -> SipHasher13 {
-        let limit = key.limit.0;
-        let halves = [limit, limit >> 64].map(|half| half & u128::from(u64::MAX));
-        let [low, high] = halves.map(|half| u64::try_from(half).expect("masked to 64 bits"));
+        let [low, high] = halves(key.limit.0);
         let [first, second] = self.secret;
-        SipHasher13::new_with_keys(first ^ low, second ^ high ^ key.values.len() as u64)
+        let secret = [first ^ low, second ^ high ^ key.values.len() as u64];
+        if let [value] = key.values {
+            return sip13(secret, value.as_bytes());
+        }
+        let mut bytes: SmallVec<[u8; INLINE]> = SmallVec::new();
+        for value in key.values {
+            bytes.extend_from_slice(&length_word(value));
+            bytes.extend_from_slice(value.as_bytes());
+        }
+        sip13(secret, &bytes)
     }
 }
 
-fn hash_several(mut hasher: SipHasher13, values: &[&str]) -> u64 {
-    let mut buffer = [0_u8; INLINE];
-    let mut end = 0;
-    for value in values {
-        let Some(place) = buffer.get_mut(end..end + 4 + value.len()) else {
-            for value in values {
-                hasher.write(&length_word(value));
-                hasher.write(value.as_bytes());
-            }
-            return hasher.finish();
-        };
-        let (length, text) = place.split_at_mut(4);
-        length.copy_from_slice(&length_word(value));
-        text.copy_from_slice(value.as_bytes());
-        end += 4 + value.len();
-    }
-    hasher.hash(&buffer[..end])
+/// The low and the high half of a number.
+#[inline]
+fn halves(number: u128) -> [u64; 2] {
+    let half = |number: u128| u64::try_from(number & u128::from(u64::MAX)).unwrap_or(u64::MAX);
+    [half(number), half(number >> 64)]
 }
 
 /// The length of a value, in four bytes. A value of 4 GiB or more never gets here whole.

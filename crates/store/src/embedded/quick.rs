@@ -3,21 +3,16 @@
 //! It does what the long way does and gives up, before anything is written, where something else
 //! turns out to be needed. The stress and conformance tests take both ways.
 
-use tidegate_algorithms::{Decision, Meter, Quota, Ticks, Time, leaky_bucket, token_bucket};
+use tidegate_algorithms::{Decision, Meter, Quota, Ticks, Time};
 
 use super::core::Core;
 use super::fingerprint::Fingerprinter;
 use super::layout::{Layout, Shape};
+use super::ledger::expires_at;
 use super::state::{State, fits_narrow};
-use super::table::{Home, LockedSet};
+use super::table::{LockedSet, SetId, choices};
 use super::tag::{Form, Tag};
-use crate::{Charge, Charging, Clock};
-
-/// What the short way came to.
-pub(super) struct Quick {
-    pub(super) decision: Decision,
-    pub(super) now: Time,
-}
+use crate::{Admission, Charge, Charging, Clock, Decisions, Mode, Receipt};
 
 // === impl Core ===
 
@@ -30,7 +25,8 @@ impl Core {
         clock: &impl Clock,
         charge: &Charge<'_>,
         charging: Charging,
-    ) -> Option<Quick> {
+        decisions: &mut Decisions,
+    ) -> Option<Receipt> {
         let layout = Layout::of(charge.quota);
         if charging == Charging::EveryMatch || !fits_narrow(charge.quota, layout) {
             return None;
@@ -38,22 +34,24 @@ impl Core {
         let number = self.layouts.find(layout)?;
         let hash = fingerprinter.hash(charge.key);
         let tag = Tag::new(hash, number);
-        let (set, slot) = self.find_quickly(tag, &self.table.home(hash))?;
-        decide_at(&set, slot, layout, charge, clock)
+        let (set, slot) = self.find_quickly(tag, hash)?;
+        decide_at(&set, slot, layout, charge, clock, decisions)
     }
 
     /// The key's slot, with its set locked. The lock of the primary set is kept while the secondary
     /// one is looked at: it is what says that the key does not move.
     #[inline]
-    fn find_quickly(&self, tag: Tag, home: &Home) -> Option<(LockedSet<'_>, usize)> {
-        let primary = self.table.lock(home.primary);
-        if self.table.size(home.primary.shard) != home.size {
+    fn find_quickly(&self, tag: Tag, hash: u64) -> Option<(LockedSet<'_>, usize)> {
+        let (shard, size) = self.table.shard(hash);
+        let (first, second) = choices(hash, size);
+        let primary = self.table.lock(SetId { shard, set: first });
+        if self.table.size(shard) != size {
             return None;
         }
         if let Some(slot) = primary.find(tag) {
             return Some((primary, slot));
         }
-        let secondary = self.table.try_lock(home.secondary)?;
+        let secondary = self.table.try_lock(SetId { shard, set: second })?;
         let slot = secondary.find(tag)?;
         Some((secondary, slot))
     }
@@ -66,7 +64,8 @@ fn decide_at(
     layout: Layout,
     charge: &Charge<'_>,
     clock: &impl Clock,
-) -> Option<Quick> {
+    decisions: &mut Decisions,
+) -> Option<Receipt> {
     let tag = set.tag(slot);
     if tag.form() != Form::Narrow {
         return None;
@@ -86,7 +85,16 @@ fn decide_at(
     if is_refused != tag.is_refused() && (is_refused || charge.cost > 0) {
         set.put_tag(slot, tag.with_refused(is_refused));
     }
-    Some(Quick { decision, now })
+    decisions.push(decision);
+    let is_admitted = !is_refused || charge.mode == Mode::Shadow;
+    Some(Receipt {
+        now,
+        admission: if is_admitted {
+            Admission::Admitted
+        } else {
+            Admission::Refused
+        },
+    })
 }
 
 /// Decides on a narrow state as it lies in its slot. The two algorithms that are most used have
@@ -100,38 +108,25 @@ fn decide_word(
     extra: u64,
     now: Time,
 ) -> (Decision, u64) {
-    let instant = || Ticks::from_nanos(word);
-    match quota.meter() {
-        Meter::TokenBucket(meter) => {
-            let state = token_bucket::State { tat: instant() };
-            let (decision, next) = meter.decide(state, cost, extra, now);
-            (decision, next.tat.ceil().nanos())
-        }
-        Meter::LeakyBucket(meter) => {
-            let state = leaky_bucket::State {
-                next_departure: instant(),
-            };
-            let (decision, next) = meter.decide(state, cost, extra, now);
-            (decision, next.next_departure.ceil().nanos())
-        }
+    let whole = match quota.meter() {
+        Meter::TokenBucket(meter) => meter.decide_whole(word, cost, extra, now),
+        Meter::LeakyBucket(meter) => meter.decide_whole(word, cost, extra, now),
         Meter::FixedWindow(meter) => {
             let state = State::window_from(word, layout);
             let (decision, next) = meter.decide(state, cost, extra, now);
-            (decision, State::window_to(next, layout))
+            Some((decision, State::window_to(next, layout)))
         }
         Meter::SlidingCounter(meter) => {
             let state = State::pair_from(word, layout);
             let (decision, next) = meter.decide(state, cost, extra, now);
-            (decision, State::pair_to(next, layout))
+            Some((decision, State::pair_to(next, layout)))
         }
-        meter => {
-            let state = State::from_narrow(word, layout);
-            let state = state.unwrap_or(State::Instant(Ticks::default()));
-            let (decision, next) = state.decide(meter, cost, extra, now);
-            (
-                decision,
-                next.to_narrow(layout, super::ledger::expires_at(quota, next)),
-            )
-        }
-    }
+        _ => None,
+    };
+    whole.unwrap_or_else(|| {
+        let state = State::from_narrow(word, layout);
+        let state = state.unwrap_or(State::Instant(Ticks::default()));
+        let (decision, next) = state.decide(quota.meter(), cost, extra, now);
+        (decision, next.to_narrow(layout, expires_at(quota, next)))
+    })
 }

@@ -65,7 +65,7 @@ pub(super) struct Home {
 #[derive(Debug)]
 pub(super) struct LockedSet<'t> {
     id: SetId,
-    words: &'t [AtomicU64],
+    words: &'t [AtomicU64; SET_WORDS],
 }
 
 // === impl Table ===
@@ -110,11 +110,18 @@ impl Table {
         self.sizes[shard as usize].store(size, Ordering::Relaxed);
     }
 
-    /// Where a key with that hash lies now.
+    /// The shard of a hash, its highest bits, of which a slot need not keep a copy; and its size.
     #[inline]
+    pub(super) fn shard(&self, hash: u64) -> (u32, u32) {
+        // In two steps, for a table of one shard is shifted by all 64 bits.
+        let shard = hash >> 1 >> (u64::BITS - 1 - self.shard_bits);
+        let shard = u32::try_from(shard).expect("at most 20 bits");
+        (shard, self.size(shard))
+    }
+
+    /// Where a key with that hash lies now.
     pub(super) fn home(&self, hash: u64) -> Home {
-        let shard = shard_of(hash, self.shard_bits);
-        let size = self.size(shard);
+        let (shard, size) = self.shard(hash);
         let (primary, secondary) = choices(hash, size);
         Home {
             primary: SetId {
@@ -147,7 +154,8 @@ impl Table {
         let step = (id.set / STEP_SETS) as usize * self.sizes.len() + id.shard as usize;
         let place = step * STEP_SETS as usize + (id.set % STEP_SETS) as usize;
         let start = self.first + place * SET_WORDS;
-        let words = &self.words[start..start + SET_WORDS];
+        let words = self.words[start..].first_chunk::<SET_WORDS>();
+        let words = words.expect("a set of a shard lies within the table");
         let word = words[0].load(Ordering::Relaxed);
         let free = word & LOCK == 0
             && words[0]
@@ -198,13 +206,6 @@ impl Drop for LockedSet<'_> {
         let word = self.words[0].load(Ordering::Relaxed);
         self.words[0].store(word & !LOCK, Ordering::Release);
     }
-}
-
-/// The shard of a hash: its highest bits, of which a slot need not keep a copy.
-#[inline]
-fn shard_of(hash: u64, shard_bits: u32) -> u32 {
-    let top = hash.checked_shr(u64::BITS - shard_bits).unwrap_or(0);
-    u32::try_from(top).expect("at most 20 bits")
 }
 
 /// The two sets, of `size`, that the fingerprint of a hash chooses. Never the same one.

@@ -57,7 +57,8 @@ impl Tag {
 
     /// Whether both tags name the same counter.
     pub(super) const fn is_same_counter(self, other: Self) -> bool {
-        (self.0 ^ other.0) & (LAYOUT | FINGERPRINT) == 0
+        // Layout and fingerprint are all bits but the highest three.
+        (self.0 ^ other.0) << 3 == 0
     }
 
     pub(super) const fn fingerprint(self) -> u64 {
