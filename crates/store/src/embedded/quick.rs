@@ -44,6 +44,9 @@ impl Core {
     fn find_quickly(&self, tag: Tag, hash: u64) -> Option<(LockedSet<'_>, usize)> {
         let (shard, size) = self.table.shard(hash);
         let (first, second) = choices(hash, size);
+        let second = SetId { shard, set: second };
+        // One key in five lies there: better to wait for both lines at once than one by one.
+        self.table.fetch(second);
         let primary = self.table.lock(SetId { shard, set: first });
         if self.table.size(shard) != size {
             return None;
@@ -51,7 +54,7 @@ impl Core {
         if let Some(slot) = primary.find(tag) {
             return Some((primary, slot));
         }
-        let secondary = self.table.try_lock(SetId { shard, set: second })?;
+        let secondary = self.table.try_lock(second)?;
         let slot = secondary.find(tag)?;
         Some((secondary, slot))
     }

@@ -148,20 +148,30 @@ impl Table {
         }
     }
 
+    /// Has the processor fetch a set while it is busy with something else.
+    #[inline]
+    pub(super) fn fetch(&self, id: SetId) {
+        let _ = self.set(id)[0].load(Ordering::Relaxed);
+    }
+
     /// Locks a set if nobody holds it.
     #[inline]
     pub(super) fn try_lock(&self, id: SetId) -> Option<LockedSet<'_>> {
-        let step = (id.set / STEP_SETS) as usize * self.sizes.len() + id.shard as usize;
-        let place = step * STEP_SETS as usize + (id.set % STEP_SETS) as usize;
-        let start = self.first + place * SET_WORDS;
-        let words = self.words[start..].first_chunk::<SET_WORDS>();
-        let words = words.expect("a set of a shard lies within the table");
+        let words = self.set(id);
         let word = words[0].load(Ordering::Relaxed);
         let free = word & LOCK == 0
             && words[0]
                 .compare_exchange(word, word | LOCK, Ordering::Acquire, Ordering::Relaxed)
                 .is_ok();
         free.then_some(LockedSet { id, words })
+    }
+
+    #[inline]
+    fn set(&self, id: SetId) -> &[AtomicU64; SET_WORDS] {
+        let step = (id.set / STEP_SETS) as usize * self.sizes.len() + id.shard as usize;
+        let place = step * STEP_SETS as usize + (id.set % STEP_SETS) as usize;
+        let words = self.words[self.first + place * SET_WORDS..].first_chunk();
+        words.expect("a set of a shard lies within the table")
     }
 }
 
