@@ -134,8 +134,9 @@ impl Gcra {
         let (decision, after) = self.decide(scale, ahead, cost, extra);
         Weighed {
             decision,
-            // At most twice `Time::MAX`: both summands are at most that.
-            tat: now.nanos() + after,
+            // A look at an unused bucket leaves it as it is. Else at most twice `Time::MAX`: both
+            // summands are at most that.
+            tat: if after == 0 { tat } else { now.nanos() + after },
             backlog: ahead.duration(),
         }
     }
