@@ -77,21 +77,14 @@ impl Findings {
 
     /// Notes a finding. The same finding at the same place, as an alias repeats it, is noted once.
     pub(crate) fn push(&mut self, finding: Finding) {
-        let span = finding.span;
-        let is_error = finding.severity == Severity::Error;
-        let kept = if is_error {
-            &self.errors
-        } else {
-            &self.warnings
-        };
-        if kept.holds(&finding) {
+        let (severity, span) = (finding.severity, finding.span);
+        if self.kept(severity).holds(&finding) {
             return;
         }
-        let diagnostic = (kept.findings.len() < MAX_KEPT).then(|| self.diagnose(finding));
-        let kept = if is_error {
-            &mut self.errors
-        } else {
-            &mut self.warnings
+        let diagnostic = (!self.is_full(severity)).then(|| self.diagnose(finding));
+        let kept = match severity {
+            Severity::Error => &mut self.errors,
+            Severity::Warning => &mut self.warnings,
         };
         match diagnostic {
             Some(diagnostic) => kept.findings.push((span, diagnostic)),
@@ -99,9 +92,9 @@ impl Findings {
         }
     }
 
-    /// Whether another fault would only be counted, so that its hint need not be worked out.
-    pub(crate) fn is_full(&self) -> bool {
-        self.errors.findings.len() >= MAX_KEPT
+    /// Whether another finding would only be counted, so that its hint need not be worked out.
+    pub(crate) fn is_full(&self, severity: Severity) -> bool {
+        self.kept(severity).findings.len() >= MAX_KEPT
     }
 
     /// Whether the rules cannot be used.
@@ -122,6 +115,13 @@ impl Findings {
                 .collect(),
             omitted,
         )
+    }
+
+    const fn kept(&self, severity: Severity) -> &Kept {
+        match severity {
+            Severity::Error => &self.errors,
+            Severity::Warning => &self.warnings,
+        }
     }
 
     fn diagnose(&self, finding: Finding) -> Diagnostic {

@@ -6,10 +6,8 @@ use crate::code::Code;
 use crate::draft::{DraftDomain, DraftLimit, DraftRule};
 use crate::findings::{Finding, Findings, quote};
 use crate::hint::did_you_mean;
+use crate::report::Severity;
 use crate::span::Span;
-
-/// How many names a misspelt one is compared with.
-const MAX_GUESSES: usize = 100;
 
 /// Warns about names that two limits share, and about `replaces` that names none.
 pub(super) fn check(domain: &DraftDomain, findings: &mut Findings) {
@@ -31,12 +29,14 @@ pub(super) fn check(domain: &DraftDomain, findings: &mut Findings) {
             continue;
         }
         let message = format!("no limit of the domain is named {}", quote(&replaced.inner));
-        // In the order of the file, so that the hint is the same every time.
-        let known = limits
-            .iter()
-            .filter_map(|limit| Some(limit.name.as_ref()?.inner.as_str()));
-        let hint = did_you_mean(&replaced.inner, known.take(MAX_GUESSES));
         let finding = Finding::warning(Code::ReplacesNothing, replaced.span, message);
+        let hint = if findings.is_full(Severity::Warning) {
+            None
+        } else {
+            // In the order of the file, so that the hint is the same every time.
+            let names = limits.iter().filter_map(|limit| limit.name.as_ref());
+            did_you_mean(&replaced.inner, names.map(|name| name.inner.as_str()))
+        };
         findings.push(finding.maybe_hint(hint));
     }
 }

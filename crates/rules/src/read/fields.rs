@@ -9,6 +9,7 @@ use crate::code::Code;
 use crate::findings::{Finding, Findings, excerpt, quote};
 use crate::hint::nearest;
 use crate::node::{Kind, Node, Pair};
+use crate::report::Severity;
 use crate::span::{Span, Spanned};
 
 /// Which block it is.
@@ -258,7 +259,7 @@ fn recognise(
     }
     let message = format!("unknown field {}", quote(name));
     let finding = Finding::error(Code::UnknownField, span, message);
-    if findings.is_full() {
+    if findings.is_full(Severity::Error) {
         findings.push(finding);
         return Err(None);
     }
