@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::code::Code;
-use crate::report::{Diagnostic, Report, Severity};
+use crate::report::{Diagnostic, Omitted, Report, Severity};
 use crate::span::Span;
 
 /// How many findings of each severity are kept; more are only counted. Nobody reads the hundredth
@@ -104,7 +104,10 @@ impl Findings {
 
     /// The report of everything, in the order of files and lines.
     pub(crate) fn into_report(self) -> Report {
-        let omitted = self.errors.omitted + self.warnings.omitted;
+        let omitted = Omitted {
+            errors: self.errors.omitted,
+            warnings: self.warnings.omitted,
+        };
         let mut findings = self.errors.findings;
         findings.extend(self.warnings.findings);
         findings.sort_by_key(|(span, _)| *span);

@@ -10,7 +10,14 @@ use crate::style::{Color, Paint};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     diagnostics: Vec<Diagnostic>,
-    omitted: usize,
+    omitted: Omitted,
+}
+
+/// How many findings were not kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Omitted {
+    pub(crate) errors: usize,
+    pub(crate) warnings: usize,
 }
 
 /// One finding.
@@ -50,7 +57,7 @@ pub enum Severity {
 // === impl Report ===
 
 impl Report {
-    pub(crate) const fn new(diagnostics: Vec<Diagnostic>, omitted: usize) -> Self {
+    pub(crate) const fn new(diagnostics: Vec<Diagnostic>, omitted: Omitted) -> Self {
         Self {
             diagnostics,
             omitted,
@@ -74,7 +81,19 @@ impl Report {
 
     /// How many more findings there were: only the first hundred of each severity are kept.
     pub const fn omitted(&self) -> usize {
-        self.omitted
+        self.omitted.errors + self.omitted.warnings
+    }
+
+    /// How many findings of a severity there were in all, those not kept included.
+    pub fn count(&self, severity: Severity) -> usize {
+        let kept = self
+            .iter()
+            .filter(|diagnostic| diagnostic.severity == severity);
+        let omitted = match severity {
+            Severity::Error => self.omitted.errors,
+            Severity::Warning => self.omitted.warnings,
+        };
+        kept.count() + omitted
     }
 
     /// The text for a person: each finding with its line underlined. Empty if there is none.
@@ -84,8 +103,8 @@ impl Report {
             .iter()
             .map(|diagnostic| diagnostic.render(color))
             .collect();
-        if self.omitted > 0 {
-            blocks.push(format!("… and {} more\n", self.omitted));
+        if self.omitted() > 0 {
+            blocks.push(format!("… and {} more\n", self.omitted()));
         }
         blocks.join("\n")
     }

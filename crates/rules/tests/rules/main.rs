@@ -1,5 +1,6 @@
 //! The crate from outside.
 
+mod compiled;
 mod documents;
 mod examples;
 mod explain;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use proptest::prelude::*;
-use tidegate_rules::{Color, CompileOptions, MergeDomains, Report, Source, compile};
+use tidegate_rules::{Color, CompileOptions, MergeDomains, Report, Severity, Source, compile};
 
 use crate::support::{compile_err, compile_ok};
 
@@ -175,6 +175,7 @@ fn a_flood_of_faults_is_cut_short_and_counted() {
     }
     let report = compile_err(&text);
     assert_eq!((report.len(), report.omitted()), (100, 4_900));
+    assert_eq!(report.count(Severity::Error), 5_000);
     assert!(report.to_string().ends_with("… and 4900 more\n"));
 }
 
