@@ -131,8 +131,11 @@ impl Course {
 /// At least so many cases; `PROPTEST_CASES` asks for more.
 pub(crate) fn cases(least: u32) -> ProptestConfig {
     let config = ProptestConfig::default();
+    let cases = config.cases.max(least);
+    // A case may turn out to be beside the point; that happens in proportion to their number.
     ProptestConfig {
-        cases: config.cases.max(least),
+        cases,
+        max_global_rejects: cases,
         ..config
     }
 }
