@@ -41,7 +41,11 @@ impl State {
     pub(super) fn to_narrow(self, layout: Layout, expires_at: Time) -> u64 {
         let index_bits = layout.index_bits();
         match self {
-            Self::Instant(ticks) => ticks.ceil().nanos(),
+            // Not `Ticks::ceil`, which ends with time itself: a deep bucket may be full after that.
+            Self::Instant(ticks) => {
+                let nanos = ticks.0.div_ceil(Ticks::PER_NANO);
+                u64::try_from(nanos).unwrap_or(u64::MAX)
+            }
             Self::Window(state) => {
                 join([(state.window, index_bits), (state.count, 64 - index_bits)])
             }
@@ -61,7 +65,7 @@ impl State {
     pub(super) fn from_narrow(word: u64, layout: Layout) -> Option<Self> {
         let index_bits = layout.index_bits();
         Some(match layout.shape {
-            Shape::Instant => Self::Instant(Ticks::at(Time::from_nanos(word))),
+            Shape::Instant => Self::Instant(Ticks::from_nanos(word)),
             Shape::Window => Self::Window(Self::window_from(word, layout)),
             Shape::Portion => {
                 let widths = [index_bits, PERIODS_BITS, missing_bits(layout)];
