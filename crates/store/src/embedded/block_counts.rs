@@ -122,7 +122,8 @@ impl Counts for BlockCounts<'_> {
             total = total.saturating_sub(self.read(coming));
             self.write(coming, 0);
         }
-        if steps > 0 {
+        // Back, too: the clock stepped back and nothing is counted.
+        if sub_window != self.newest() {
             self.block.put(
                 NEWEST,
                 sub_window | (u64::from(self.width()) << WIDTH_SHIFT),
