@@ -4,6 +4,8 @@
 //! of rules, wires or clients: a counter is named by a [`CounterKey`].
 
 mod clock;
+#[cfg(feature = "test-util")]
+pub mod conformance;
 mod contract;
 mod embedded;
 mod error;
