@@ -13,7 +13,9 @@ use tidegate_store::{EmbeddedStore, StoreConfig};
 const USER: &str = "8c1f0b6e-3f59-4c1e-9d59-1c0b7f5a2e44";
 
 fn limiter() -> Limiter<EmbeddedStore> {
-    workload::limiter(EmbeddedStore::new(StoreConfig::default()))
+    workload::limiter(EmbeddedStore::new(StoreConfig {
+        max_memory: 8 << 20,
+    }))
 }
 
 /// Checks the request twice, so that its counters exist, and counts what further checks allocate.
