@@ -2,21 +2,20 @@
 
 use smallvec::SmallVec;
 use tidegate_algorithms::{Headroom, Quota};
-use tidegate_rules::{OnFull as RuleOnFull, RuleSet, Terms};
+use tidegate_rules::{Limit, OnFull as RuleOnFull};
 use tidegate_store::{Charge, CounterKey, LimitId, OnFull};
 
-use crate::matched::{Applied, Matched, Source};
+use crate::matched::{Force, Match};
 use crate::request::{Descriptor, Hits};
 
 /// One request with the limits that apply to it: all that charges are made of.
 #[derive(Clone, Copy)]
 pub(crate) struct Bill<'a> {
-    pub(crate) rules: &'a RuleSet,
     pub(crate) domain: &'a str,
     pub(crate) descriptors: &'a [Descriptor<'a>],
     pub(crate) hits: u64,
     pub(crate) headroom: Headroom,
-    pub(crate) matched: &'a Matched,
+    pub(crate) matches: &'a [Match<'a>],
 }
 
 /// The values of all counter keys of a request, one key after the other. They stand apart from the
@@ -29,101 +28,88 @@ pub(crate) type Charges<'a> = SmallVec<[Charge<'a>; 8]>;
 // === impl Bill ===
 
 impl<'a> Bill<'a> {
-    /// The values of every charged limit's counter key, in order.
-    pub(crate) fn values(&self) -> Values<'a> {
-        let mut values = Values::new();
-        for applied in self.matched.charged() {
-            let entries = self.descriptor(applied).entries;
-            match applied.source {
-                Source::Rule { rule, .. } => {
-                    let counted = self.rules.rule(rule).counted_values();
-                    values.extend(counted.iter().map(|index| entries[*index].value));
+    /// Adds the values of every charged limit's counter key, in order.
+    pub(crate) fn add_values(&self, values: &mut Values<'a>) {
+        for charged in self.charged() {
+            let entries = self.descriptor(charged).entries;
+            if let Some((rule, _)) = charged.rule {
+                for index in rule.counted_values() {
+                    values.push(entries[*index].value);
                 }
-                Source::Override(_) => {
-                    values.push(self.domain);
-                    values.extend(entries.iter().flat_map(|entry| [entry.key, entry.value]));
-                }
+            } else {
+                values.push(self.domain);
+                values.extend(entries.iter().flat_map(|entry| [entry.key, entry.value]));
             }
         }
-        values
     }
 
-    /// The charges of every charged limit, in order, over the [`values`](Self::values) of this bill.
-    pub(crate) fn charges<'v>(&self, mut values: &'v [&'v str]) -> Charges<'v>
+    /// Adds the charge of every charged limit, in order, over the values of this bill.
+    pub(crate) fn add_charges<'v>(&self, mut values: &'v [&'v str], charges: &mut Charges<'v>)
     where
         'a: 'v,
     {
-        let mut charges = Charges::new();
-        for applied in self.matched.charged() {
-            let Some((limit, quota, on_full)) = self.terms(applied) else {
-                continue;
-            };
+        for charged in self.charged() {
+            let Some(quota) = charged.quota else { continue };
             let own;
-            (own, values) = values.split_at(self.n_values(applied));
+            (own, values) = values.split_at(self.n_values(charged));
+            let limit = charged.rule.map(|(_, limit)| limit);
             charges.push(Charge {
-                key: CounterKey { limit, values: own },
+                key: CounterKey {
+                    limit: limit.map_or_else(|| override_id(quota), |limit| LimitId(limit.id())),
+                    values: own,
+                },
                 quota,
-                cost: self.cost(applied),
-                mode: applied.mode,
+                cost: self.cost(charged),
+                mode: charged.applied.mode,
                 headroom: self.headroom,
-                on_full,
+                on_full: limit.map_or(OnFull::Allow, on_full),
             });
         }
-        charges
     }
 
     /// What is to be given back, with the place of its limit among the charges.
     pub(crate) fn refunds(self) -> impl Iterator<Item = (usize, u64)> {
-        self.matched
-            .charged()
+        self.charged()
             .enumerate()
             .filter_map(
-                move |(index, applied)| match self.descriptor(applied).hits {
+                move |(index, charged)| match self.descriptor(charged).hits {
                     Hits::Refund(hits) => Some((index, hits)),
                     Hits::OfRequest | Hits::Take(_) => None,
                 },
             )
     }
 
-    fn descriptor(&self, applied: &Applied) -> &'a Descriptor<'a> {
-        &self.descriptors[usize::from(applied.descriptor)]
+    /// The limits that are charged, in order.
+    fn charged(&self) -> impl Iterator<Item = &'a Match<'a>> + use<'a> {
+        let is_charged = |it: &&Match<'_>| it.applied.force == Force::Charged;
+        self.matches.iter().filter(is_charged)
     }
 
-    fn n_values(&self, applied: &Applied) -> usize {
-        match applied.source {
-            Source::Rule { rule, .. } => self.rules.rule(rule).counted_values().len(),
-            Source::Override(_) => 1 + 2 * self.descriptor(applied).entries.len(),
-        }
+    fn descriptor(&self, charged: &Match<'_>) -> &'a Descriptor<'a> {
+        &self.descriptors[usize::from(charged.applied.descriptor)]
     }
 
-    /// Identity, numbers and `on_full` of a limit; `None` for an unlimited one, which is not charged.
-    fn terms(&self, applied: &Applied) -> Option<(LimitId, &'a Quota, OnFull)> {
-        match applied.source {
-            Source::Rule { .. } => {
-                let limit = applied.limit(self.rules)?;
-                let Terms::Quota(quota) = limit.terms() else {
-                    return None;
-                };
-                let on_full = match limit.on_full() {
-                    RuleOnFull::Allow => OnFull::Allow,
-                    RuleOnFull::Deny => OnFull::Deny,
-                };
-                Some((LimitId(limit.id()), quota, on_full))
-            }
-            Source::Override(index) => {
-                let quota = self.matched.overrides.get(usize::from(index))?;
-                Some((override_id(quota), quota, OnFull::default()))
-            }
+    fn n_values(&self, charged: &Match<'_>) -> usize {
+        match charged.rule {
+            Some((rule, _)) => rule.counted_values().len(),
+            None => 1 + 2 * self.descriptor(charged).entries.len(),
         }
     }
 
     /// A refund has been made by the time of the charge, which then only looks.
-    fn cost(&self, applied: &Applied) -> u64 {
-        match self.descriptor(applied).hits {
+    fn cost(&self, charged: &Match<'_>) -> u64 {
+        match self.descriptor(charged).hits {
             Hits::OfRequest => self.hits,
             Hits::Take(hits) => hits,
             Hits::Refund(_) => 0,
         }
+    }
+}
+
+fn on_full(limit: &Limit) -> OnFull {
+    match limit.on_full() {
+        RuleOnFull::Allow => OnFull::Allow,
+        RuleOnFull::Deny => OnFull::Deny,
     }
 }
 

@@ -10,8 +10,8 @@ use tidegate_algorithms::Headroom;
 use tidegate_rules::{Charging as RuleCharging, Domain, RuleSet};
 use tidegate_store::{Admission, Charging, Decisions, Store, StoreError};
 
-use crate::bill::Bill;
-use crate::matched::Matched;
+use crate::bill::{Bill, Charges, Values};
+use crate::matched::{self, Matched};
 use crate::request::Descriptor;
 use crate::verdict::Verdict;
 use crate::{LimiterConfig, LimiterError};
@@ -111,27 +111,9 @@ impl<S: Store> Limiter<S> {
         descriptors: &[Descriptor<'_>],
         hits: u64,
     ) -> Result<Verdict, LimiterError> {
-        validate(domain, descriptors)?;
-        let rules = self.rules.load();
-        let Some(found) = rules.domain(domain) else {
-            self.unknown_domains.fetch_add(1, Ordering::Relaxed);
-            return Ok(Verdict::without_limits(rules, descriptors.len()));
-        };
-        let matched = Matched::find(&rules, found, descriptors)?;
-        let mut decisions = Decisions::new();
-        let bill = Bill {
-            rules: &rules,
-            domain,
-            descriptors,
-            hits: hits.max(1),
-            headroom: self.headroom(),
-            matched: &matched,
-        };
-        let admission = self
-            .charge(bill, self.charging(found), &mut decisions)
-            .await;
-        let verdict = Verdict::new(rules, descriptors.len(), matched, decisions);
-        Ok(verdict.judged(admission, self.config))
+        let mut verdict = self.unjudged(descriptors);
+        self.judge(&mut verdict, domain, descriptors, hits).await?;
+        Ok(verdict)
     }
 
     /// The same as [`check`](Self::check), for a store that answers without waiting, as the embedded
@@ -147,11 +129,49 @@ impl<S: Store> Limiter<S> {
         descriptors: &[Descriptor<'_>],
         hits: u64,
     ) -> Result<Verdict, LimiterError> {
-        let check = pin!(self.check(domain, descriptors, hits));
-        match check.poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(verdict) => verdict,
-            Poll::Pending => Err(LimiterError::WouldWait),
+        let mut verdict = self.unjudged(descriptors);
+        let judged = now_or_never(self.judge(&mut verdict, domain, descriptors, hits));
+        judged.ok_or(LimiterError::WouldWait)??;
+        Ok(verdict)
+    }
+
+    /// The verdict on a request that no limit applies to.
+    fn unjudged(&self, descriptors: &[Descriptor<'_>]) -> Verdict {
+        Verdict::new(self.rules.load(), descriptors.len(), self.config.near)
+    }
+
+    /// Fills in the verdict, in place: moved out of the future, it would be copied whole once more.
+    async fn judge(
+        &self,
+        verdict: &mut Verdict,
+        domain: &str,
+        descriptors: &[Descriptor<'_>],
+        hits: u64,
+    ) -> Result<(), LimiterError> {
+        validate(domain, descriptors)?;
+        let Some(found) = verdict.rules.domain(domain) else {
+            self.unknown_domains.fetch_add(1, Ordering::Relaxed);
+            return Ok(());
+        };
+        let overrides = matched::overrides(descriptors)?;
+        let mut matched = Matched::default();
+        matched.find(found, descriptors, &overrides)?;
+        let bill = Bill {
+            domain,
+            descriptors,
+            hits: hits.max(1),
+            headroom: self.headroom(),
+            matches: matched.as_slice(),
+        };
+        let charging = self.charging(found);
+        let admission = self.charge(bill, charging, &mut verdict.decisions).await;
+        for matched in matched.as_slice() {
+            verdict.applied.push(matched.applied);
         }
+        drop(matched);
+        verdict.overrides = overrides;
+        verdict.judge(admission, self.config.shadow);
+        Ok(())
     }
 
     async fn charge(
@@ -160,8 +180,10 @@ impl<S: Store> Limiter<S> {
         charging: Charging,
         decisions: &mut Decisions,
     ) -> Result<Admission, StoreError> {
-        let values = bill.values();
-        let charges = bill.charges(&values);
+        // Filled in place: moved out of a function, each would be copied whole.
+        let (mut values, mut charges) = (Values::new(), Charges::new());
+        bill.add_values(&mut values);
+        bill.add_charges(&values, &mut charges);
         if charges.is_empty() {
             return Ok(Admission::Admitted);
         }
@@ -187,4 +209,12 @@ fn validate(domain: &str, descriptors: &[Descriptor<'_>]) -> Result<(), LimiterE
         });
     }
     Ok(())
+}
+
+/// What `future` comes to, if it needs no waiting.
+fn now_or_never<T>(future: impl Future<Output = T>) -> Option<T> {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => None,
+    }
 }

@@ -2,23 +2,29 @@
 
 use smallvec::SmallVec;
 use tidegate_algorithms::{Algorithm, Allowance, Quota, QuotaError, QuotaSpec};
-use tidegate_rules::{Domain, Limit, Rule, RuleId, RuleMode, RuleSet, Terms};
+use tidegate_rules::{Domain, Limit, Rule, RuleId, RuleMode, Terms};
 use tidegate_store::{MAX_CHARGES, Mode};
 
 use crate::LimiterError;
 use crate::request::{Descriptor, Hits, LimitOverride};
 
-/// The limits that apply to a request, in the order of its descriptors.
+/// The limits that apply to a request, in the order of its descriptors. No allocation up to eight.
 #[derive(Debug, Default)]
-pub(crate) struct Matched {
-    /// No allocation up to eight, as with the store's decisions.
-    pub(crate) applied: SmallVec<[Applied; 8]>,
-    /// The limits that came with the request. Rare, so they may allocate.
-    pub(crate) overrides: Vec<Quota>,
+pub(crate) struct Matched<'a>(SmallVec<[Match<'a>; 8]>);
+
+/// One limit that applies to one descriptor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Match<'a> {
+    /// The numbers of the limit; none if it is unlimited.
+    pub(crate) quota: Option<&'a Quota>,
+    /// The rule and its limit; none if it came with the request.
+    pub(crate) rule: Option<(&'a Rule, &'a Limit)>,
+    /// What a verdict keeps of it.
+    pub(crate) applied: Applied,
 }
 
-/// One limit that applies to one descriptor. Holds numbers instead of references, so that a verdict
-/// can keep it beside the rules it points into.
+/// What a verdict keeps of a limit: numbers instead of references, so that it can hold them beside the
+/// rules they point into.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Applied {
     /// Which descriptor of the request.
@@ -51,47 +57,75 @@ pub(crate) enum Force {
     Replaced,
 }
 
+/// The limits that came with the request, in order. Rare, so they may allocate.
+pub(crate) fn overrides(descriptors: &[Descriptor<'_>]) -> Result<Vec<Quota>, LimiterError> {
+    if descriptors
+        .iter()
+        .all(|descriptor| descriptor.limit.is_none())
+    {
+        return Ok(Vec::new());
+    }
+    let of = |(descriptor, limit): (usize, Option<LimitOverride>)| {
+        let quota = override_quota(limit?);
+        Some(quota.map_err(|reason| LimiterError::BadOverride { descriptor, reason }))
+    };
+    let limits = descriptors.iter().map(|descriptor| descriptor.limit);
+    limits.enumerate().filter_map(of).collect()
+}
+
 // === impl Matched ===
 
-impl Matched {
-    /// Finds the limits of every descriptor.
+impl<'a> Matched<'a> {
+    /// Adds the limits of every descriptor. Those of the request are `overrides`.
     pub(crate) fn find(
-        rules: &RuleSet,
-        domain: &Domain,
+        &mut self,
+        domain: &'a Domain,
         descriptors: &[Descriptor<'_>],
-    ) -> Result<Self, LimiterError> {
-        let mut matched = Self::default();
+        overrides: &'a [Quota],
+    ) -> Result<(), LimiterError> {
+        let mut overrides = (0_u16..).zip(overrides);
         for (index, descriptor) in (0_u16..).zip(descriptors) {
-            if let Some(limit) = descriptor.limit {
-                matched.add_override(index, descriptor.hits, limit)?;
+            if descriptor.limit.is_some() {
+                self.add_override(index, descriptor.hits, overrides.next())?;
             } else if let Some(rule) = domain.find(descriptor.entries) {
-                matched.add_rule(index, descriptor.hits, rule)?;
+                self.add_rule(index, descriptor.hits, rule)?;
             }
         }
-        matched.resolve_replaces(rules);
-        Ok(matched)
+        self.resolve_replaces();
+        Ok(())
     }
 
-    /// The limits that are charged, in order.
-    pub(crate) fn charged(&self) -> impl Iterator<Item = &Applied> {
-        self.applied
-            .iter()
-            .filter(|applied| applied.force == Force::Charged)
+    /// The limits, in order.
+    pub(crate) fn as_slice(&self) -> &[Match<'a>] {
+        &self.0
     }
 
-    fn add_rule(&mut self, descriptor: u16, hits: Hits, rule: &Rule) -> Result<(), LimiterError> {
+    fn add_rule(
+        &mut self,
+        descriptor: u16,
+        hits: Hits,
+        rule: &'a Rule,
+    ) -> Result<(), LimiterError> {
         for (index, limit) in (0_u16..).zip(rule.limits()) {
-            self.add(Applied {
+            let (quota, force) = match limit.terms() {
+                Terms::Unlimited => (None, Force::Unlimited),
+                Terms::Quota(quota) => (Some(quota), Force::Charged),
+            };
+            let source = Source::Rule {
+                rule: rule.id(),
+                limit: index,
+            };
+            let mode = mode(rule.mode(), hits);
+            let applied = Applied {
                 descriptor,
-                source: Source::Rule {
-                    rule: rule.id(),
-                    limit: index,
-                },
-                mode: mode(rule.mode(), hits),
-                force: match limit.terms() {
-                    Terms::Unlimited => Force::Unlimited,
-                    Terms::Quota(_) => Force::Charged,
-                },
+                source,
+                mode,
+                force,
+            };
+            self.add(Match {
+                quota,
+                rule: Some((rule, limit)),
+                applied,
             })?;
         }
         Ok(())
@@ -101,63 +135,61 @@ impl Matched {
         &mut self,
         descriptor: u16,
         hits: Hits,
-        limit: LimitOverride,
+        quota: Option<(u16, &'a Quota)>,
     ) -> Result<(), LimiterError> {
-        let quota = override_quota(limit).map_err(|reason| LimiterError::BadOverride {
-            descriptor: usize::from(descriptor),
-            reason,
-        })?;
-        let index = u16::try_from(self.overrides.len()).map_err(|_| TOO_MANY_LIMITS)?;
-        self.overrides.push(quota);
-        self.add(Applied {
+        let Some((index, quota)) = quota else {
+            return Ok(());
+        };
+        let source = Source::Override(index);
+        let mode = mode(RuleMode::Enforce, hits);
+        let applied = Applied {
             descriptor,
-            source: Source::Override(index),
-            mode: mode(RuleMode::Enforce, hits),
+            source,
+            mode,
             force: Force::Charged,
+        };
+        self.add(Match {
+            quota: Some(quota),
+            rule: None,
+            applied,
         })
     }
 
-    fn add(&mut self, applied: Applied) -> Result<(), LimiterError> {
-        if self.applied.len() == MAX_CHARGES {
-            return Err(TOO_MANY_LIMITS);
+    fn add(&mut self, new: Match<'a>) -> Result<(), LimiterError> {
+        if self.0.len() == MAX_CHARGES {
+            return Err(LimiterError::TooManyLimits { most: MAX_CHARGES });
         }
-        self.applied.push(applied);
+        self.0.push(new);
         Ok(())
     }
 
     /// Puts every charged limit out of force that another one of the request names, as
     /// envoyproxy/ratelimit does: a limit that is itself replaced still replaces others, and an
     /// unlimited one cannot be replaced.
-    fn resolve_replaces(&mut self, rules: &RuleSet) {
-        let names = |applied: &Applied| applied.limit(rules).map_or(&[][..], Limit::replaces);
-        if self.applied.iter().all(|applied| names(applied).is_empty()) {
+    fn resolve_replaces(&mut self) {
+        if self.0.iter().all(|it| it.replaces().is_empty()) {
             return;
         }
-        for index in 0..self.applied.len() {
-            let Some(name) = self.applied[index].limit(rules).and_then(Limit::name) else {
+        for index in 0..self.0.len() {
+            let Some(name) = self.0[index].rule.and_then(|(_, limit)| limit.name()) else {
                 continue;
             };
-            let mut replaced = self.applied.iter().flat_map(names);
-            if self.applied[index].force == Force::Charged && replaced.any(|it| **it == *name) {
-                self.applied[index].force = Force::Replaced;
+            let mut replaced = self.0.iter().flat_map(Match::replaces);
+            let is_replaced = replaced.any(|it| **it == *name);
+            if is_replaced && self.0[index].applied.force == Force::Charged {
+                self.0[index].applied.force = Force::Replaced;
             }
         }
     }
 }
 
-// === impl Applied ===
+// === impl Match ===
 
-impl Applied {
-    /// The rule's limit; `None` for one that came with the request.
-    pub(crate) fn limit<'r>(&self, rules: &'r RuleSet) -> Option<&'r Limit> {
-        match self.source {
-            Source::Rule { rule, limit } => rules.rule(rule).limits().get(usize::from(limit)),
-            Source::Override(_) => None,
-        }
+impl<'a> Match<'a> {
+    fn replaces(&self) -> &'a [Box<str>] {
+        self.rule.map_or(&[], |(_, limit)| limit.replaces())
     }
 }
-
-const TOO_MANY_LIMITS: LimiterError = LimiterError::TooManyLimits { most: MAX_CHARGES };
 
 /// A refund must not be refused, so its limits count for nothing in the verdict.
 fn mode(rule: RuleMode, hits: Hits) -> Mode {

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::Guard;
-use tidegate_algorithms::{Outcome, Retry};
+use smallvec::SmallVec;
+use tidegate_algorithms::{Outcome, Quota, Retry};
 use tidegate_rules::RuleSet;
 use tidegate_store::{Admission, Decisions, Mode, StoreError};
 
-use crate::config::{GlobalShadow, LimiterConfig, NearRatio};
-use crate::matched::Matched;
+use crate::config::{GlobalShadow, NearRatio};
+use crate::matched::{Applied, Source};
 
 pub use limit_status::{LimitStatus, LimitStatuses, Origin, Ruling};
 pub use status::{Status, Statuses};
@@ -26,11 +27,16 @@ pub struct Verdict {
     answer: Answer,
     admission: Admission,
     n_descriptors: usize,
-    matched: Matched,
-    decisions: Decisions,
-    failure: Option<StoreError>,
     near: NearRatio,
-    rules: Guard<Arc<RuleSet>>,
+    failure: Option<StoreError>,
+    /// The limits that apply, in the order of the descriptors. No allocation up to eight.
+    pub(crate) applied: SmallVec<[Applied; 8]>,
+    /// The decisions on those that were charged, in the same order.
+    pub(crate) decisions: Decisions,
+    /// The limits that came with the request.
+    pub(crate) overrides: Vec<Quota>,
+    /// The rules by which it was made.
+    pub(crate) rules: Guard<Arc<RuleSet>>,
 }
 
 /// Whether a request, or the part of it that one descriptor or one limit speaks for, may pass.
@@ -72,7 +78,7 @@ impl Verdict {
 
     /// All limits that apply, in the order of the descriptors.
     pub fn limits(&self) -> LimitStatuses<'_> {
-        LimitStatuses::new(self, &self.matched.applied, &self.decisions)
+        LimitStatuses::new(self, &self.applied, &self.decisions)
     }
 
     /// The limit that decided: of a refusal the one that lasts longest, else of all that may refuse
@@ -112,50 +118,46 @@ impl Verdict {
         delays.max().unwrap_or_default()
     }
 
-    pub(crate) fn new(
-        rules: Guard<Arc<RuleSet>>,
-        n_descriptors: usize,
-        matched: Matched,
-        decisions: Decisions,
-    ) -> Self {
+    /// A verdict on a request that no limit applies to.
+    pub(crate) fn new(rules: Guard<Arc<RuleSet>>, n_descriptors: usize, near: NearRatio) -> Self {
         Self {
             answer: Answer::Allowed,
             admission: Admission::Admitted,
             n_descriptors,
-            matched,
-            decisions,
+            near,
             failure: None,
-            near: NearRatio::default(),
+            applied: SmallVec::new(),
+            decisions: Decisions::new(),
+            overrides: Vec::new(),
             rules,
         }
     }
 
-    /// The verdict on a request that no limit applies to.
-    pub(crate) fn without_limits(rules: Guard<Arc<RuleSet>>, n_descriptors: usize) -> Self {
-        Self::new(rules, n_descriptors, Matched::default(), Decisions::new())
-    }
-
     /// Settles the answer by what the store said.
-    pub(crate) fn judged(
-        mut self,
-        admission: Result<Admission, StoreError>,
-        config: LimiterConfig,
-    ) -> Self {
-        self.near = config.near;
-        self.admission = match admission {
-            Ok(admission) => admission,
-            Err(error) => {
-                // Whatever the store had decided before it failed is not to be believed.
-                self.decisions.clear();
-                self.failure = Some(error);
-                self.admission_by_policy()
-            }
-        };
-        self.answer = match (self.admission, config.shadow) {
+    pub(crate) fn judge(&mut self, charged: Result<Admission, StoreError>, shadow: GlobalShadow) {
+        self.admission = charged.unwrap_or_else(|error| {
+            // Whatever the store had decided before it failed is not to be believed.
+            self.decisions.clear();
+            self.failure = Some(error);
+            self.admission_by_policy()
+        });
+        self.answer = match (self.admission, shadow) {
             (Admission::Refused, GlobalShadow::Off) => Answer::Refused,
             (Admission::Admitted, _) | (_, GlobalShadow::On) => Answer::Allowed,
         };
-        self
+    }
+
+    fn origin(&self, applied: &Applied) -> Origin<'_> {
+        match applied.source {
+            Source::Rule { rule, limit } => {
+                let rule = self.rules.rule(rule);
+                Origin::Rule {
+                    rule,
+                    limit: &rule.limits()[usize::from(limit)],
+                }
+            }
+            Source::Override(index) => Origin::Override(&self.overrides[usize::from(index)]),
+        }
     }
 
     /// The same rule as the store's, over the answers of the failure policy.

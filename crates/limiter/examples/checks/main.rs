@@ -37,7 +37,7 @@ fn check_repeatedly(
 ) -> usize {
     let passes = |_: &u64| {
         let verdict = limiter.check_now(black_box("api"), black_box(descriptors), 1);
-        verdict.is_ok_and(|verdict| verdict.is_allowed())
+        matches!(&verdict, Ok(verdict) if verdict.is_allowed())
     };
     (0..n_checks).filter(passes).count()
 }

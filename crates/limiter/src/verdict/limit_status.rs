@@ -9,7 +9,7 @@ use tidegate_store::Mode;
 
 use super::{Answer, Verdict};
 use crate::failure;
-use crate::matched::{Applied, Force, Source};
+use crate::matched::{Applied, Force};
 
 /// One limit that applies to a request, and what it said.
 #[derive(Clone, Copy, Debug)]
@@ -78,18 +78,7 @@ impl<'a> LimitStatus<'a> {
 
     /// Where the limit comes from.
     pub fn origin(&self) -> Origin<'a> {
-        match self.applied.source {
-            Source::Rule { rule, limit } => {
-                let rule = self.verdict.rules.rule(rule);
-                Origin::Rule {
-                    rule,
-                    limit: &rule.limits()[usize::from(limit)],
-                }
-            }
-            Source::Override(index) => {
-                Origin::Override(&self.verdict.matched.overrides[usize::from(index)])
-            }
-        }
+        self.verdict.origin(self.applied)
     }
 
     /// The numbers of the limit; `None` for an unlimited one.
@@ -193,7 +182,7 @@ impl<'a> Iterator for LimitStatuses<'a> {
             Force::Replaced => Ruling::Replaced,
             Force::Charged => match self.decisions.next() {
                 Some(decision) => Ruling::Decided(decision),
-                None => Ruling::Undecided(failure::answer(applied.limit(&self.verdict.rules))),
+                None => Ruling::Undecided(failure::answer(self.verdict.origin(applied))),
             },
         };
         Some(LimitStatus {

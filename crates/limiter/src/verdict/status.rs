@@ -79,7 +79,7 @@ impl<'a> Status<'a> {
 
 impl<'a> Statuses<'a> {
     pub(super) fn of(verdict: &'a Verdict) -> Self {
-        let (applied, decisions) = (&verdict.matched.applied[..], &verdict.decisions[..]);
+        let (applied, decisions) = (&verdict.applied[..], &verdict.decisions[..]);
         Self {
             verdict,
             applied,
