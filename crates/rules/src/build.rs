@@ -149,7 +149,7 @@ impl Above {
             here.path.push_str(" > ");
         }
         here.path.push_str(label);
-        if tells_apart(draft) {
+        if draft.matcher.takes_several() && draft.sharing == Sharing::Apart {
             here.counted_values.push(self.depth);
         }
         if draft.value_to_metric && draft.sharing == Sharing::Apart {
@@ -157,20 +157,6 @@ impl Above {
         }
         here
     }
-}
-
-/// Whether requests that the rule takes differ in the value at its level, and are counted so.
-fn tells_apart(draft: &DraftRule) -> bool {
-    let takes_several = match &draft.matcher {
-        Matcher::Any | Matcher::Networks(_) => true,
-        Matcher::Values(values) => {
-            values.len() > 1
-                || values
-                    .iter()
-                    .any(|value| Wildcard::is_pattern(&value.inner))
-        }
-    };
-    takes_several && draft.sharing == Sharing::Apart
 }
 
 fn limits(drafts: &[DraftLimit], path: PathDigest) -> Box<[Limit]> {

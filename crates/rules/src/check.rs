@@ -13,7 +13,8 @@ use crate::network::Network;
 use crate::rule::RuleMode;
 use crate::span::Span;
 
-/// The most different windows of one set; a store may keep a clock for each.
+/// The most different windows of one set: more than people tell apart, and few enough for a store
+/// to keep a table of them.
 const MAX_WINDOWS: usize = 512;
 
 /// What a rule takes, for telling duplicates.

@@ -2,9 +2,11 @@
 
 use tidegate_algorithms::Quota;
 
+use crate::findings::{clean, clip};
 use crate::limit::{Consistency, OnFailure, OnFull, OverLimit};
 use crate::metadata::MetadataValue;
 use crate::network::Network;
+use crate::pattern::Wildcard;
 use crate::rule::RuleMode;
 use crate::rule_set::Charging;
 use crate::span::{Span, Spanned};
@@ -73,6 +75,21 @@ pub(crate) enum DraftTerms {
     Quota(Quota),
 }
 
+// === impl Matcher ===
+
+impl Matcher {
+    /// Whether requests that it takes can differ in the value.
+    pub(crate) fn takes_several(&self) -> bool {
+        match self {
+            Self::Any | Self::Networks(_) => true,
+            Self::Values(values) => match values.as_slice() {
+                [value] => Wildcard::is_pattern(&value.inner),
+                _ => true,
+            },
+        }
+    }
+}
+
 // === impl DraftRule ===
 
 impl DraftRule {
@@ -96,7 +113,7 @@ impl DraftRule {
                 format!("{} in {}", self.key, bracketed(networks, MAX_LABEL))
             }
         };
-        crate::findings::clip(&crate::findings::clean(&label), MAX_LABEL)
+        clip(&clean(&label), MAX_LABEL)
     }
 
     /// This rule and all below it, parents first.

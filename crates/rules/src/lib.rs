@@ -2,6 +2,29 @@
 //!
 //! Does no IO, reads no clock and keeps no counter: files come in as bytes, and a [`Limit`] only
 //! says what to count. YAML ends in `yaml.rs`; no other file of any crate sees the parser.
+//!
+//! ```
+//! use tidegate_rules::{CompileOptions, Entry, Source, compile};
+//!
+//! let yaml = "
+//! domain: api
+//! descriptors:
+//!   - key: user_id
+//!     rate_limit: { unit: minute, requests_per_unit: 100 }
+//! ";
+//! let source = Source { name: "rules.yaml".to_owned(), bytes: yaml.into() };
+//! let rules = compile(&[source], &CompileOptions::default())?.rules;
+//!
+//! let domain = rules.domain("api").expect("it is in the file");
+//! let rule = domain.find(&[Entry { key: "user_id", value: "42" }]).expect("any user matches");
+//! assert_eq!(rule.limits()[0].description(), "100 per minute, fixed_window");
+//! assert_eq!(rule.counted_values(), [0], "a counter for each value of `user_id`");
+//! # Ok::<(), tidegate_rules::Report>(())
+//! ```
+//!
+//! The stages, each in a file or folder of its name: `yaml` makes a bounded tree of nodes that know
+//! their places, `read` makes drafts of it field by field, `check` holds the drafts against each
+//! other, `build` lays out the set. None stops at the first fault: `findings` collects them.
 
 mod build;
 mod check;

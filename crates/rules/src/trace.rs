@@ -74,6 +74,13 @@ pub enum Ending<'a> {
     Empty,
 }
 
+/// One value or pattern that was held against the request's value.
+struct Tried {
+    node: NodeId,
+    rank: Rank,
+    matches: bool,
+}
+
 // === impl Domain ===
 
 impl Domain {
@@ -125,43 +132,58 @@ impl Domain {
         entry: &Entry<'_>,
         chosen: Option<NodeId>,
     ) -> Vec<Candidate<'a>> {
-        let subject = Subject::new(entry.value);
-        let patterns = branch
-            .patterns
-            .iter()
-            .map(|(pattern, node)| (*node, Rank::Pattern, pattern.matches(&subject)));
-        let mut exact: Vec<_> = branch
-            .exact
-            .iter()
-            .map(|(value, node)| (*node, Rank::Exact, value == entry.value))
-            .collect();
-        exact.sort_unstable_by_key(|(node, _, _)| *node);
-        let default = branch.default.map(|node| (node, Rank::BareKey, true));
-        let mut candidates: Vec<(NodeId, Rank, bool)> = Vec::new();
-        let mut places: HashMap<NodeId, usize> = HashMap::new();
-        for candidate in exact.into_iter().chain(patterns).chain(default) {
-            // A list of values is one candidate, however many of them there are.
-            if let Some(place) = places.get(&candidate.0) {
-                candidates[*place].2 |= candidate.2;
-            } else {
-                places.insert(candidate.0, candidates.len());
-                candidates.push(candidate);
-            }
-        }
-        let describe = |(node, rank, matches): (NodeId, Rank, bool)| {
-            let fate = match (chosen == Some(node), matches) {
+        let describe = |tried: Tried| Candidate {
+            label: &self.nodes[tried.node].label,
+            rank: tried.rank,
+            fate: match (chosen == Some(tried.node), tried.matches) {
                 (true, _) => Fate::Chosen,
                 (false, true) => Fate::Outranked,
                 (false, false) => Fate::NoMatch,
-            };
-            Candidate {
-                label: &self.nodes[node].label,
-                rank,
-                fate,
-            }
+            },
         };
-        candidates.into_iter().map(describe).collect()
+        let tried = once_each(tries(branch, entry.value));
+        tried.into_iter().map(describe).collect()
     }
+}
+
+/// Everything that is held against the value, in order.
+fn tries(branch: &Branch, value: &str) -> Vec<Tried> {
+    let exact = branch.exact.iter().map(|(known, node)| Tried {
+        node: *node,
+        rank: Rank::Exact,
+        matches: known == value,
+    });
+    let mut tries: Vec<_> = exact.collect();
+    // The order of the file, which the table does not keep.
+    tries.sort_unstable_by_key(|tried| tried.node);
+    let subject = Subject::new(value);
+    tries.extend(branch.patterns.iter().map(|(pattern, node)| Tried {
+        node: *node,
+        rank: Rank::Pattern,
+        matches: pattern.matches(&subject),
+    }));
+    tries.extend(branch.default.map(|node| Tried {
+        node,
+        rank: Rank::BareKey,
+        matches: true,
+    }));
+    tries
+}
+
+/// One try for each node: a rule with a list of values is one candidate, and the value of it that
+/// matches counts.
+fn once_each(tries: Vec<Tried>) -> Vec<Tried> {
+    let mut kept: Vec<Tried> = Vec::new();
+    let mut places: HashMap<NodeId, usize> = HashMap::new();
+    for tried in tries {
+        let place = *places.entry(tried.node).or_insert(kept.len());
+        match kept.get_mut(place) {
+            None => kept.push(tried),
+            Some(earlier) if tried.matches && !earlier.matches => *earlier = tried,
+            Some(_) => {}
+        }
+    }
+    kept
 }
 
 // === impl Trace ===

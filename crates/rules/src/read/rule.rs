@@ -182,17 +182,7 @@ fn sharing(fields: &Fields<'_>, matcher: &Matcher, findings: &mut Findings) -> S
     if !fields.is_set("share_threshold", findings) {
         return Sharing::Apart;
     }
-    let takes_several = match matcher {
-        Matcher::Any => false,
-        Matcher::Values(values) => {
-            values.len() > 1
-                || values
-                    .iter()
-                    .any(|value| Wildcard::is_pattern(&value.inner))
-        }
-        Matcher::Networks(_) => true,
-    };
-    if !takes_several {
+    if matches!(matcher, Matcher::Any) || !matcher.takes_several() {
         let span = fields.span_of("share_threshold").unwrap_or(fields.owner);
         let message = "`share_threshold` needs a value with a `*`, a list of values, or a `cidr`";
         let hint = match matcher {

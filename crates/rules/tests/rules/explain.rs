@@ -1,6 +1,6 @@
 //! What a person is told about a match.
 
-use tidegate_rules::{Color, explain};
+use tidegate_rules::{Color, Fate, Rank, explain};
 
 use crate::support::{compile_ok, entries};
 
@@ -79,6 +79,38 @@ plan=frux
 rule `plan=f*` at rules.yaml:11:10
   allow-list entry: it has no limit, so the request passes
 ",
+    );
+}
+
+#[test]
+fn a_list_is_one_candidate_that_matches_by_the_value_it_matches_by() {
+    let compiled = compile_ok(
+        "domain: api\ndescriptors: [{key: a, value: [x, \"y*\", z]}, {key: a, value: \"yy*\"}]\n",
+    );
+    let domain = compiled.rules.domain("api").expect("the domain");
+    let check = |descriptor: &str, expected: &[(Rank, Fate)]| {
+        let trace = domain.trace(&entries(descriptor));
+        let found: Vec<_> = trace.steps[0]
+            .candidates
+            .iter()
+            .map(|it| (it.rank, it.fate))
+            .collect();
+        assert_eq!(found, expected, "{descriptor}");
+    };
+    check(
+        "a=z",
+        &[(Rank::Exact, Fate::Chosen), (Rank::Pattern, Fate::NoMatch)],
+    );
+    check(
+        "a=yy",
+        &[
+            (Rank::Pattern, Fate::Chosen),
+            (Rank::Pattern, Fate::Outranked),
+        ],
+    );
+    check(
+        "a=b",
+        &[(Rank::Exact, Fate::NoMatch), (Rank::Pattern, Fate::NoMatch)],
     );
 }
 
