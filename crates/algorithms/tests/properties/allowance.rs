@@ -221,3 +221,28 @@ fn debt_stands_when_the_headroom_goes() {
     let retry = Retry::After(Duration::from_millis(6_600));
     assert_eq!(refused.outcome, Outcome::Denied { retry });
 }
+
+/// At the very end of the stretch the extra is gone: a retry that falls on it is the hard one.
+#[test]
+fn a_retry_at_the_end_of_the_stretch_is_the_hard_one() {
+    let bucket = Algorithm::TokenBucket {
+        burst: None,
+        refill: Refill::Continuous,
+    };
+    let retry_with = |only_for: Duration| {
+        let soft = Allowance::Soft {
+            over: Percent(10),
+            only_for: Some(only_for),
+        };
+        let mut counter = counter(bucket, soft);
+        assert_eq!(flood(&mut counter, Headroom::Absent, at(0)), (100, 10));
+        ask(&mut counter, Headroom::Absent, at(0)).outcome
+    };
+    // One token of debt is paid in 600 ms; all ten and one more in 6.6 s.
+    let one_token = Duration::from_millis(600);
+    let hard = Retry::After(Duration::from_millis(6_600));
+    assert_eq!(retry_with(one_token), Outcome::Denied { retry: hard });
+    let soft = Retry::After(one_token);
+    let just_longer = one_token + Duration::from_nanos(1);
+    assert_eq!(retry_with(just_longer), Outcome::Denied { retry: soft });
+}
