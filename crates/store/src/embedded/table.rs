@@ -163,7 +163,8 @@ impl Table {
             && words[0]
                 .compare_exchange(word, word | LOCK, Ordering::Acquire, Ordering::Relaxed)
                 .is_ok();
-        free.then_some(LockedSet { id, words })
+        // Not `then_some`, which would make a guard in any case, and drop it: unlock what others hold.
+        free.then(|| LockedSet { id, words })
     }
 
     #[inline]
