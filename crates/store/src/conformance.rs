@@ -11,7 +11,7 @@
 mod bench;
 mod cases;
 mod history;
-mod model;
+pub mod model;
 mod numbers;
 mod one_limit;
 mod reload;

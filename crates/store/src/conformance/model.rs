@@ -6,19 +6,23 @@ use tidegate_algorithms::{Algorithm, Decision, Headroom, QuotaSpec, Time};
 use crate::{Admission, Charging, Mode};
 
 /// A naive store.
-pub(super) struct Model {
+#[derive(Clone, Debug)]
+pub struct Model {
     counters: Vec<Counter>,
 }
 
 /// One charge of a request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ModelCharge {
+pub struct ModelCharge {
     /// Which counter.
-    pub(super) counter: usize,
-    pub(super) cost: u64,
-    pub(super) mode: Mode,
+    pub counter: usize,
+    /// How much.
+    pub cost: u64,
+    /// What the limit's word counts for.
+    pub mode: Mode,
 }
 
+#[derive(Clone, Debug)]
 struct Counter {
     oracle: Oracle,
     /// Whether it counts what it refuses when every match is charged.
@@ -33,7 +37,7 @@ struct Counter {
 
 impl Model {
     /// A counter for each of `specs`.
-    pub(super) fn new<'a>(specs: impl IntoIterator<Item = &'a QuotaSpec>) -> Self {
+    pub fn new<'a>(specs: impl IntoIterator<Item = &'a QuotaSpec>) -> Self {
         let counter = |spec: &QuotaSpec| Counter {
             oracle: Oracle::new(spec).expect("valid"),
             is_fixed_window: spec.algorithm == Algorithm::FixedWindow,
@@ -47,7 +51,10 @@ impl Model {
 
     /// Each limit speaks to all that the request has asked of its counter so far; then the request
     /// is weighed as a whole, and what is due is charged.
-    pub(super) fn charge(
+    ///
+    /// Counters whose limits log refusals or mind for how long they are exceeded may be named only
+    /// once: to them it matters which part of a request came first.
+    pub fn charge(
         &mut self,
         charges: &[ModelCharge],
         charging: Charging,
@@ -72,6 +79,11 @@ impl Model {
             counter.close(is_charged, charging, headroom, now);
         }
         (admission, decisions)
+    }
+
+    /// Gives back `cost` to one counter.
+    pub fn refund(&mut self, counter: usize, cost: u64, now: Time) {
+        self.counters[counter].oracle.refund(cost, now);
     }
 }
 
