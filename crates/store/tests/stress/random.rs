@@ -1,6 +1,6 @@
 //! Random numbers that are the same in each run.
 
-/// SplitMix64.
+/// The generator `SplitMix64`.
 pub(crate) struct Random(pub(crate) u64);
 
 // === impl Random ===
