@@ -91,7 +91,7 @@ impl Counter {
     /// Decides on one request, as a store would.
     pub fn decide(&mut self, cost: u64, headroom: Headroom, now: Time, commit: Commit) -> Decision {
         let over_since = self.over_since.filter(|_| self.expires_at() > now);
-        let (decision, kept) = self.quota.judge(over_since, headroom, now, |extra| {
+        let (mut decision, kept) = self.quota.judge(over_since, headroom, now, |extra| {
             self.decide_with(cost, extra, now)
         });
         if commit != Commit::Nothing {
@@ -108,6 +108,7 @@ impl Counter {
                 (self.quota.meter(), &mut self.state)
         {
             *state = meter.count_refused(*state, cost, now);
+            decision.remaining = decision.limit.saturating_sub(state.count);
         }
         decision
     }

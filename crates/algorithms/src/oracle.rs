@@ -146,12 +146,14 @@ impl Oracle {
                 retry: retry.map_or(Retry::Never, |at| Retry::After(nanos(at - now))),
             }
         };
-        let decision = after.decision(outcome, now);
-
-        let counts_refused = commit == Commit::CountRefused && !decision.is_allowed();
-        if counts_refused && let Model::Clocked(windows) = &mut after.model {
+        let is_denied = matches!(outcome, Outcome::Denied { .. });
+        if commit == Commit::CountRefused
+            && is_denied
+            && let Model::Clocked(windows) = &mut after.model
+        {
             windows.count_refused(cost);
         }
+        let decision = after.decision(outcome, now);
         if commit != Commit::Nothing {
             *self = after;
         }

@@ -92,7 +92,7 @@ impl Model {
 impl Counter {
     fn judge(&mut self, cost: u64, charging: Charging, headroom: Headroom, now: Time) -> Decision {
         let asked = self.due.saturating_add(cost);
-        let decision = self.look(asked, headroom, now);
+        let decision = self.look(asked, commit(charging), headroom, now);
         if decision.is_allowed() || (charging == Charging::EveryMatch && self.is_fixed_window) {
             self.due = asked;
         } else {
@@ -103,31 +103,33 @@ impl Counter {
 
     fn uncharge(&self, decision: &mut Decision, headroom: Headroom, now: Time) {
         if decision.is_allowed() {
-            let untouched = self.look(0, headroom, now);
+            let untouched = self.look(0, Commit::Nothing, headroom, now);
             decision.remaining = untouched.remaining;
             decision.reset_after = untouched.reset_after;
         }
     }
 
     fn close(&mut self, is_charged: bool, charging: Charging, headroom: Headroom, now: Time) {
-        let commit = match charging {
-            Charging::AllOrNone => Commit::Charge,
-            Charging::EveryMatch => Commit::CountRefused,
-        };
         // Even of a refused request a log may remember what it refused itself.
         let asked = match (is_charged, self.due) {
             (false, _) | (true, 0) => self.denied,
             (true, due) => due,
         };
         if asked > 0 {
-            self.oracle.decide(asked, headroom, now, commit);
+            self.oracle.decide(asked, headroom, now, commit(charging));
         }
     }
 
-    fn look(&self, cost: u64, headroom: Headroom, now: Time) -> Decision {
-        self.oracle
-            .clone()
-            .decide(cost, headroom, now, Commit::Nothing)
+    /// What the counter would say if it were charged so.
+    fn look(&self, cost: u64, commit: Commit, headroom: Headroom, now: Time) -> Decision {
+        self.oracle.clone().decide(cost, headroom, now, commit)
+    }
+}
+
+const fn commit(charging: Charging) -> Commit {
+    match charging {
+        Charging::AllOrNone => Commit::Charge,
+        Charging::EveryMatch => Commit::CountRefused,
     }
 }
 

@@ -87,7 +87,7 @@ impl<'a> Account<'a> {
             return self.deny_for_room(until.since(now));
         }
         let cost = self.due.saturating_add(charge.cost);
-        let (decision, change) = self.decide(cost, charge.headroom, now);
+        let (mut decision, change) = self.decide(cost, charge.headroom, now);
         if decision.is_allowed() {
             self.due = cost;
             if charge.cost > 0 {
@@ -100,7 +100,10 @@ impl<'a> Account<'a> {
             }
         } else {
             self.refused = Some(true);
-            self.note_refusal(charge, charging, change, now);
+            if charging == Charging::EveryMatch {
+                self.count_refusal(charge.cost, &mut decision, now);
+            }
+            self.note_refusal(charge, change);
         }
         decision
     }
@@ -123,13 +126,18 @@ impl<'a> Account<'a> {
         }
     }
 
-    fn note_refusal(&mut self, charge: &Charge<'_>, charging: Charging, change: Change, now: Time) {
-        if let (Meter::FixedWindow(meter), Charging::EveryMatch) = (self.quota.meter(), charging) {
+    /// A fixed window counts what it refuses, and has that much less left.
+    fn count_refusal(&mut self, cost: u64, decision: &mut Decision, now: Time) {
+        if let Meter::FixedWindow(meter) = self.quota.meter() {
             let before = self.change.state.unwrap_or(self.fixed());
-            let counted = meter.count_refused(before.window(), charge.cost, now);
-            self.due = self.due.saturating_add(charge.cost);
+            let counted = meter.count_refused(before.window(), cost, now);
+            self.due = self.due.saturating_add(cost);
             self.change.state = Some(State::Window(counted));
+            decision.remaining = decision.limit.saturating_sub(counted.count);
         }
+    }
+
+    fn note_refusal(&mut self, charge: &Charge<'_>, change: Change) {
         if let (State::Instant(old), Some(State::Instant(clamped))) = (self.fixed(), change.state)
             && clamped < old
         {
