@@ -1,5 +1,5 @@
 //! A check allocates nothing: neither the match in 200 rules on three levels, nor the key, nor the
-//! decision, nor the verdict, for several limits in a request.
+//! decision, nor the verdict, for up to eight limits in a request.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -70,11 +70,11 @@ fn an_unknown_domain_allocates_nothing() {
 }
 
 #[test]
-fn several_limits_allocate_nothing() {
-    let addresses = ["203.0.113.7", "203.0.113.8"];
+fn eight_limits_allocate_nothing() {
+    let addresses = ["203.0.113.7", "203.0.113.8", "203.0.113.9", "203.0.113.10"];
     let entries = addresses.map(|address| workload::entries("remote_address", address));
     let descriptors = entries.each_ref().map(|entries| Descriptor::new(entries));
-    check("api", &descriptors, 4, true);
+    check("api", &descriptors, 8, true);
 }
 
 #[test]

@@ -49,7 +49,7 @@ impl Core {
         }
         let (mut claims, claim_of) = claim_all(self, fingerprinter, charges)?;
         let hold = self.hold(&mut claims, clock);
-        let mut accounts: SmallVec<[Account<'_>; 4]> = SmallVec::new();
+        let mut accounts: SmallVec<[Account<'_>; 8]> = SmallVec::new();
         for (index, claim) in claims.iter().enumerate() {
             let named = || {
                 charges

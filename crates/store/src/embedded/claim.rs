@@ -30,7 +30,7 @@ pub(super) struct Claim {
 }
 
 /// The counters of a request.
-pub(super) type Claims = SmallVec<[Claim; 4]>;
+pub(super) type Claims = SmallVec<[Claim; 8]>;
 
 /// The counters of a request, held at one instant.
 #[derive(Debug)]

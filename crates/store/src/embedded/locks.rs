@@ -7,7 +7,7 @@ use super::table::{LockedSet, SetId, Table, WAYS};
 /// Locked sets, by the order in which they were taken. All are let go together.
 #[derive(Debug)]
 pub(super) struct Locks<'t> {
-    sets: SmallVec<[LockedSet<'t>; 4]>,
+    sets: SmallVec<[LockedSet<'t>; 8]>,
 }
 
 /// A slot in one of the held sets.
