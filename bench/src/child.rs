@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::str::FromStr;
 
 use crate::contender::{Contender, Counting};
+use crate::growth::Order;
 use crate::{flood, growth};
 
 /// Figures by name.
@@ -28,6 +29,8 @@ pub enum Measurement {
     Logs {
         /// How many.
         keys: u64,
+        /// Filled in which order.
+        order: Order,
     },
     /// Memory of 60 sub-windows, all in use.
     SubWindows {
@@ -59,7 +62,7 @@ impl Measurement {
                 counting,
                 keys,
             } => Ok(growth::grow(contender, counting, keys)),
-            Self::Logs { keys } => growth::logs(keys),
+            Self::Logs { keys, order } => growth::logs(keys, order),
             Self::SubWindows { keys } => growth::sub_windows(keys),
             Self::Flood { keys } => flood::run(keys),
         }
@@ -88,8 +91,9 @@ impl Measurement {
                 counting: counting.parse()?,
                 keys: number(keys)?,
             }),
-            ["logs", keys] => Ok(Self::Logs {
+            ["logs", keys, order] => Ok(Self::Logs {
                 keys: number(keys)?,
+                order: order.parse()?,
             }),
             ["sub-windows", keys] => Ok(Self::SubWindows {
                 keys: number(keys)?,
@@ -113,7 +117,9 @@ impl Measurement {
                 format!("{counting:?}"),
                 keys.to_string(),
             ],
-            Self::Logs { keys } => vec!["logs".to_owned(), keys.to_string()],
+            Self::Logs { keys, order } => {
+                vec!["logs".to_owned(), keys.to_string(), format!("{order:?}")]
+            }
             Self::SubWindows { keys } => vec!["sub-windows".to_owned(), keys.to_string()],
             Self::Flood { keys } => vec!["flood".to_owned(), keys.to_string()],
         }

@@ -4,14 +4,17 @@ use std::error::Error;
 use std::time::{Duration, Instant};
 
 use tidegate_algorithms::{Algorithm, Allowance, QuotaSpec, Refill};
-use tidegate_store::SystemClock;
+use tidegate_store::{StoreConfig, SystemClock};
 
 use crate::child::Figures;
 use crate::contender::{Answer, Store, Subject};
 use crate::key::Key;
 use crate::machine::resident_bytes;
 
-const MAX_BYTES: usize = 64 << 20;
+/// The cap under which the flood comes.
+const CONFIG: StoreConfig = StoreConfig {
+    max_memory: 64 << 20,
+};
 
 /// The flood comes in so many parts of equal size.
 const PARTS: u64 = 10;
@@ -37,7 +40,7 @@ pub fn run(keys: u64) -> Result<Figures, Box<dyn Error>> {
         },
         allowance: Allowance::Hard,
     };
-    let store = Store::with(&spec, MAX_BYTES, SystemClock::default())?;
+    let store = Store::with(&spec, CONFIG, SystemClock::default())?;
     let offender = Key::new(u64::MAX);
     store.check(&offender);
     let parts: Vec<Part> = (0..PARTS)

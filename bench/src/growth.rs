@@ -1,10 +1,11 @@
 //! How much memory a caller takes. Each function here wants a process of its own.
 
 use std::error::Error;
+use std::str::FromStr;
 use std::time::Duration;
 
 use tidegate_algorithms::{Algorithm, Allowance, QuotaSpec, Rounding, Time};
-use tidegate_store::{ManualClock, SystemClock};
+use tidegate_store::{ManualClock, StoreConfig, SystemClock};
 
 use crate::allocator;
 use crate::child::Figures;
@@ -20,8 +21,14 @@ const SUB_WINDOWS: u16 = 60;
 /// How long the log of the table is.
 const LOG: u64 = 500;
 
-/// More than any measurement here needs.
-const MAX_BYTES: usize = 2 << 30;
+/// In which order logs fill up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// One after the other: what one outgrows, the next can use.
+    InTurn,
+    /// All at once: the worst that can happen to a store that moves what grows.
+    AllAtOnce,
+}
 
 /// Memory since some moment.
 struct Gauge {
@@ -78,7 +85,7 @@ pub fn grow(contender: Contender, counting: Counting, keys: u64) -> Figures {
 }
 
 /// Fills a log for each of `keys` callers.
-pub fn logs(keys: u64) -> Result<Figures, Box<dyn Error>> {
+pub fn logs(keys: u64, order: Order) -> Result<Figures, Box<dyn Error>> {
     let gauge = Gauge::start();
     let spec = QuotaSpec {
         limit: LOG,
@@ -86,9 +93,10 @@ pub fn logs(keys: u64) -> Result<Figures, Box<dyn Error>> {
         algorithm: Algorithm::SlidingLog { log_refused: false },
         allowance: Allowance::Hard,
     };
-    let store = Store::with(&spec, MAX_BYTES, SystemClock::default())?;
-    for _ in 0..LOG {
-        ask_once(&store, keys);
+    let store = Store::with(&spec, StoreConfig::default(), SystemClock::default())?;
+    match order {
+        Order::InTurn => (0..keys).for_each(|number| ask(&store, number, LOG)),
+        Order::AllAtOnce => (0..LOG).for_each(|_| ask_once(&store, keys)),
     }
     Ok(gauge.read(&store, keys).figures())
 }
@@ -106,7 +114,7 @@ pub fn sub_windows(keys: u64) -> Result<Figures, Box<dyn Error>> {
         allowance: Allowance::Hard,
     };
     let start = Time::from_nanos(0).plus(500_000 * HOUR);
-    let store = Store::with(&spec, MAX_BYTES, ManualClock::at(start))?;
+    let store = Store::with(&spec, StoreConfig::default(), ManualClock::at(start))?;
     for _ in 0..=SUB_WINDOWS {
         ask_once(&store, keys);
         store.clock().advance(HOUR / u32::from(SUB_WINDOWS));
@@ -118,6 +126,13 @@ fn ask_once(subject: &dyn Subject, keys: u64) {
     let mut key = Key::new(0);
     for number in 0..keys {
         key.set(number);
+        subject.check(&key);
+    }
+}
+
+fn ask(subject: &dyn Subject, number: u64, times: u64) {
+    let key = Key::new(number);
+    for _ in 0..times {
         subject.check(&key);
     }
 }
@@ -154,5 +169,19 @@ impl Reading {
             ("resident".to_owned(), self.resident),
             ("asked".to_owned(), self.asked),
         ])
+    }
+}
+
+// === impl Order ===
+
+impl FromStr for Order {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "InTurn" => Ok(Self::InTurn),
+            "AllAtOnce" => Ok(Self::AllAtOnce),
+            _ => Err(format!("no order {name}")),
+        }
     }
 }

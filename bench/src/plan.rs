@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::arguments::{Arguments, Group, Scale};
 use crate::child::{Figures, Measurement};
 use crate::contender::{Contender, Counting, Subject, Terms};
+use crate::growth::Order;
 use crate::report::{Bound, Goal, Row};
 use crate::speed;
 use crate::statistic::Statistic;
@@ -180,24 +181,33 @@ fn memory(sizes: &Sizes, counting: Counting) -> Result<Vec<Row>, Box<dyn Error>>
     Ok(rows)
 }
 
-fn shapes(sizes: &Sizes) -> Result<[Row; 2], Box<dyn Error>> {
+fn shapes(sizes: &Sizes) -> Result<[Row; 3], Box<dyn Error>> {
     let row = |what: &str, measurement: Measurement, most| -> Result<Row, Box<dyn Error>> {
-        eprintln!("{what} ...");
+        eprintln!("memory of {what} ...");
         let figures = measurement.spawn()?;
         let cell = (Contender::Store, Statistic::of(&[figures["resident"]]));
-        Ok(Row::new(what, "B/key", vec![cell]).aiming(Goal::alone(Bound::AtMost(most))))
+        let what = format!("memory of {what}, resident");
+        Ok(Row::new(&what, "B/key", vec![cell]).aiming(Goal::alone(Bound::AtMost(most))))
     };
-    let logs = Measurement::Logs { keys: sizes.logs };
+    let logs = |order| Measurement::Logs {
+        keys: sizes.logs,
+        order,
+    };
     let sub_windows = Measurement::SubWindows {
         keys: sizes.sub_windows,
     };
     Ok([
-        row("memory of a full log of 500, resident", logs, 2_200.0)?,
         row(
-            "memory of 60 sub-windows in use, resident",
-            sub_windows,
-            160.0,
+            "a full log of 500, filled in turn",
+            logs(Order::InTurn),
+            2_200.0,
         )?,
+        row(
+            "a full log of 500, all filled at once",
+            logs(Order::AllAtOnce),
+            2_200.0,
+        )?,
+        row("60 sub-windows in use", sub_windows, 160.0)?,
     ])
 }
 
@@ -270,7 +280,7 @@ impl Sizes {
                 budget: Duration::from_millis(250),
                 keys: 1_000_000,
                 growth: 10_000_000,
-                logs: 10_000,
+                logs: 30_000,
                 sub_windows: 200_000,
                 flood: 100_000_000,
             },

@@ -7,8 +7,6 @@ use tidegate_store::{EmbeddedStore, StoreConfig};
 use super::{Answer, Counting, Subject, Terms};
 use crate::key::Key;
 
-const MAX_BYTES: usize = 2 << 30;
-
 /// The limiter with a rule for each `user_id`.
 pub struct Limiter(limiter::Limiter<EmbeddedStore>);
 
@@ -23,9 +21,7 @@ impl Limiter {
         let rules = compile(&[source], &CompileOptions::default())
             .unwrap_or_else(|report| panic!("the rules of the benchmark are sound: {report}"))
             .rules;
-        let store = EmbeddedStore::new(StoreConfig {
-            max_memory: MAX_BYTES,
-        });
+        let store = EmbeddedStore::new(StoreConfig::default());
         Self(limiter::Limiter::new(
             store,
             rules,

@@ -13,9 +13,6 @@ use tidegate_store::{
 use super::{Answer, Counting, Subject, Terms};
 use crate::key::Key;
 
-/// More than any measurement needs but the flood, which brings its own.
-const MAX_BYTES: usize = 2 << 30;
-
 /// The store, and the one limit that is charged.
 pub struct Store<C> {
     store: EmbeddedStore<C>,
@@ -26,16 +23,20 @@ pub struct Store<C> {
 
 impl Store<SystemClock> {
     pub fn new(terms: &Terms) -> Self {
-        Self::with(&terms.spec(), MAX_BYTES, SystemClock::default())
-            .expect("the terms of the benchmark are within every range")
+        Self::with(
+            &terms.spec(),
+            StoreConfig::default(),
+            SystemClock::default(),
+        )
+        .expect("the terms of the benchmark are within every range")
     }
 }
 
 impl<C: Clock> Store<C> {
     /// A store for any limit, of any size, on any clock.
-    pub fn with(spec: &QuotaSpec, max_memory: usize, clock: C) -> Result<Self, Box<dyn Error>> {
+    pub fn with(spec: &QuotaSpec, config: StoreConfig, clock: C) -> Result<Self, Box<dyn Error>> {
         let quota = Quota::new(spec)?;
-        let store = EmbeddedStore::with_clock(StoreConfig { max_memory }, clock);
+        let store = EmbeddedStore::with_clock(config, clock);
         Ok(Self { store, quota })
     }
 
