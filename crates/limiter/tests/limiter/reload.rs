@@ -1,5 +1,7 @@
 //! Rules that are replaced while their counters live on.
 
+use std::thread;
+
 use tidegate_limiter::LimiterConfig;
 
 use crate::fixture::{Ask, ask_hits, check, limiter, limiter_with, rules, text};
@@ -71,4 +73,30 @@ fn the_old_rules_come_back_and_a_verdict_keeps_them() {
     // It was made by the old rules and can still name them.
     assert_eq!(text(&verdict), "allowed: allowed 4/5");
     assert_eq!(verdict.deciding().unwrap().quota().unwrap().limit(), 5);
+}
+
+/// Rules are swapped under the feet of many checks; the counter is one and the same all the while.
+#[test]
+fn no_check_is_lost_or_doubled_while_rules_are_replaced() {
+    const LIMIT: usize = 500;
+    let user = format!("  - key: user\n    rate_limit: {{unit: year, limit: {LIMIT}}}\n");
+    let before = "  - key: another\n    rate_limit: {unit: day, limit: 1}\n";
+    let sets = [
+        format!("domain: test\ndescriptors:\n{user}"),
+        format!("domain: test\ndescriptors:\n{before}{user}"),
+    ];
+    let limiter = limiter(&sets[0]);
+    let admitted = || {
+        (0..LIMIT)
+            .filter(|_| ask_hits(&limiter, &[USER], 1).is_allowed())
+            .count()
+    };
+    let total: usize = thread::scope(|scope| {
+        let callers = [scope.spawn(admitted), scope.spawn(admitted)];
+        for set in sets.iter().cycle().take(50) {
+            limiter.replace_rules(rules(set));
+        }
+        callers.map(|caller| caller.join().unwrap()).iter().sum()
+    });
+    assert_eq!(total, LIMIT);
 }
