@@ -13,7 +13,7 @@ use super::unit::Unit;
 pub(crate) struct RateLimitResponse<'a> {
     overall_code: Code,
     statuses: Vec<DescriptorStatus<'a>>,
-    /// A free place in the protocol: here the response says which rule decided.
+    /// A free place in the protocol.
     #[serde(skip_serializing_if = "Option::is_none")]
     dynamic_metadata: Option<DynamicMetadata<'a>>,
 }
@@ -28,10 +28,19 @@ struct DecidedBy<'a> {
     retry: String,
 }
 
+/// What the protocol has no field for. Absent if there is nothing to say.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct DynamicMetadata<'a> {
-    decided_by: DecidedBy<'a>,
+    /// Which rule refused the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decided_by: Option<DecidedBy<'a>>,
+    /// How long an admitted request must wait for its turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delay: Option<String>,
+    /// Whether the store failed, so that the rules' `on_failure` answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    degraded: Option<bool>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -69,15 +78,31 @@ const UNLIMITED: u32 = u32::MAX;
 
 impl<'a> From<&'a Verdict> for RateLimitResponse<'a> {
     fn from(verdict: &'a Verdict) -> Self {
-        let decided_by = || verdict.deciding().map(|limit| DecidedBy::from(&limit));
         Self {
             overall_code: verdict.answer().into(),
             statuses: verdict.statuses().map(DescriptorStatus::from).collect(),
-            dynamic_metadata: match verdict.answer() {
-                Answer::Allowed => None,
-                Answer::Refused => decided_by().map(|decided_by| DynamicMetadata { decided_by }),
-            },
+            dynamic_metadata: DynamicMetadata::of(verdict),
         }
+    }
+}
+
+// === impl DynamicMetadata ===
+
+impl<'a> DynamicMetadata<'a> {
+    fn of(verdict: &'a Verdict) -> Option<Self> {
+        let refusing = || verdict.deciding().map(|limit| DecidedBy::from(&limit));
+        let delay = verdict.delay();
+        let (decided_by, delay) = match verdict.answer() {
+            Answer::Allowed => (None, (delay > Duration::ZERO).then(|| duration(delay))),
+            Answer::Refused => (refusing(), None),
+        };
+        let degraded = verdict.failure().map(|_| true);
+        let is_empty = decided_by.is_none() && delay.is_none() && degraded.is_none();
+        (!is_empty).then_some(Self {
+            decided_by,
+            delay,
+            degraded,
+        })
     }
 }
 

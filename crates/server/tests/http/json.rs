@@ -11,6 +11,8 @@ descriptors:
     rate_limit: {window: 90s, limit: 10000000000}
   - key: staff
     rate_limit: {unlimited: true}
+  - key: queue
+    rate_limit: {unit: second, requests_per_unit: 4, algorithm: leaky_bucket}
   - key: banned
     rate_limit: {unit: hour, requests_per_unit: 0}
 ";
@@ -71,6 +73,22 @@ async fn a_request_that_never_fits_is_told_so() {
         ["x-ratelimit-limit: 0", "x-ratelimit-remaining: 0"]
     );
     assert!(reply.body.contains("\"retry\":\"never: "), "{}", reply.body);
+}
+
+#[tokio::test]
+async fn a_request_that_must_wait_for_its_turn_is_told_how_long() {
+    let server = Server::start(RULES).await;
+    let first = server.ask(&question("queue")).await;
+    assert!(!first.body.contains("dynamicMetadata"), "{}", first.body);
+    let second = server.ask(&question("queue")).await;
+    assert_eq!(second.status, 200);
+    assert!(
+        second
+            .body
+            .ends_with(r#","dynamicMetadata":{"delay":"0.250s"}}"#),
+        "{}",
+        second.body
+    );
 }
 
 #[tokio::test]
