@@ -50,16 +50,8 @@ impl Core {
         let (mut claims, claim_of) = claim_all(self, fingerprinter, charges)?;
         let hold = self.hold(&mut claims, clock);
         let mut accounts: SmallVec<[Account<'_>; 8]> = SmallVec::new();
-        for (index, claim) in claims.iter().enumerate() {
-            let named = || {
-                charges
-                    .iter()
-                    .zip(&claim_of)
-                    .filter(|&(_, &of)| of == index)
-            };
-            let cost = named().fold(0_u64, |sum, (charge, _)| sum.saturating_add(charge.cost));
-            let quota = named().next().map(|(charge, _)| charge.quota);
-            accounts.extend(quota.map(|quota| self.open(claim, &hold, quota, cost)));
+        for claim in &claims {
+            accounts.push(self.open(claim, &hold));
         }
         for (charge, &of) in charges.iter().zip(&claim_of) {
             decisions.push(accounts[of].judge(charge, charging, hold.now));

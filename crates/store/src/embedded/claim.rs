@@ -14,13 +14,14 @@ use crate::{Charge, Clock, CounterKey, StoreError};
 
 /// One counter of a request, however many of its charges name it.
 #[derive(Debug)]
-pub(super) struct Claim {
+pub(super) struct Claim<'a> {
+    pub(super) quota: &'a Quota,
+    /// What all charges that name it ask of it. If that is nothing, it needs no slot.
+    pub(super) cost: u64,
     hash: u64,
     pub(super) tag: Tag,
     pub(super) layout: Layout,
     pub(super) home: Home,
-    /// Whether it is to be given a slot if it has none. A mere look needs none.
-    pub(super) wants_room: bool,
     /// Where it lies; `None` if it is not there and got no room.
     pub(super) place: Option<Place>,
     /// Whether this request put it there.
@@ -30,7 +31,7 @@ pub(super) struct Claim {
 }
 
 /// The counters of a request.
-pub(super) type Claims = SmallVec<[Claim; 8]>;
+pub(super) type Claims<'a> = SmallVec<[Claim<'a>; 8]>;
 
 /// The counters of a request, held at one instant.
 #[derive(Debug)]
@@ -60,21 +61,22 @@ enum Reach {
 
 // === impl Claim ===
 
-impl Claim {
+impl<'a> Claim<'a> {
     fn new(
         core: &Core,
         fingerprinter: &Fingerprinter,
         key: CounterKey<'_>,
-        quota: &Quota,
+        quota: &'a Quota,
     ) -> Result<Self, StoreError> {
         let layout = Layout::of(quota);
         let hash = fingerprinter.hash(key);
         Ok(Self {
+            quota,
+            cost: 0,
             hash,
             tag: Tag::new(hash, core.layouts.number(layout)?),
             layout,
             home: core.table.home(hash),
-            wants_room: false,
             place: None,
             is_new: false,
             is_at_cap: false,
@@ -89,12 +91,12 @@ impl Claim {
 }
 
 /// The one claim for a single counter, if it is there.
-pub(super) fn claim_one(
+pub(super) fn claim_one<'a>(
     core: &Core,
     fingerprinter: &Fingerprinter,
     key: CounterKey<'_>,
-    quota: &Quota,
-) -> Result<Claims, StoreError> {
+    quota: &'a Quota,
+) -> Result<Claims<'a>, StoreError> {
     Ok(SmallVec::from_iter([Claim::new(
         core,
         fingerprinter,
@@ -104,21 +106,21 @@ pub(super) fn claim_one(
 }
 
 /// The distinct counters of `charges`, and for each charge which one it is.
-pub(super) fn claim_all(
+pub(super) fn claim_all<'a>(
     core: &Core,
     fingerprinter: &Fingerprinter,
-    charges: &[Charge<'_>],
-) -> Result<(Claims, SmallVec<[usize; 8]>), StoreError> {
+    charges: &[Charge<'a>],
+) -> Result<(Claims<'a>, SmallVec<[usize; 8]>), StoreError> {
     let mut claims = Claims::new();
     let mut claim_of = SmallVec::new();
     for charge in charges {
         let claim = Claim::new(core, fingerprinter, charge.key, charge.quota)?;
-        let is_same = |other: &Claim| other.tag == claim.tag && other.hash == claim.hash;
+        let is_same = |other: &Claim<'_>| other.tag == claim.tag && other.hash == claim.hash;
         let index = claims.iter().position(is_same).unwrap_or_else(|| {
             claims.push(claim);
             claims.len() - 1
         });
-        claims[index].wants_room |= charge.cost > 0;
+        claims[index].cost = claims[index].cost.saturating_add(charge.cost);
         claim_of.push(index);
     }
     Ok((claims, claim_of))
@@ -129,7 +131,7 @@ pub(super) fn claim_all(
 impl Core {
     /// Finds all `claims`, makes room for the absent ones that want it, and holds them at one
     /// instant of `clock`.
-    pub(super) fn hold(&self, claims: &mut [Claim], clock: &impl Clock) -> Hold<'_> {
+    pub(super) fn hold(&self, claims: &mut [Claim<'_>], clock: &impl Clock) -> Hold<'_> {
         let mut reach = Reach::Primary;
         loop {
             match self.try_hold(claims, reach, clock) {
@@ -152,7 +154,7 @@ impl Core {
 
     fn try_hold(
         &self,
-        claims: &mut [Claim],
+        claims: &mut [Claim<'_>],
         reach: Reach,
         clock: &impl Clock,
     ) -> Result<Hold<'_>, Obstacle> {
@@ -181,14 +183,17 @@ impl Core {
     /// Gives each absent claim a slot. If one finds none, the others give theirs up again.
     fn place_absent(
         &self,
-        claims: &mut [Claim],
+        claims: &mut [Claim<'_>],
         locks: &Locks<'_>,
         now: Time,
     ) -> Result<(), Obstacle> {
+        if claims.iter().all(|claim| claim.place.is_some()) {
+            return Ok(());
+        }
         let mut taken: SmallVec<[Place; 8]> = claims.iter().filter_map(|it| it.place).collect();
         for index in 0..claims.len() {
             let claim = &claims[index];
-            if claim.place.is_some() || !claim.wants_room {
+            if claim.place.is_some() || claim.cost == 0 {
                 continue;
             }
             let room = self.room(locks, &claim.home, &taken, now);
@@ -221,10 +226,13 @@ impl Core {
 }
 
 /// The sets to lock for `claims`, in order.
-fn sets_of(claims: &[Claim], reach: Reach) -> SmallVec<[SetId; 8]> {
-    let mut ids: SmallVec<[SetId; 8]> = claims.iter().map(|claim| claim.home.primary).collect();
-    if reach == Reach::Both {
-        ids.extend(claims.iter().map(|claim| claim.home.secondary));
+fn sets_of(claims: &[Claim<'_>], reach: Reach) -> SmallVec<[SetId; 8]> {
+    let mut ids = SmallVec::new();
+    for claim in claims {
+        ids.push(claim.home.primary);
+        if reach == Reach::Both {
+            ids.push(claim.home.secondary);
+        }
     }
     ids.sort_unstable();
     ids.dedup();

@@ -20,23 +20,20 @@ const FIRST_ENTRIES: u64 = 8;
 // === impl Core ===
 
 impl Core {
-    /// Reads the counter of a claim, with room for `cost` more.
-    pub(super) fn open<'a>(
-        &'a self,
-        claim: &Claim,
-        hold: &Hold<'_>,
-        quota: &'a Quota,
-        cost: u64,
-    ) -> Account<'a> {
-        if claim.place.is_none() && !claim.wants_room {
+    /// Reads the counter of a claim, with room for its cost.
+    pub(super) fn open<'a>(&'a self, claim: &Claim<'a>, hold: &Hold<'_>) -> Account<'a> {
+        let quota = claim.quota;
+        if claim.place.is_none() && claim.cost == 0 {
             return Account::new(quota, Memory::Unseen, None);
         }
         let memory = claim.place.and_then(|at| {
             let set = hold.locks.set(at.held);
             match quota.meter() {
-                Meter::SlidingLog(meter) => self.open_log(set, at.slot, meter, cost, hold.now),
+                Meter::SlidingLog(meter) => {
+                    self.open_log(set, at.slot, meter, claim.cost, hold.now)
+                }
                 Meter::SubWindows(meter) => self.open_counts(set, at.slot, meter, quota, hold.now),
-                _ => self.open_fixed(set, at.slot, claim, quota),
+                _ => self.open_fixed(set, at.slot, claim),
             }
         });
         let Some(memory) = memory else {
@@ -48,7 +45,7 @@ impl Core {
     }
 
     /// Since when the limit of a claim has been exceeded. One that has expired is over nothing.
-    fn recall_over_since(&self, claim: &Claim, hold: &Hold<'_>) -> Option<Time> {
+    fn recall_over_since(&self, claim: &Claim<'_>, hold: &Hold<'_>) -> Option<Time> {
         let at = claim.place?;
         let set = hold.locks.set(at.held);
         let block = match set.tag(at.slot).form() {
@@ -60,7 +57,7 @@ impl Core {
 
     /// Writes what the request changed, or gives the slot of a counter back that has nothing to
     /// say.
-    pub(super) fn close(&self, account: &Account<'_>, claim: &Claim, hold: &Hold<'_>) {
+    pub(super) fn close(&self, account: &Account<'_>, claim: &Claim<'_>, hold: &Hold<'_>) {
         let Some(at) = claim.place else { return };
         let set = hold.locks.set(at.held);
         if claim.is_new && !account.is_changed() {
@@ -83,8 +80,7 @@ impl Core {
         &'a self,
         set: &LockedSet<'_>,
         slot: usize,
-        claim: &Claim,
-        quota: &Quota,
+        claim: &Claim<'_>,
     ) -> Option<Memory<'a>> {
         let (tag, word) = (set.tag(slot), set.state(slot));
         if tag.form() == Form::Boxed {
@@ -97,7 +93,7 @@ impl Core {
         } else {
             State::from_narrow(word, claim.layout)?
         };
-        if !fits_narrow(quota, claim.layout) {
+        if !fits_narrow(claim.quota, claim.layout) {
             let block = self.box_slot(set, slot, WIDE_WORDS)?;
             state.write_wide(block);
         }
@@ -181,7 +177,7 @@ impl Core {
         Some(Memory::Counts(counts))
     }
 
-    fn write(&self, set: &LockedSet<'_>, slot: usize, account: &Account<'_>, claim: &Claim) {
+    fn write(&self, set: &LockedSet<'_>, slot: usize, account: &Account<'_>, claim: &Claim<'_>) {
         let expires_at = match account.memory {
             Memory::Fixed(_) => self.write_fixed(set, slot, account, claim),
             Memory::Log(log) => write_log(log, account),
@@ -200,7 +196,7 @@ impl Core {
         set: &LockedSet<'_>,
         slot: usize,
         account: &Account<'_>,
-        claim: &Claim,
+        claim: &Claim<'_>,
     ) -> Option<Time> {
         let state = account.change.state.or(account.change.clamped)?;
         let expires_at = expires_at(account.quota, state);

@@ -24,9 +24,11 @@ pub(super) struct Place {
 impl<'t> Locks<'t> {
     /// Locks `ids`, which are sorted, one after the other.
     pub(super) fn take(table: &'t Table, ids: &[SetId]) -> Self {
-        Self {
-            sets: ids.iter().map(|&id| table.lock(id)).collect(),
+        let mut sets = SmallVec::new();
+        for &id in ids {
+            sets.push(table.lock(id));
         }
+        Self { sets }
     }
 
     /// Makes sure that `id` is held and gives its place; `None` if that would mean to wait out of

@@ -28,7 +28,7 @@ impl Core {
         let hold = self.hold(&mut claims, clock);
         let claim = &claims[0];
         if claim.place.is_some() {
-            let mut account = self.open(claim, &hold, quota, 0);
+            let mut account = self.open(claim, &hold);
             self.refund_held(&mut account, claim, &hold, cost);
         }
         Ok(())
@@ -74,7 +74,13 @@ impl Core {
         }
     }
 
-    fn refund_held(&self, account: &mut Account<'_>, claim: &Claim, hold: &Hold<'_>, cost: u64) {
+    fn refund_held(
+        &self,
+        account: &mut Account<'_>,
+        claim: &Claim<'_>,
+        hold: &Hold<'_>,
+        cost: u64,
+    ) {
         let now = hold.now;
         match (account.quota.meter(), account.memory) {
             (Meter::SlidingLog(meter), Memory::Log(mut log)) => {
@@ -99,7 +105,7 @@ impl Core {
         }
     }
 
-    fn put_expiry(&self, claim: &Claim, hold: &Hold<'_>, expires_at: Time) {
+    fn put_expiry(&self, claim: &Claim<'_>, hold: &Hold<'_>, expires_at: Time) {
         if let Some(at) = claim.place {
             let state = hold.locks.set(at.held).state(at.slot);
             self.block(state).put(EXPIRES, expires_at.nanos());
