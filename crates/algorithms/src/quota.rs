@@ -26,6 +26,9 @@ const SHORTEST_WINDOW: Duration = Duration::from_millis(1);
 /// The longest window, and the longest `only_for`: ten years with up to three leap days.
 const LONGEST_WINDOW: Duration = Duration::from_hours(3_653 * 24);
 
+/// The largest limit: with ten times as much over it, counts stay far from the end of 64 bits.
+const LARGEST_LIMIT: u64 = 1 << 56;
+
 /// Entries of the longest log: at 4 bytes each, one caller can take 4 MB.
 const LONGEST_LOG: u64 = 1_000_000;
 
@@ -80,9 +83,12 @@ impl Quota {
         if !(SHORTEST_WINDOW..=LONGEST_WINDOW).contains(&window) {
             return Err(QuotaError::WindowOutOfRange);
         }
-        // A billion per second is one per nanosecond.
-        if u128::from(limit) > window.as_nanos() {
+        // A billion per second is one per nanosecond, and less than a nanosecond no clock tells.
+        if algorithm.is_paced() && u128::from(limit) > window.as_nanos() {
             return Err(QuotaError::RateTooHigh);
+        }
+        if limit > LARGEST_LIMIT {
+            return Err(QuotaError::LimitTooLarge);
         }
         allowance.validate()?;
         // A limit of 0 refuses everything, whatever its burst.

@@ -9,8 +9,10 @@ use std::fmt;
 pub enum QuotaError {
     /// The window is shorter than 1 ms or longer than ten years.
     WindowOutOfRange,
-    /// More than a billion per second.
+    /// More than a billion per second, of a bucket.
     RateTooHigh,
+    /// More than 2^56.
+    LimitTooLarge,
     /// Filling the bucket or draining the queue would take longer than time can count.
     CapacityTooLarge,
     /// The log would remember more than a million requests.
@@ -32,7 +34,11 @@ impl fmt::Display for QuotaError {
                 "the window is out of range: choose one from 1 ms to 3653 days"
             }
             Self::RateTooHigh => {
-                "the rate is above a billion per second: lower the limit or lengthen the window"
+                "the rate of the bucket is above a billion per second: lower the limit, lengthen the \
+                 window, or count by fixed_window"
+            }
+            Self::LimitTooLarge => {
+                "the limit is above 72057594037927936: lower it, or make it unlimited"
             }
             Self::CapacityTooLarge => {
                 "the bucket would take more than 146 years to fill: lower the burst (the queue, the \

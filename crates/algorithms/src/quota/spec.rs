@@ -118,6 +118,16 @@ impl Algorithm {
         }
     }
 
+    /// Whether requests are spaced in time, rather than counted by the window. What is counted may
+    /// be as much as can be counted: 4294967295 per second is how Lyft's users write "no limit".
+    pub(super) const fn is_paced(&self) -> bool {
+        match self {
+            Self::TokenBucket { refill, .. } => matches!(refill, Refill::Continuous),
+            Self::LeakyBucket { .. } => true,
+            Self::FixedWindow | Self::SlidingLog { .. } | Self::SlidingCounter { .. } => false,
+        }
+    }
+
     /// What an unused limit of `limit` per window admits at one instant.
     pub(super) const fn capacity(&self, limit: u64) -> u64 {
         match *self {

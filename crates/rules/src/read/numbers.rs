@@ -357,7 +357,9 @@ fn allowance(fields: &Fields<'_>, findings: &mut Findings) -> Option<Allowance> 
 fn report(error: &QuotaError, fields: &Fields<'_>, findings: &mut Findings) {
     let blamed: &[&str] = match error {
         QuotaError::WindowOutOfRange => &["window", "unit"],
-        QuotaError::RateTooHigh | QuotaError::LogTooLong => &["limit", "requests_per_unit"],
+        QuotaError::RateTooHigh | QuotaError::LimitTooLarge | QuotaError::LogTooLong => {
+            &["limit", "requests_per_unit"]
+        }
         QuotaError::CapacityTooLarge => &["burst", "queue", "limit", "requests_per_unit"],
         QuotaError::SubWindowsOutOfRange => &["sub_windows"],
         QuotaError::PercentTooLarge => &["soft", "elastic"],
