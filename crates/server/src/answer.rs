@@ -1,5 +1,7 @@
 //! What verdicts and errors look like over HTTP.
 
+use std::error::Error;
+use std::iter;
 use std::time::Duration;
 
 use http_body_util::Full;
@@ -25,7 +27,7 @@ pub(crate) enum Refusal {
     BodyTooSlow,
     #[error("the body broke off")]
     BodyBroken,
-    #[error("the body is no rate limit request: {0}")]
+    #[error("the body is no rate limit request")]
     NotJson(#[from] serde_json::Error),
     #[error(transparent)]
     BadRequest(#[from] BadRequest),
@@ -93,10 +95,16 @@ impl Refusal {
         let problem = Problem {
             title,
             status: status.as_u16(),
-            detail: self.to_string(),
+            detail: with_causes(&self),
         };
         json(status, PROBLEM, &problem)
     }
+}
+
+/// An error and what caused it, on one line.
+fn with_causes(error: &dyn Error) -> String {
+    let causes = iter::successors(error.source(), |&cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 /// Rounds up: who comes a tick early is refused again.

@@ -21,6 +21,8 @@ use tokio::time::timeout;
 pub struct HttpConfig {
     /// Connections open at once; further ones wait in the kernel's backlog.
     pub max_connections: usize,
+    /// Bytes of a request's head, at least 8 KiB; more is answered with 431.
+    pub max_head_bytes: usize,
     /// Bytes of a request's body; more is answered with 413.
     pub max_body_bytes: usize,
     /// How long a client may take over the head of a request, the idle time before it included.
@@ -30,6 +32,9 @@ pub struct HttpConfig {
     /// How long requests under way may take to finish once the listener shuts down.
     pub drain_timeout: Duration,
 }
+
+/// hyper reads heads into a buffer that is no smaller.
+const LEAST_HEAD_BYTES: usize = 8 * 1024;
 
 /// How long to hold off after `accept` failed, unless a connection closes before. It fails when the
 /// process is out of file descriptors, and without a pause the loop would spin.
@@ -59,7 +64,9 @@ pub async fn serve<S: Store + 'static>(
 impl Default for HttpConfig {
     fn default() -> Self {
         Self {
-            max_connections: 10_000,
+            // At most 320 MiB with every head and body as large as can be.
+            max_connections: 4_096,
+            max_head_bytes: 16 * 1024,
             // A request of 32 descriptors with a few short entries each takes about 8 KiB.
             max_body_bytes: 64 * 1024,
             head_timeout: Duration::from_mins(1),
@@ -120,6 +127,7 @@ impl Connection {
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(config.head_timeout)
+            .max_buf_size(config.max_head_bytes.max(LEAST_HEAD_BYTES))
             .serve_connection(TokioIo::new(stream), service);
         // A client that breaks off or speaks no HTTP is its own affair; hyper has answered it.
         let _ = self.watcher.watch(connection).await;

@@ -24,6 +24,14 @@ fn config() -> HttpConfig {
 }
 
 #[tokio::test]
+async fn a_large_head_is_refused() {
+    let server = Server::start(RULES).await;
+    let path = "x".repeat(20 * 1024);
+    let request = format!("GET /json HTTP/1.1\r\nHost: test\r\nCookie: {path}\r\n\r\n");
+    assert_eq!(server.exchange(&request).await.status, 431);
+}
+
+#[tokio::test]
 async fn a_large_body_is_refused_before_it_arrives() {
     let server = Server::start_with(RULES, config()).await;
     // Only the head is sent: the announced length is enough.

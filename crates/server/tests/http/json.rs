@@ -158,7 +158,7 @@ async fn bad_input_is_answered_with_400_and_a_reason() {
         {"limit": {"requestsPerUnit": 5000000000, "unit": "SECOND"}}]}"#;
     check_bad(
         too_fast,
-        "the limit that descriptor 0 brings along is not valid",
+        "descriptor 0 brings along is not valid: the rate is above a billion per second",
     )
     .await;
 }
