@@ -28,14 +28,14 @@ impl Core {
         decisions: &mut Decisions,
     ) -> Option<Receipt> {
         let layout = Layout::of(charge.quota);
-        if charging == Charging::EveryMatch || !fits_narrow(charge.quota, layout) {
+        if !fits_narrow(charge.quota, layout) {
             return None;
         }
         let number = self.layouts.find(layout)?;
         let hash = fingerprinter.hash(charge.key);
         let tag = Tag::new(hash, number);
         let (set, slot) = self.find_quickly(tag, hash)?;
-        decide_at(&set, slot, layout, charge, clock, decisions)
+        decide_at(&set, slot, layout, charge, charging, clock, decisions)
     }
 
     /// The key's slot, with its set locked. The lock of the primary set is kept while the secondary
@@ -66,6 +66,7 @@ fn decide_at(
     slot: usize,
     layout: Layout,
     charge: &Charge<'_>,
+    charging: Charging,
     clock: &impl Clock,
     decisions: &mut Decisions,
 ) -> Option<Receipt> {
@@ -80,6 +81,10 @@ fn decide_at(
         decide_word(quota, word, layout, charge.cost, extra, now)
     });
     let is_refused = !decision.is_allowed();
+    // There a window may count its refusals, and says what is left accordingly.
+    if is_refused && charging == Charging::EveryMatch {
+        return None;
+    }
     // A refused bucket that was found too far ahead is written clamped.
     let is_clamped = is_refused && layout.shape == Shape::Instant && next < word;
     if charge.cost > 0 && !is_refused || is_clamped {
