@@ -61,3 +61,28 @@ fn scatter(number: u64) -> u64 {
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     mixed ^ (mixed >> 31)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn keys_are_32_digits_and_all_different() {
+        let keys: HashSet<String> = (0..10_000)
+            .map(|number| Key::new(number).as_string().clone())
+            .collect();
+        assert_eq!(keys.len(), 10_000);
+        let is_digits =
+            |key: &String| key.len() == 32 && key.chars().all(|c| c.is_ascii_hexdigit());
+        assert!(keys.iter().all(is_digits));
+    }
+
+    #[test]
+    fn draws_stay_below_the_bound_and_reach_all_of_it() {
+        let mut draw = Draw::new(1);
+        let drawn: HashSet<u64> = (0..1_000).map(|_| draw.below(10)).collect();
+        assert_eq!(drawn, (0..10).collect());
+    }
+}

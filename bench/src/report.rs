@@ -187,3 +187,45 @@ impl Bound {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(ours: f64, governors: f64) -> Row {
+        let cells = [(Contender::Store, ours), (Contender::Governor, governors)];
+        let cells = cells.map(|(contender, value)| (contender, Statistic::of(&[value])));
+        Row::new("time", "ns", cells.into())
+    }
+
+    #[test]
+    fn goals_are_held_against_the_figure_or_the_ratio() {
+        let check = |row: Row, expected| assert_eq!(row.reached(), Some(expected));
+        check(
+            row(30.0, 60.0).aiming(Goal::to_governor(Bound::AtMost(0.5))),
+            "yes",
+        );
+        check(
+            row(31.0, 60.0).aiming(Goal::to_governor(Bound::AtMost(0.5))),
+            "**no**",
+        );
+        check(
+            row(31.0, 60.0).aiming(Goal::alone(Bound::AtLeast(31.0))),
+            "yes",
+        );
+        check(
+            row(31.0, 60.0).aiming(Goal::alone(Bound::AtLeast(31.5))),
+            "**no**",
+        );
+    }
+
+    #[test]
+    fn every_line_has_as_many_cells_as_the_header() {
+        let cells = |line: &str| line.matches('|').count();
+        let header = header();
+        let mut lines = header.lines();
+        let (titles, rule) = (lines.next().unwrap(), lines.next().unwrap());
+        assert_eq!(cells(titles), cells(rule));
+        assert_eq!(cells(titles), cells(&row(1.0, 2.0).line()));
+    }
+}

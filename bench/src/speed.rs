@@ -111,3 +111,25 @@ impl Rate {
         self.0 * 1e3
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_go_there_and_back() {
+        let mut order = Vec::new();
+        interleave(&['a', 'b'], 3, |item, _| {
+            order.push(*item);
+            0.0
+        });
+        assert_eq!(order, ['a', 'b', 'b', 'a', 'a', 'b']);
+    }
+
+    #[test]
+    fn a_rate_reads_both_ways() {
+        let rate = Rate(0.02);
+        assert!((rate.nanos_each() - 50.0).abs() < 1e-9);
+        assert!((rate.millions_per_second() - 20.0).abs() < 1e-9);
+    }
+}

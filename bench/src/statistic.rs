@@ -51,3 +51,19 @@ pub fn figures(value: f64) -> String {
     };
     format!("{value:.decimals$}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle_and_the_spread_are_told() {
+        let statistic = Statistic::of(&[31.0, 130.0, 30.0]);
+        assert_eq!(statistic.to_string(), "31.0 (30.0–130)");
+    }
+
+    #[test]
+    fn a_lone_sample_has_no_spread() {
+        assert_eq!(Statistic::of(&[0.5]).to_string(), "0.50");
+    }
+}
