@@ -19,6 +19,8 @@ mod grow;
 mod layout;
 mod ledger;
 mod locks;
+#[cfg(all(loom, test))]
+mod loom_tests;
 mod quick;
 mod refund;
 mod room;
@@ -94,7 +96,7 @@ impl<C: Clock> EmbeddedStore<C> {
     /// An empty store on another clock.
     pub fn with_clock(config: StoreConfig, clock: C) -> Self {
         Self {
-            core: Core::new(config.max_memory.max(if cfg!(loom) { 0 } else { MIB })),
+            core: Core::new(config.max_memory.max(MIB)),
             fingerprinter: Fingerprinter::random(),
             clock,
         }

@@ -30,6 +30,12 @@ impl Fingerprinter {
         }
     }
 
+    /// A fingerprinter with that key, for tests that need the same sets each time.
+    #[cfg(all(loom, test))]
+    pub(super) const fn with_secret(secret: [u64; 2]) -> Self {
+        Self { secret }
+    }
+
     /// The hash of `key`: its values, under a key made of the secret, the limit and the number of
     /// values. A lone value goes in as it is, several each with its length, so that no two lists
     /// of values read the same.
