@@ -42,7 +42,7 @@ fn request(domain: &Domain, rule: &Rule) -> Option<String> {
     let values: Vec<(&str, String)> = rule
         .path()
         .split(" > ")
-        .map(|entry| entry.split_once('=').unwrap_or((entry, "42")))
+        .map(|entry| entry.split_once('=').unwrap_or((entry, any_value(entry))))
         .map(|(key, value)| (key, value.replace('*', "42")))
         .collect();
     let entries: Vec<Entry<'_>> = values
@@ -64,6 +64,16 @@ fn request(domain: &Domain, rule: &Rule) -> Option<String> {
         descriptors: [SampleDescriptor { entries }],
     };
     serde_json::to_string(&request).ok()
+}
+
+/// A value for a key that takes any.
+fn any_value(key: &str) -> &'static str {
+    // An address that is kept for examples (RFC 5737).
+    if key.contains("address") {
+        "203.0.113.7"
+    } else {
+        "42"
+    }
 }
 
 /// Quotes for a shell.
