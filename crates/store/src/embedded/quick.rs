@@ -1,4 +1,5 @@
-//! The short way for what most requests are: one limit, a key that is there, a narrow state.
+//! The short way for what most requests are: one limit, a narrow state, and the key is there or
+//! finds room at once.
 //!
 //! It does what the long way does and gives up, before anything is written, where something else
 //! turns out to be needed. The stress and conformance tests take both ways.
@@ -13,6 +14,9 @@ use super::state::{State, fits_narrow};
 use super::table::{LockedSet, SetId, choices};
 use super::tag::{Form, Tag};
 use crate::{Admission, Charge, Charging, Clock, Decisions, Mode, Receipt};
+
+/// The narrow state of a caller never seen, whatever the algorithm.
+const UNSEEN: u64 = 0;
 
 // === impl Core ===
 
@@ -34,14 +38,6 @@ impl Core {
         let number = self.layouts.find(layout)?;
         let hash = fingerprinter.hash(charge.key);
         let tag = Tag::new(hash, number);
-        let (set, slot) = self.find_quickly(tag, hash)?;
-        decide_at(&set, slot, layout, charge, charging, clock, decisions)
-    }
-
-    /// The key's slot, with its set locked. The lock of the primary set is kept while the secondary
-    /// one is looked at: it is what says that the key does not move.
-    #[inline]
-    fn find_quickly(&self, tag: Tag, hash: u64) -> Option<(LockedSet<'_>, usize)> {
         let (shard, size) = self.table.shard(hash);
         let (first, second) = choices(hash, size);
         let second = SetId { shard, set: second };
@@ -52,22 +48,46 @@ impl Core {
             return None;
         }
         if let Some(slot) = primary.find(tag) {
-            return Some((primary, slot));
+            return decide_found(
+                &primary,
+                slot,
+                layout,
+                charge,
+                charging,
+                clock.now(),
+                decisions,
+            );
         }
         let secondary = self.table.try_lock(second)?;
-        let slot = secondary.find(tag)?;
-        Some((secondary, slot))
+        let now = clock.now();
+        if let Some(slot) = secondary.find(tag) {
+            return decide_found(&secondary, slot, layout, charge, charging, now, decisions);
+        }
+        let (set, slot) = [&primary, &secondary]
+            .into_iter()
+            .find_map(|set| Some((set, self.free_slot(set, now)?)))?;
+        let (decision, next) = decide_word(charge, UNSEEN, layout, now);
+        if !decision.is_allowed() {
+            return None;
+        }
+        if charge.cost > 0 {
+            self.vacate(set, slot);
+            set.put_state(slot, next);
+            set.put_tag(slot, tag);
+        }
+        Some(receipt(decision, charge, now, decisions))
     }
 }
 
+/// Decides on a counter that is there.
 #[inline]
-fn decide_at(
+fn decide_found(
     set: &LockedSet<'_>,
     slot: usize,
     layout: Layout,
     charge: &Charge<'_>,
     charging: Charging,
-    clock: &impl Clock,
+    now: Time,
     decisions: &mut Decisions,
 ) -> Option<Receipt> {
     let tag = set.tag(slot);
@@ -75,11 +95,7 @@ fn decide_at(
         return None;
     }
     let word = set.state(slot);
-    let now = clock.now();
-    let quota = charge.quota;
-    let (decision, next) = quota.judge(None, charge.headroom, now, |extra| {
-        decide_word(quota, word, layout, charge.cost, extra, now)
-    });
+    let (decision, next) = decide_word(charge, word, layout, now);
     let is_refused = !decision.is_allowed();
     // There a window may count its refusals, and says what is left accordingly.
     if is_refused && charging == Charging::EveryMatch {
@@ -93,22 +109,40 @@ fn decide_at(
     if is_refused != tag.is_refused() && (is_refused || charge.cost > 0) {
         set.put_tag(slot, tag.with_refused(is_refused));
     }
+    Some(receipt(decision, charge, now, decisions))
+}
+
+#[inline]
+fn receipt(
+    decision: Decision,
+    charge: &Charge<'_>,
+    now: Time,
+    decisions: &mut Decisions,
+) -> Receipt {
+    let is_admitted = decision.is_allowed() || charge.mode == Mode::Shadow;
     decisions.push(decision);
-    let is_admitted = !is_refused || charge.mode == Mode::Shadow;
-    Some(Receipt {
+    Receipt {
         now,
         admission: if is_admitted {
             Admission::Admitted
         } else {
             Admission::Refused
         },
+    }
+}
+
+#[inline]
+fn decide_word(charge: &Charge<'_>, word: u64, layout: Layout, now: Time) -> (Decision, u64) {
+    let quota = charge.quota;
+    quota.judge(None, charge.headroom, now, |extra| {
+        decide_word_with(quota, word, layout, charge.cost, extra, now)
     })
 }
 
 /// Decides on a narrow state as it lies in its slot. The two algorithms that are most used have
 /// their word worked on directly; the others' goes through [`State`].
 #[inline]
-fn decide_word(
+fn decide_word_with(
     quota: &Quota,
     word: u64,
     layout: Layout,

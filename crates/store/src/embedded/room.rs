@@ -80,7 +80,8 @@ impl Core {
         true
     }
 
-    fn free_slot(&self, set: &LockedSet<'_>, now: Time) -> Option<usize> {
+    /// The first slot of a set that is free at `now`.
+    pub(super) fn free_slot(&self, set: &LockedSet<'_>, now: Time) -> Option<usize> {
         (0..WAYS).find(|&slot| self.is_free(set, slot, now))
     }
 }

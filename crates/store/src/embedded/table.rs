@@ -1,9 +1,10 @@
 //! The table: sets of slots, one set a cache line, each with a lock of its own.
 //!
 //! A key belongs to one shard for good. A shard has a number of sets that grows in small steps; a
-//! key lies in one of two of them, its primary or its secondary. Whoever creates, moves or removes
-//! a key holds the lock of its primary set, so holding that lock is enough to know that a key is
-//! where it is, or nowhere.
+//! key lies in one of two of them, its primary or its secondary. Whoever creates a key holds the
+//! lock of its primary set, whoever moves it holds both, whoever removes it that of the set it lies
+//! in. So one who locks the primary set and does not find the key there finds it in the secondary
+//! or nowhere.
 //!
 //! Locks are taken in the order of [`SetId`]; out of order only without waiting. A shard changes
 //! its size only while all its sets are locked, so a size read before a lock and found unchanged
