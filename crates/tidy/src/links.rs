@@ -2,25 +2,25 @@
 
 use crate::Fault;
 
-/// Finds links to files that are not there. `exists` is asked with paths from the root of the
-/// repository.
-pub fn broken(path: &str, text: &str, exists: impl Fn(&str) -> bool) -> Vec<Fault> {
-    let mut faults = Vec::new();
-    for (line, target) in targets(text) {
-        let file = target.split('#').next().unwrap_or_default();
-        if file.is_empty() || target.contains("://") || target.starts_with("mailto:") {
-            continue;
-        }
-        let found = resolve(path, file).is_some_and(|resolved| exists(&resolved));
-        if !found {
-            faults.push(Fault::at(
-                path,
-                line,
-                format!("link to {target}, which is not there"),
-            ));
-        }
-    }
-    faults
+/// Finds links to files and headings that are not there. `read` is asked with paths from the root
+/// of the repository and gives the text of a page, an empty one for what is no page, or nothing.
+pub fn broken(path: &str, text: &str, read: impl Fn(&str) -> Option<String>) -> Vec<Fault> {
+    let is_there = |target: &str| {
+        let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+        let page = if file.is_empty() {
+            Some(text.to_owned())
+        } else {
+            resolve(path, file).and_then(|resolved| read(&resolved))
+        };
+        page.is_some_and(|page| heading.is_empty() || headings(&page).any(|slug| slug == heading))
+    };
+    targets(text)
+        .filter(|(_, target)| !target.contains("://") && !target.starts_with("mailto:"))
+        .filter(|(_, target)| !is_there(target))
+        .map(|(line, target)| {
+            Fault::at(path, line, format!("link to {target}, which is not there"))
+        })
+        .collect()
 }
 
 /// Finds files that a page should link to and does not.
@@ -32,6 +32,19 @@ pub fn unlisted<'a>(path: &str, text: &str, files: impl Iterator<Item = &'a str>
         .filter(|file| !listed.iter().any(|each| each == file))
         .map(|file| Fault::new(path, format!("does not link to {file}")))
         .collect()
+}
+
+/// The anchors of a page's headings, as GitHub makes them.
+fn headings(page: &str) -> impl Iterator<Item = String> {
+    page.lines()
+        .filter(|line| line.starts_with('#'))
+        .map(|line| {
+            let title = line.trim_start_matches('#').trim().to_lowercase();
+            let kept = title
+                .chars()
+                .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+            kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+        })
 }
 
 /// The line and target of each inline link outside code.
@@ -71,22 +84,33 @@ mod tests {
     use super::*;
 
     fn check(text: &str, broken_lines: &[usize]) {
-        let exists = |path: &str| ["README.md", "docs/adr/0001-a.md"].contains(&path);
-        let faults = broken("docs/page.md", text, exists);
+        let read = |path: &str| match path {
+            "README.md" => Some(String::new()),
+            "docs/adr/0001-a.md" => Some("# 1. A `b_c`, and d\n".to_owned()),
+            _ => None,
+        };
+        let faults = broken("docs/page.md", text, read);
         let lines: Vec<usize> = faults.iter().filter_map(|fault| fault.line).collect();
         assert_eq!(lines, broken_lines, "{text}");
     }
 
     #[test]
     fn links_resolve_from_the_file_they_stand_in() {
-        check("[a](../README.md), [b](adr/0001-a.md#why)", &[]);
+        check("[a](../README.md), [b](adr/0001-a.md)", &[]);
         check("fine\n[a](README.md)", &[2]);
         check("[a](../../README.md)", &[1]);
     }
 
     #[test]
+    fn anchors_are_headings() {
+        check("[a](adr/0001-a.md#1-a-b_c-and-d)", &[]);
+        check("[a](adr/0001-a.md#gone)", &[1]);
+        check("# Here\n[a](#here) [b](#gone)", &[2]);
+    }
+
+    #[test]
     fn the_web_and_code_are_left_alone() {
-        check("[a](https://example.org/x) [b](#here)", &[]);
+        check("[a](https://example.org/x#y)", &[]);
         check("```\n[a](gone.md)\n```\n`[b](gone.md)`", &[]);
     }
 

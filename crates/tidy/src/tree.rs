@@ -66,6 +66,12 @@ impl Tree {
         })
     }
 
+    /// The text of a file; empty for a folder and for what is no text.
+    pub fn read(&self, path: &str) -> Option<String> {
+        let read = || fs::read_to_string(self.root.join(path)).unwrap_or_default();
+        self.has(path).then(read)
+    }
+
     /// The files that are text, with their contents, whose names end so.
     ///
     /// # Panics
