@@ -1,10 +1,5 @@
 //! Files and functions small enough to hold in mind.
 
-use proc_macro2::Span;
-use syn::spanned::Spanned;
-use syn::visit::Visit;
-use syn::{Block, Ident, ImplItemFn, ItemFn, TraitItemFn};
-
 use crate::{Fault, Source};
 
 /// Lines of a file before its tests. From the codebases the house style is learnt from: 95 of 100
@@ -13,11 +8,6 @@ pub const MAX_FILE_LINES: usize = 400;
 
 /// Lines of a function, signature and braces included. From the same place.
 pub const MAX_FUNCTION_LINES: usize = 60;
-
-struct Functions<'a> {
-    source: &'a Source,
-    faults: Vec<Fault>,
-}
 
 /// Finds a file with more than [`MAX_FILE_LINES`] before its tests.
 pub fn long_file(source: &Source) -> Option<Fault> {
@@ -30,45 +20,16 @@ pub fn long_file(source: &Source) -> Option<Fault> {
 
 /// Finds functions outside tests with more than [`MAX_FUNCTION_LINES`].
 pub fn long_functions(source: &Source) -> Vec<Fault> {
-    let mut functions = Functions {
-        source,
-        faults: Vec::new(),
-    };
-    functions.visit_file(&source.syntax);
-    functions.faults
-}
-
-// === impl Functions ===
-
-impl Functions<'_> {
-    fn measure(&mut self, name: &Ident, start: Span, body: &Block) {
-        let first = start.start().line;
-        let lines = body.span().end().line + 1 - first;
-        if lines > MAX_FUNCTION_LINES && !self.source.is_test(first) {
-            let message = format!("fn {name} has {lines} lines, at most {MAX_FUNCTION_LINES}");
-            self.faults
-                .push(Fault::at(&self.source.path, first, message));
-        }
-    }
-}
-
-impl<'ast> Visit<'ast> for Functions<'_> {
-    fn visit_item_fn(&mut self, item: &'ast ItemFn) {
-        self.measure(&item.sig.ident, item.sig.span(), &item.block);
-        syn::visit::visit_item_fn(self, item);
-    }
-
-    fn visit_impl_item_fn(&mut self, item: &'ast ImplItemFn) {
-        self.measure(&item.sig.ident, item.sig.span(), &item.block);
-        syn::visit::visit_impl_item_fn(self, item);
-    }
-
-    fn visit_trait_item_fn(&mut self, item: &'ast TraitItemFn) {
-        if let Some(body) = &item.default {
-            self.measure(&item.sig.ident, item.sig.span(), body);
-        }
-        syn::visit::visit_trait_item_fn(self, item);
-    }
+    let long = source
+        .functions
+        .iter()
+        .filter(|function| function.lines > MAX_FUNCTION_LINES && !source.is_test(function.line));
+    long.map(|function| {
+        let (name, lines) = (&function.name, function.lines);
+        let message = format!("fn {name} has {lines} lines, at most {MAX_FUNCTION_LINES}");
+        Fault::at(&source.path, function.line, message)
+    })
+    .collect()
 }
 
 #[cfg(test)]

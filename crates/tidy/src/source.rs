@@ -5,9 +5,10 @@ use std::ops::RangeInclusive;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::spanned::Spanned;
 use syn::visit::Visit;
-use syn::{Attribute, Item};
+use syn::{Attribute, Block, ImplItemFn, Item, ItemFn, Signature, TraitItemFn};
 
-/// A parsed Rust file.
+/// A parsed Rust file: plain data, so that one listing serves all rules.
+#[derive(Clone, Debug)]
 pub struct Source {
     /// The file, from the root of the repository.
     pub path: String,
@@ -15,8 +16,8 @@ pub struct Source {
     pub role: Role,
     /// How many lines it has.
     pub lines: usize,
-    /// Its syntax.
-    pub syntax: syn::File,
+    /// Its functions with a body.
+    pub functions: Vec<Function>,
     /// Its tokens in reading order. Comments and the text of literals are not among them.
     pub tokens: Vec<Token>,
     test_lines: Vec<RangeInclusive<usize>>,
@@ -33,6 +34,17 @@ pub enum Role {
     Tool,
 }
 
+/// A function with a body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Function {
+    /// Its name.
+    pub name: String,
+    /// The line its signature begins on, counted from 1.
+    pub line: usize,
+    /// How many lines it has, signature and braces included.
+    pub lines: usize,
+}
+
 /// One token: an identifier, a bracket or a single character of punctuation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
@@ -44,6 +56,9 @@ pub struct Token {
 
 #[derive(Default)]
 struct TestLines(Vec<RangeInclusive<usize>>);
+
+#[derive(Default)]
+struct Functions(Vec<Function>);
 
 // === impl Source ===
 
@@ -62,11 +77,13 @@ impl Source {
         flatten(stream, &mut tokens);
         let mut tests = TestLines::default();
         tests.visit_file(&syntax);
+        let mut functions = Functions::default();
+        functions.visit_file(&syntax);
         Self {
             path: path.to_owned(),
             role: Role::of(path),
             lines: text.lines().count(),
-            syntax,
+            functions: functions.0,
             tokens,
             test_lines: tests.0,
         }
@@ -112,6 +129,38 @@ impl<'ast> Visit<'ast> for TestLines {
         } else {
             syn::visit::visit_item(self, item);
         }
+    }
+}
+
+// === impl Functions ===
+
+impl Functions {
+    fn add(&mut self, signature: &Signature, body: &Block) {
+        let line = signature.span().start().line;
+        self.0.push(Function {
+            name: signature.ident.to_string(),
+            line,
+            lines: body.span().end().line + 1 - line,
+        });
+    }
+}
+
+impl<'ast> Visit<'ast> for Functions {
+    fn visit_item_fn(&mut self, item: &'ast ItemFn) {
+        self.add(&item.sig, &item.block);
+        syn::visit::visit_item_fn(self, item);
+    }
+
+    fn visit_impl_item_fn(&mut self, item: &'ast ImplItemFn) {
+        self.add(&item.sig, &item.block);
+        syn::visit::visit_impl_item_fn(self, item);
+    }
+
+    fn visit_trait_item_fn(&mut self, item: &'ast TraitItemFn) {
+        if let Some(body) = &item.default {
+            self.add(&item.sig, body);
+        }
+        syn::visit::visit_trait_item_fn(self, item);
     }
 }
 

@@ -1,10 +1,15 @@
 //! The house rules, held on the whole repository. An exception says why.
 
+use std::sync::LazyLock;
+
 use tidegate_tidy::tokens::Ban;
 use tidegate_tidy::{
     Exception, Fault, Role, Source, Tree, arrows, dependencies, excuse, links, metadata, size,
     text, tokens,
 };
+
+static TREE: LazyLock<Tree> = LazyLock::new(Tree::of_this_repository);
+static SOURCES: LazyLock<Vec<Source>> = LazyLock::new(|| TREE.sources());
 
 fn check(faults: impl IntoIterator<Item = Fault>, exceptions: &[Exception]) {
     let faults: Vec<Fault> = faults.into_iter().collect();
@@ -22,10 +27,7 @@ fn check_sources<F: IntoIterator<Item = Fault>>(
     rule: impl Fn(&Source) -> F,
     exceptions: &[Exception],
 ) {
-    check(
-        Tree::of_this_repository().sources().iter().flat_map(rule),
-        exceptions,
-    );
+    check(SOURCES.iter().flat_map(rule), exceptions);
 }
 
 fn check_ban(ban: &Ban, exceptions: &[Exception]) {
@@ -37,9 +39,8 @@ fn check_texts<F: IntoIterator<Item = Fault>>(
     rule: impl Fn(&str, &str) -> F,
     exceptions: &[Exception],
 ) {
-    let tree = Tree::of_this_repository();
     check(
-        tree.texts(ending)
+        TREE.texts(ending)
             .flat_map(|(path, text)| rule(path, &text)),
         exceptions,
     );
@@ -48,24 +49,19 @@ fn check_texts<F: IntoIterator<Item = Fault>>(
 #[test]
 fn the_tree_is_seen() {
     // Guards all other tests here: they would pass on an empty listing.
-    let tree = Tree::of_this_repository();
-    assert!(tree.has("crates/tidy/tests/house.rs") && tree.has("Cargo.lock"));
-    assert!(
-        tree.sources()
-            .iter()
-            .any(|source| source.role == Role::Product)
-    );
+    assert!(TREE.has("crates/tidy/tests/house.rs") && TREE.has("Cargo.lock"));
+    assert!(SOURCES.iter().any(|source| source.role == Role::Product));
 }
 
 #[test]
 fn crates_depend_along_the_arrows() {
-    let packages = metadata::packages(Tree::of_this_repository().root());
+    let packages = metadata::packages(TREE.root());
     check(arrows::broken(&packages, arrows::ARROWS), &[]);
 }
 
 #[test]
 fn dependencies_have_licences_we_can_meet() {
-    let packages = metadata::packages(Tree::of_this_repository().root());
+    let packages = metadata::packages(TREE.root());
     check(
         dependencies::unlicensed(&packages, dependencies::LICENSES),
         &[],
@@ -74,7 +70,7 @@ fn dependencies_have_licences_we_can_meet() {
 
 #[test]
 fn no_dependency_is_there_twice() {
-    let packages = metadata::packages(Tree::of_this_repository().root());
+    let packages = metadata::packages(TREE.root());
     check(dependencies::doubled(&packages), &[]);
 }
 
@@ -155,9 +151,8 @@ fn no_path_is_of_one_machine() {
 
 #[test]
 fn files_are_named_for_what_they_hold() {
-    let tree = Tree::of_this_repository();
     check(
-        tree.files().iter().filter_map(|file| text::bad_name(file)),
+        TREE.files().iter().filter_map(|file| text::bad_name(file)),
         &[],
     );
 }
@@ -178,21 +173,19 @@ fn rust_files_introduce_themselves() {
 
 #[test]
 fn links_lead_somewhere() {
-    let tree = Tree::of_this_repository();
-    let rule = |path: &str, text: &str| links::broken(path, text, |target| tree.read(target));
+    let rule = |path: &str, text: &str| links::broken(path, text, |target| TREE.read(target));
     check_texts(".md", rule, &[]);
 }
 
 #[test]
 fn architecture_lists_every_decision_record() {
-    let tree = Tree::of_this_repository();
-    let records: Vec<&str> = tree
+    let records: Vec<&str> = TREE
         .files()
         .iter()
         .map(String::as_str)
         .filter(|file| file.starts_with("docs/adr/"))
         .collect();
-    let (path, text) = tree
+    let (path, text) = TREE
         .texts("ARCHITECTURE.md")
         .next()
         .expect("there is an ARCHITECTURE.md");
