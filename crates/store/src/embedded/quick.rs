@@ -15,6 +15,14 @@ use super::table::{LockedSet, SetId, choices};
 use super::tag::{Form, Tag};
 use crate::{Admission, Charge, Charging, Clock, Decisions, Mode, Receipt};
 
+/// What one request asks of one limit.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    charge: &'a Charge<'a>,
+    charging: Charging,
+    layout: Layout,
+}
+
 /// The narrow state of a caller never seen, whatever the algorithm.
 const UNSEEN: u64 = 0;
 
@@ -47,102 +55,109 @@ impl Core {
         if self.table.size(shard) != size {
             return None;
         }
-        if let Some(slot) = primary.find(tag) {
-            return decide_found(
-                &primary,
-                slot,
-                layout,
-                charge,
-                charging,
-                clock.now(),
-                decisions,
-            );
+        let asked = Asked {
+            charge,
+            charging,
+            layout,
+        };
+        match primary.find(tag) {
+            Some(slot) => asked.decide_found(&primary, slot, clock.now(), decisions),
+            None => self.charge_elsewhere(asked, tag, &primary, second, clock, decisions),
         }
+    }
+
+    /// Charges a key that is not in its primary set, which is held so that it does not come there.
+    #[inline(never)]
+    fn charge_elsewhere(
+        &self,
+        asked: Asked<'_>,
+        tag: Tag,
+        primary: &LockedSet<'_>,
+        second: SetId,
+        clock: &impl Clock,
+        decisions: &mut Decisions,
+    ) -> Option<Receipt> {
         let secondary = self.table.try_lock(second)?;
         let now = clock.now();
         if let Some(slot) = secondary.find(tag) {
-            return decide_found(&secondary, slot, layout, charge, charging, now, decisions);
+            return asked.decide_found(&secondary, slot, now, decisions);
         }
-        let (set, slot) = [&primary, &secondary]
+        let (set, slot) = [primary, &secondary]
             .into_iter()
             .find_map(|set| Some((set, self.free_slot(set, now)?)))?;
-        let (decision, next) = decide_word(charge, UNSEEN, layout, now);
+        let (decision, next) = asked.decide(UNSEEN, now);
+        // A refusal may have to be counted.
         if !decision.is_allowed() {
             return None;
         }
-        if charge.cost > 0 {
+        if asked.charge.cost > 0 {
             self.vacate(set, slot);
             set.put_state(slot, next);
             set.put_tag(slot, tag);
         }
-        Some(receipt(decision, charge, now, decisions))
+        decisions.push(decision);
+        Some(Receipt {
+            now,
+            admission: Admission::Admitted,
+        })
     }
 }
 
-/// Decides on a counter that is there.
-#[inline]
-fn decide_found(
-    set: &LockedSet<'_>,
-    slot: usize,
-    layout: Layout,
-    charge: &Charge<'_>,
-    charging: Charging,
-    now: Time,
-    decisions: &mut Decisions,
-) -> Option<Receipt> {
-    let tag = set.tag(slot);
-    if tag.form() != Form::Narrow {
-        return None;
-    }
-    let word = set.state(slot);
-    let (decision, next) = decide_word(charge, word, layout, now);
-    let is_refused = !decision.is_allowed();
-    // There a window may count its refusals, and says what is left accordingly.
-    if is_refused && charging == Charging::EveryMatch {
-        return None;
-    }
-    // A refused bucket that was found too far ahead is written clamped.
-    let is_clamped = is_refused && layout.shape == Shape::Instant && next < word;
-    if charge.cost > 0 && !is_refused || is_clamped {
-        set.put_state(slot, next);
-    }
-    if is_refused != tag.is_refused() && (is_refused || charge.cost > 0) {
-        set.put_tag(slot, tag.with_refused(is_refused));
-    }
-    Some(receipt(decision, charge, now, decisions))
-}
+// === impl Asked ===
 
-#[inline]
-fn receipt(
-    decision: Decision,
-    charge: &Charge<'_>,
-    now: Time,
-    decisions: &mut Decisions,
-) -> Receipt {
-    let is_admitted = decision.is_allowed() || charge.mode == Mode::Shadow;
-    decisions.push(decision);
-    Receipt {
-        now,
-        admission: if is_admitted {
+impl Asked<'_> {
+    /// Decides on a counter that is there, and charges it.
+    #[inline]
+    fn decide_found(
+        &self,
+        set: &LockedSet<'_>,
+        slot: usize,
+        now: Time,
+        decisions: &mut Decisions,
+    ) -> Option<Receipt> {
+        let (tag, word) = (set.tag(slot), set.state(slot));
+        if tag.form() != Form::Narrow {
+            return None;
+        }
+        let (decision, next) = self.decide(word, now);
+        let is_refused = !decision.is_allowed();
+        // There a window may count its refusals, and says what is left accordingly.
+        if is_refused && self.charging == Charging::EveryMatch {
+            return None;
+        }
+        let is_charged = !is_refused && self.charge.cost > 0;
+        // A refused bucket that was found too far ahead is written clamped.
+        let is_clamped = is_refused && self.layout.shape == Shape::Instant && next < word;
+        if is_charged || is_clamped {
+            set.put_state(slot, next);
+        }
+        if is_refused != tag.is_refused() && (is_refused || is_charged) {
+            set.put_tag(slot, tag.with_refused(is_refused));
+        }
+        decisions.push(decision);
+        let is_admitted = !is_refused || self.charge.mode == Mode::Shadow;
+        let admission = if is_admitted {
             Admission::Admitted
         } else {
             Admission::Refused
-        },
+        };
+        Some(Receipt { now, admission })
     }
-}
 
-#[inline]
-fn decide_word(charge: &Charge<'_>, word: u64, layout: Layout, now: Time) -> (Decision, u64) {
-    let quota = charge.quota;
-    quota.judge(None, charge.headroom, now, |extra| {
-        decide_word_with(quota, word, layout, charge.cost, extra, now)
-    })
+    /// The decision on a narrow state, and the state to keep.
+    #[inline]
+    fn decide(&self, word: u64, now: Time) -> (Decision, u64) {
+        let Self { charge, layout, .. } = *self;
+        charge.quota.judge(None, charge.headroom, now, |extra| {
+            decide_word(charge.quota, word, layout, charge.cost, extra, now)
+        })
+    }
 }
 
 /// Decides on a narrow state as it lies in its slot. The two algorithms that are most used have
 /// their word worked on directly; the others' goes through [`State`].
 #[inline]
-fn decide_word_with(
+fn decide_word(
     quota: &Quota,
     word: u64,
     layout: Layout,
