@@ -98,7 +98,7 @@ impl<'a> Promise<'a> {
             Algorithm::LeakyBucket { .. } => self.of_queue(f),
             Algorithm::FixedWindow => write!(
                 f,
-                "never more than {limit} in a {window} by the clock, at worst {twice} in a {window} \
+                "never more than {limit} in each {window} by the clock, at worst {twice} in one \
                  across its edge"
             ),
             Algorithm::SlidingLog { .. } => write!(f, "never more than {limit} in any {window}"),
@@ -211,7 +211,7 @@ mod tests {
             ),
             (
                 Algorithm::FixedWindow,
-                "never more than 100 in a minute by the clock, at worst 200 in a minute across its \
+                "never more than 100 in each minute by the clock, at worst 200 in one across its \
                  edge",
             ),
             (
