@@ -106,6 +106,7 @@ impl Role {
     /// Tells from the path what a file is for.
     pub fn of(path: &str) -> Self {
         let is_test = path.ends_with("/tests.rs")
+            || path.ends_with("_tests.rs")
             || path
                 .split('/')
                 .any(|part| matches!(part, "tests" | "examples" | "benches"));
@@ -229,7 +230,8 @@ mod tests {
     fn roles_follow_the_path() {
         assert_eq!(Role::of("crates/store/src/clock.rs"), Role::Product);
         assert_eq!(Role::of("crates/store/src/table/tests.rs"), Role::Test);
-        assert_eq!(Role::of("crates/store/tests/loom.rs"), Role::Test);
+        assert_eq!(Role::of("crates/store/src/loom_tests.rs"), Role::Test);
+        assert_eq!(Role::of("crates/store/tests/stress.rs"), Role::Test);
         assert_eq!(Role::of("bench/src/main.rs"), Role::Tool);
     }
 
