@@ -26,7 +26,7 @@ pub(super) struct Claim<'a> {
     pub(super) place: Option<Place>,
     /// Whether this request put it there.
     pub(super) is_new: bool,
-    /// Whether its shard could not grow: evict, or do without.
+    /// Whether its shard could not grow: it does without a slot then.
     is_at_cap: bool,
 }
 
@@ -197,12 +197,6 @@ impl Core {
                 continue;
             }
             let room = self.room(locks, &claim.home, &taken, now);
-            let room = room.or_else(|| {
-                claim
-                    .is_at_cap
-                    .then(|| self.evict(locks, &claim.home, &taken))
-                    .flatten()
-            });
             if room.is_none() && !claim.is_at_cap {
                 for claim in claims.iter().filter(|claim| claim.is_new) {
                     claim

@@ -30,6 +30,9 @@ struct Layout {
 impl Core {
     /// Gives a shard that had `seen` sets room for more keys, unless somebody else just did.
     pub(super) fn grow(&self, shard: u32, seen: u32, now: Time) -> Growth {
+        if !self.can_grow(shard) {
+            return Growth::AtCap;
+        }
         let mut sets: Vec<_> = self.lock_sets(shard, 0, seen);
         if self.table.size(shard) != seen {
             return Growth::Changed;
@@ -47,6 +50,11 @@ impl Core {
         }
         self.budget.give_back(steps(seen, size) * STEP_BYTES);
         Growth::AtCap
+    }
+
+    /// Whether a shard may have another step of sets.
+    pub(super) fn can_grow(&self, shard: u32) -> bool {
+        self.table.size(shard) < self.table.max_sets() && self.budget.left() >= STEP_BYTES
     }
 
     fn lock_sets(&self, shard: u32, from: u32, to: u32) -> Vec<LockedSet<'_>> {

@@ -11,7 +11,8 @@ use super::tag::Tag;
 // === impl Core ===
 
 impl Core {
-    /// A free slot in one of the sets of `home`, both held. Slots in `taken` stay where they are.
+    /// A slot in one of the sets of `home`, both held, that is free or can be made free at no loss.
+    /// Slots in `taken` stay as they are.
     pub(super) fn room(
         &self,
         locks: &Locks<'_>,
@@ -19,31 +20,39 @@ impl Core {
         taken: &[Place],
         now: Time,
     ) -> Option<Place> {
-        let sets = [home.primary, home.secondary];
-        let free = locks
-            .places(sets)
-            .find(|&at| !taken.contains(&at) && self.is_free(locks.set(at.held), at.slot, now));
-        if let Some(at) = free {
+        let others = || {
+            let places = locks.places([home.primary, home.secondary]);
+            places.filter(|at| !taken.contains(at))
+        };
+        if let Some(at) = others().find(|at| self.is_free(locks.set(at.held), at.slot, now)) {
             self.vacate(locks.set(at.held), at.slot);
             return Some(at);
         }
-        let mut movable = locks.places(sets).filter(|at| !taken.contains(at));
-        movable.find(|&at| self.move_away(locks, at, home.size, now))
+        if self.can_grow(home.primary.shard) {
+            return others().find(|&at| self.move_away(locks, at, home.size, now));
+        }
+        // At the cap nearly all slots are live; to look through eight more sets for a free one
+        // would make a flood of new keys cost ten cache lines each.
+        let (set, slot) = self.evict(others().map(|at| (locks.set(at.held), at.slot)))?;
+        let held = locks.index_of(set.id())?;
+        Some(Place { held, slot })
     }
 
-    /// Evicts the counter that expires first among those in the sets of `home` that were not
-    /// refused; an almost full bucket goes before a half-empty one.
-    pub(super) fn evict(&self, locks: &Locks<'_>, home: &Home, taken: &[Place]) -> Option<Place> {
-        let at = locks
-            .places([home.primary, home.secondary])
-            .filter(|at| !taken.contains(at) && !locks.set(at.held).tag(at.slot).is_refused())
-            .min_by_key(|at| {
-                let set = locks.set(at.held);
-                self.expires_at(set.tag(at.slot), set.state(at.slot))
-            })?;
-        self.vacate(locks.set(at.held), at.slot);
+    /// Evicts the counter that expires first among `slots`, those that were refused aside: an almost
+    /// full bucket goes before a half-empty one.
+    pub(super) fn evict<'s, 't>(
+        &self,
+        slots: impl Iterator<Item = (&'s LockedSet<'t>, usize)>,
+    ) -> Option<(&'s LockedSet<'t>, usize)>
+    where
+        't: 's,
+    {
+        let (set, slot) = slots
+            .filter(|(set, slot)| !set.tag(*slot).is_refused())
+            .min_by_key(|(set, slot)| self.expires_at(set.tag(*slot), set.state(*slot)))?;
+        self.vacate(set, slot);
         self.evicted.add_one();
-        Some(at)
+        Some((set, slot))
     }
 
     /// When the first slot in the sets of `home` will be free.
