@@ -26,7 +26,7 @@ pub(super) struct Claim<'a> {
     pub(super) place: Option<Place>,
     /// Whether this request put it there.
     pub(super) is_new: bool,
-    /// Whether its shard could not grow: it does without a slot then.
+    /// Whether its shard could not grow although it seemed to have room: evict, or do without.
     is_at_cap: bool,
 }
 
@@ -196,8 +196,16 @@ impl Core {
             if claim.place.is_some() || claim.cost == 0 {
                 continue;
             }
-            let room = self.room(locks, &claim.home, &taken, now);
-            if room.is_none() && !claim.is_at_cap {
+            let home = &claim.home;
+            let is_at_cap = claim.is_at_cap || !self.can_grow(home.primary.shard);
+            let room = self.free_room(locks, home, &taken, now).or_else(|| {
+                if is_at_cap {
+                    self.evicted_room(locks, home, &taken)
+                } else {
+                    self.moved_room(locks, home, &taken, now)
+                }
+            });
+            if room.is_none() && !is_at_cap {
                 for claim in claims.iter().filter(|claim| claim.is_new) {
                     claim
                         .place

@@ -10,6 +10,10 @@ use super::tag::Tag;
 /// counts as too small.
 const MOST_MOVES: usize = 64;
 
+/// A shard grows by about this part of itself. By less, memory would follow the keys more closely
+/// and each key be laid out anew more often: about this many times, as it is.
+const GROWTH_DIVISOR: u32 = 16;
+
 /// What became of an attempt to grow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Growth {
@@ -39,9 +43,14 @@ impl Core {
         }
         let live = self.collect_live(&sets, now);
         let mut size = seen;
+        let enough = seen + (seen / GROWTH_DIVISOR).max(STEP_SETS);
         while self.claim_step(size + STEP_SETS) {
             size += STEP_SETS;
-            if let Some(layout) = Layout::of(&live, size) {
+            // Where the cap comes before enough, what there is must do.
+            let is_last = !self.can_have(size + STEP_SETS);
+            if (size >= enough || is_last)
+                && let Some(layout) = Layout::of(&live, size)
+            {
                 sets.extend(self.lock_sets(shard, seen, size));
                 layout.write(&sets);
                 self.table.resize(shard, size);
@@ -54,7 +63,12 @@ impl Core {
 
     /// Whether a shard may have another step of sets.
     pub(super) fn can_grow(&self, shard: u32) -> bool {
-        self.table.size(shard) < self.table.max_sets() && self.budget.left() >= STEP_BYTES
+        self.can_have(self.table.size(shard) + STEP_SETS)
+    }
+
+    /// Whether there is room for the last step of a shard of so many sets.
+    fn can_have(&self, sets: u32) -> bool {
+        sets <= self.table.max_sets() && self.budget.left() >= STEP_BYTES
     }
 
     fn lock_sets(&self, shard: u32, from: u32, to: u32) -> Vec<LockedSet<'_>> {

@@ -11,29 +11,42 @@ use super::tag::Tag;
 // === impl Core ===
 
 impl Core {
-    /// A slot in one of the sets of `home`, both held, that is free or can be made free at no loss.
-    /// Slots in `taken` stay as they are.
-    pub(super) fn room(
+    /// A free slot in one of the sets of `home`, both held. Slots in `taken` stay as they are.
+    pub(super) fn free_room(
         &self,
         locks: &Locks<'_>,
         home: &Home,
         taken: &[Place],
         now: Time,
     ) -> Option<Place> {
-        let others = || {
-            let places = locks.places([home.primary, home.secondary]);
-            places.filter(|at| !taken.contains(at))
-        };
-        if let Some(at) = others().find(|at| self.is_free(locks.set(at.held), at.slot, now)) {
-            self.vacate(locks.set(at.held), at.slot);
-            return Some(at);
-        }
-        if self.can_grow(home.primary.shard) {
-            return others().find(|&at| self.move_away(locks, at, home.size, now));
-        }
-        // At the cap nearly all slots are live; to look through eight more sets for a free one
-        // would make a flood of new keys cost ten cache lines each.
-        let (set, slot) = self.evict(others().map(|at| (locks.set(at.held), at.slot)))?;
+        let is_free = |at: &Place| self.is_free(locks.set(at.held), at.slot, now);
+        let at = untaken(locks, home, taken).find(is_free)?;
+        self.vacate(locks.set(at.held), at.slot);
+        Some(at)
+    }
+
+    /// A slot in one of the sets of `home` whose key could be moved to that key's other set.
+    pub(super) fn moved_room(
+        &self,
+        locks: &Locks<'_>,
+        home: &Home,
+        taken: &[Place],
+        now: Time,
+    ) -> Option<Place> {
+        untaken(locks, home, taken).find(|&at| self.move_away(locks, at, home.size, now))
+    }
+
+    /// A slot in one of the sets of `home` whose counter was evicted. For the cap, where nearly all
+    /// slots are live: to look for a free one through eight more sets, as moving does, would make a
+    /// flood of new keys cost ten cache lines each.
+    pub(super) fn evicted_room(
+        &self,
+        locks: &Locks<'_>,
+        home: &Home,
+        taken: &[Place],
+    ) -> Option<Place> {
+        let slots = untaken(locks, home, taken).map(|at| (locks.set(at.held), at.slot));
+        let (set, slot) = self.evict(slots)?;
         let held = locks.index_of(set.id())?;
         Some(Place { held, slot })
     }
@@ -93,6 +106,12 @@ impl Core {
     pub(super) fn free_slot(&self, set: &LockedSet<'_>, now: Time) -> Option<usize> {
         (0..WAYS).find(|&slot| self.is_free(set, slot, now))
     }
+}
+
+/// The slots in the sets of `home`, without those in `taken`.
+fn untaken(locks: &Locks<'_>, home: &Home, taken: &[Place]) -> impl Iterator<Item = Place> {
+    let places = locks.places([home.primary, home.secondary]);
+    places.filter(|at| !taken.contains(at))
 }
 
 /// The other set of the key of `tag`, which lies in `set`. The fingerprint alone chooses the sets.
