@@ -37,6 +37,12 @@ impl SystemClock {
     /// as calibrated ones are, is then wrong by a tenth of a microsecond.
     const SET_EVERY: u64 = 100_000_000;
 
+    /// How long it may take to read both clocks, in nanoseconds; about fifty, as a rule.
+    const SLOWEST_READING: u64 = 1_000;
+
+    /// How often to read them before a slow reading is taken for want of a better one.
+    const MOST_TRIES: u32 = 4;
+
     /// A clock that is set now.
     pub fn new() -> Self {
         let clock = Self {
@@ -44,7 +50,7 @@ impl SystemClock {
             offset: AtomicU64::new(0),
             set_at: AtomicU64::new(0),
         };
-        clock.set(clock.counted());
+        clock.set();
         clock
     }
 
@@ -55,12 +61,17 @@ impl SystemClock {
     }
 
     #[cold]
-    fn set(&self, counted: u64) {
-        #[expect(clippy::disallowed_methods, reason = "this is the place")]
-        let wall = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        let wall = u64::try_from(wall.as_nanos()).unwrap_or(Time::MAX.nanos());
+    fn set(&self) {
+        let (mut wall, mut counted) = (0, 0);
+        for _ in 0..Self::MOST_TRIES {
+            let before = self.counted();
+            wall = wall_nanos();
+            counted = self.counted();
+            // Who lost the processor between the two readings would set the clock wrong by as much.
+            if counted.saturating_sub(before) < Self::SLOWEST_READING {
+                break;
+            }
+        }
         // Relaxed: each word is a whole truth; whoever sees the old one is a moment behind.
         self.offset
             .store(wall.wrapping_sub(counted), Ordering::Relaxed);
@@ -80,10 +91,18 @@ impl Clock for SystemClock {
     fn now(&self) -> Time {
         let counted = self.counted();
         if counted >= self.set_at.load(Ordering::Relaxed) {
-            self.set(counted);
+            self.set();
         }
         Time::from_nanos(counted.wrapping_add(self.offset.load(Ordering::Relaxed)))
     }
+}
+
+fn wall_nanos() -> u64 {
+    #[expect(clippy::disallowed_methods, reason = "this is the place")]
+    let wall = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(wall.as_nanos()).unwrap_or(Time::MAX.nanos())
 }
 
 // === impl ManualClock ===

@@ -74,6 +74,7 @@ macro_rules! conformance {
             a_window_ahead_of_the_clock_stands,
             nothing_wraps_in_ten_years_of_idleness,
             a_log_may_remember_refusals,
+            a_refused_request_is_over_no_limit,
             a_soft_limit_hardens_after_its_time,
             an_elastic_limit_stretches_with_headroom,
             a_burst_of_one_admits_one_at_a_time,

@@ -191,6 +191,10 @@ pub fn a_look_changes_and_creates_nothing<S: Subject>() {
         assert_eq!(bench.take(ann, &five, 0), looked);
         assert_eq!(bench.list(10), before);
         assert_eq!(looked.remaining, bench.take(ann, &five, 1).remaining + 1);
+        // A look that finds more used than a lowered limit admits is refused, and no offence.
+        let (before, two) = (bench.list(10), per_minute(2, algorithm));
+        bench.peek(ann, &two);
+        assert_eq!(bench.list(10), before, "{algorithm:?}");
     }
 }
 

@@ -11,7 +11,7 @@ use super::Subject;
 use super::bench::{
     ALGORITHMS, Bench, MINUTE, START, TOKEN_BUCKET, enforce, key, per_minute, quota,
 };
-use crate::{Charge, Charging};
+use crate::{Admission, Charge, Charging};
 
 const TEN_YEARS: Duration = Duration::from_hours(3_653 * 24);
 
@@ -113,6 +113,30 @@ pub fn a_log_may_remember_refusals<S: Subject>() {
         let remaining = bench.peek(ann, &two).remaining;
         assert_eq!(remaining, u64::from(!log_refused));
     }
+}
+
+/// A request that is refused as a whole does not start the time that a soft limit has.
+pub fn a_refused_request_is_over_no_limit<S: Subject>() {
+    let mut bench = Bench::<S>::new();
+    let soft = quota(&QuotaSpec {
+        limit: 1,
+        window: MINUTE,
+        algorithm: Algorithm::SlidingLog { log_refused: true },
+        allowance: Allowance::Soft {
+            over: Percent(100),
+            only_for: Some(Duration::from_secs(10)),
+        },
+    });
+    let ann = key(1, &["ann"]);
+    bench.take(ann, &soft, 1);
+    bench.advance(Duration::from_secs(30));
+    // The first of the two is admitted over the limit, the second is not, so neither is charged; but
+    // the log remembers the second.
+    let twice = [enforce(ann, &soft, 1), enforce(ann, &soft, 1)];
+    let (admission, _) = bench.charge(&twice, Charging::AllOrNone);
+    assert_eq!(admission, Admission::Refused);
+    bench.advance(Duration::from_secs(45));
+    assert_eq!(standing(bench.take(ann, &soft, 1)), Some(Standing::Over));
 }
 
 /// 100 a minute and 10 % over, for 10 s: then hard, until a request fits the ordinary limit again.

@@ -17,6 +17,8 @@ pub(super) struct Account<'a> {
     pub(super) memory: Memory<'a>,
     /// Since when the ordinary limit has been exceeded, for limits that mind.
     pub(super) over_since: Option<Time>,
+    /// The same as it was before the request.
+    was_over_since: Option<Time>,
     /// What this request has charged so far.
     due: u64,
     pub(super) change: Change,
@@ -69,6 +71,7 @@ impl<'a> Account<'a> {
             quota,
             memory,
             over_since,
+            was_over_since: over_since,
             due: 0,
             change: Change::default(),
             refused: None,
@@ -99,7 +102,9 @@ impl<'a> Account<'a> {
                 self.over_since = Quota::next_over_since(self.over_since, &decision, now);
             }
         } else {
-            self.refused = Some(true);
+            if charge.cost > 0 {
+                self.refused = Some(true);
+            }
             if charging == Charging::EveryMatch {
                 self.count_refusal(charge.cost, &mut decision, now);
             }
@@ -119,6 +124,7 @@ impl<'a> Account<'a> {
             refused,
             ..Change::default()
         };
+        self.over_since = self.was_over_since;
         if decision.is_allowed() {
             let (untouched, _) = self.decide(0, charge.headroom, now);
             decision.remaining = untouched.remaining;

@@ -139,13 +139,14 @@ impl Asked<'_> {
         if is_refused && self.charging == Charging::EveryMatch {
             return None;
         }
-        let is_charged = !is_refused && self.charge.cost > 0;
+        let is_look = self.charge.cost == 0;
+        let is_charged = !is_refused && !is_look;
         // A refused bucket that was found too far ahead is written clamped.
         let is_clamped = is_refused && self.layout.shape == Shape::Instant && next < word;
         if is_charged || is_clamped {
             set.put_state(slot, next);
         }
-        if is_refused != tag.is_refused() && (is_refused || is_charged) {
+        if is_refused != tag.is_refused() && !is_look {
             set.put_tag(slot, tag.with_refused(is_refused));
         }
         decisions.push(decision);
