@@ -4,7 +4,10 @@ mod hidden;
 mod names;
 
 use std::collections::{HashMap, HashSet};
+use std::mem::{Discriminant, discriminant};
 use std::time::Duration;
+
+use tidegate_algorithms::Meter;
 
 use crate::code::Code;
 use crate::draft::{DraftDomain, DraftRule, DraftTerms, Matcher};
@@ -13,8 +16,9 @@ use crate::network::Network;
 use crate::rule::RuleMode;
 use crate::span::Span;
 
-/// The most different windows of one set: more than people tell apart, and few enough for a store
-/// to keep a table of them.
+/// The most different windows of one set, each counted once for every algorithm that has it: more
+/// than people tell apart, and few enough for a store to keep a table of them. The embedded store
+/// tells 1,023 apart, so that there is room for those of an older set.
 const MAX_WINDOWS: usize = 512;
 
 /// What a rule takes, for telling duplicates.
@@ -111,14 +115,22 @@ fn check_mode(rule: &DraftRule, findings: &mut Findings) {
     }
 }
 
-fn count_windows(rules: &[DraftRule], windows: &mut HashSet<Duration>, findings: &mut Findings) {
+fn count_windows(
+    rules: &[DraftRule],
+    windows: &mut HashSet<(Duration, Discriminant<Meter>)>,
+    findings: &mut Findings,
+) {
     for rule in rules {
         for limit in &rule.limits {
             let Some(DraftTerms::Quota(quota)) = &limit.terms else {
                 continue;
             };
-            if windows.insert(quota.window()) && windows.len() == MAX_WINDOWS + 1 {
-                let message = format!("the rules have more than {MAX_WINDOWS} different windows");
+            let window = (quota.window(), discriminant(quota.meter()));
+            if windows.insert(window) && windows.len() == MAX_WINDOWS + 1 {
+                let message = format!(
+                    "the rules have more than {MAX_WINDOWS} different windows, counted for each \
+                     algorithm"
+                );
                 findings.push(Finding::error(Code::TooLarge, limit.span, message));
             }
         }

@@ -155,16 +155,23 @@ fn too_many_rules_are_refused() {
 
 #[test]
 fn too_many_windows_are_refused() {
-    let rules = |windows: usize| {
+    let rules = |windows: usize, algorithms: &[&str]| {
         let mut text = "domain: d\ndescriptors:\n".to_owned();
         for window in 1..=windows {
-            let limit = format!("{{limit: 1, window: {window}s}}");
-            let _ = writeln!(text, "- {{key: k, value: v{window}, rate_limit: {limit}}}");
+            for algorithm in algorithms {
+                let limit = format!("{{limit: 1, window: {window}s, algorithm: {algorithm}}}");
+                let value = format!("{algorithm}{window}");
+                let _ = writeln!(text, "- {{key: k, value: {value}, rate_limit: {limit}}}");
+            }
         }
         text
     };
-    compile_ok(&rules(512));
-    assert_eq!(codes(&compile_err(&rules(513))), ["too-large"]);
+    compile_ok(&rules(512, &["fixed_window"]));
+    let refused = |text: &str| assert_eq!(codes(&compile_err(text)), ["too-large"]);
+    refused(&rules(513, &["fixed_window"]));
+    // A store tells the windows of different algorithms apart.
+    compile_ok(&rules(256, &["fixed_window", "sliding_log"]));
+    refused(&rules(257, &["fixed_window", "sliding_log"]));
 }
 
 #[test]
