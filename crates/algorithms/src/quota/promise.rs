@@ -117,7 +117,7 @@ impl fmt::Display for Promise<'_> {
         match self.quota.allowance {
             Allowance::Hard => Ok(()),
             Allowance::Soft { only_for: None, .. } => {
-                write!(f, "; {extra} more are admitted and marked")
+                write!(f, "; {extra} more may pass, marked")
             }
             Allowance::Soft {
                 only_for: Some(span),
@@ -126,14 +126,11 @@ impl fmt::Display for Promise<'_> {
                 let span = Spoken(span);
                 write!(
                     f,
-                    "; {extra} more are admitted and marked for {span:#} at a stretch"
+                    "; {extra} more may pass, marked for {span:#} at a stretch"
                 )
             }
             Allowance::Elastic { .. } => {
-                write!(
-                    f,
-                    "; {extra} more are admitted and marked while there is headroom"
-                )
+                write!(f, "; {extra} more may pass, marked while there is headroom")
             }
         }
     }
@@ -241,7 +238,7 @@ mod tests {
             only_for,
         };
         let log = Algorithm::SlidingLog { log_refused: false };
-        let more = "never more than 100 in any 90 seconds; 10 more are admitted and marked";
+        let more = "never more than 100 in any 90 seconds; 10 more may pass, marked";
         check(log, soft(None), 90, more);
         let while_soft = format!("{more} for 1 minute at a stretch");
         check(log, soft(Some(Duration::from_mins(1))), 90, &while_soft);
