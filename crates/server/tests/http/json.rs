@@ -154,11 +154,11 @@ async fn bad_input_is_answered_with_400_and_a_reason() {
     check_bad(r#"{"domian": "api"}"#, "unknown field `domian`").await;
     let no_unit = r#"{"domain": "api", "descriptors": [{"limit": {"requestsPerUnit": 5}}]}"#;
     check_bad(no_unit, "descriptor 0: a `limit` needs a `unit`").await;
-    let too_fast = r#"{"domain": "api", "descriptors": [
-        {"limit": {"requestsPerUnit": 5000000000, "unit": "SECOND"}}]}"#;
+    let too_large = r#"{"domain": "api", "descriptors": [
+        {"limit": {"requestsPerUnit": "72057594037927937", "unit": "SECOND"}}]}"#;
     check_bad(
-        too_fast,
-        "descriptor 0 brings along is not valid: the rate is above a billion per second",
+        too_large,
+        "descriptor 0 brings along is not valid: the limit is above 72057594037927936",
     )
     .await;
 }
