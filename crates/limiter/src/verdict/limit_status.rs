@@ -3,7 +3,7 @@
 use std::slice;
 use std::time::Duration;
 
-use tidegate_algorithms::{Decision, Outcome, Quota, Retry};
+use tidegate_algorithms::{Decision, Outcome, Quota, Retry, Standing};
 use tidegate_rules::{Limit, Rule, Terms};
 use tidegate_store::Mode;
 
@@ -123,6 +123,15 @@ impl<'a> LimitStatus<'a> {
             let used = decision.limit.saturating_sub(decision.remaining);
             decision.is_allowed() && used > self.verdict.near.threshold(decision.limit)
         })
+    }
+
+    /// Whether the limit admits, but over its ordinary number: on a soft or an elastic allowance.
+    pub fn is_over(&self) -> bool {
+        let standing = |decision: &Decision| match decision.outcome {
+            Outcome::Allowed { standing, .. } => Some(standing),
+            Outcome::Denied { .. } => None,
+        };
+        self.decision().and_then(standing) == Some(Standing::Over)
     }
 
     /// When the limit would admit the request, if it refused and knows.

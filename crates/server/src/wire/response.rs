@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use tidegate_limiter::{Answer, LimitStatus, Origin, Retry, Status, Verdict};
+use tidegate_limiter::{Answer, LimitStatus, Mode, Origin, Retry, Status, Verdict};
 
 use super::unit::Unit;
 
@@ -38,6 +38,9 @@ struct DynamicMetadata<'a> {
     /// How long an admitted request must wait for its turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     delay: Option<String>,
+    /// Whether an admitted request is over a limit, on its soft or elastic allowance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    over: Option<bool>,
     /// Whether the store failed, so that the rules' `on_failure` answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     degraded: Option<bool>,
@@ -96,11 +99,18 @@ impl<'a> DynamicMetadata<'a> {
             Answer::Allowed => (None, (delay > Duration::ZERO).then(|| duration(delay))),
             Answer::Refused => (refusing(), None),
         };
+        let is_over = verdict.is_allowed()
+            && verdict
+                .limits()
+                .any(|limit| limit.mode() != Mode::Shadow && limit.is_over());
+        let over = is_over.then_some(true);
         let degraded = verdict.failure().map(|_| true);
-        let is_empty = decided_by.is_none() && delay.is_none() && degraded.is_none();
+        let is_empty =
+            decided_by.is_none() && delay.is_none() && over.is_none() && degraded.is_none();
         (!is_empty).then_some(Self {
             decided_by,
             delay,
+            over,
             degraded,
         })
     }

@@ -13,6 +13,8 @@ descriptors:
     rate_limit: {unlimited: true}
   - key: queue
     rate_limit: {unit: second, requests_per_unit: 4, algorithm: leaky_bucket}
+  - key: soft
+    rate_limit: {unit: minute, requests_per_unit: 1, soft: 100%}
   - key: banned
     rate_limit: {unit: hour, requests_per_unit: 0}
 ";
@@ -89,6 +91,20 @@ async fn a_request_that_must_wait_for_its_turn_is_told_how_long() {
         "{}",
         second.body
     );
+}
+
+#[tokio::test]
+async fn a_request_that_passes_over_a_soft_limit_is_marked() {
+    let server = Server::start(RULES).await;
+    let within = server.ask(&question("soft")).await;
+    assert!(!within.body.contains("dynamicMetadata"), "{}", within.body);
+    let over = server.ask(&question("soft")).await;
+    assert_eq!(over.status, 200);
+    let mark = r#","dynamicMetadata":{"over":true}}"#;
+    assert!(over.body.ends_with(mark), "{}", over.body);
+    let refused = server.ask(&question("soft")).await;
+    assert_eq!(refused.status, 429);
+    assert!(!refused.body.contains("\"over\""), "{}", refused.body);
 }
 
 #[tokio::test]
