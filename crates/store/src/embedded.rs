@@ -26,6 +26,7 @@ mod refund;
 mod room;
 mod sip;
 mod state;
+mod sweep;
 mod sync;
 mod table;
 mod tag;

@@ -31,6 +31,13 @@ pub fn a_wider_limit_goes_on_from_the_old_count<S: Subject>() {
         let ann = key(1, &["ann"]);
         let (narrow, wide) = (per_minute(narrow, algorithm), per_minute(wide, algorithm));
         bench.take(ann, &narrow, 5);
+        let listed = bench.list(10);
+        bench.take(ann, &wide, u64::MAX);
+        assert_eq!(
+            listed.len(),
+            bench.list(10).len(),
+            "{algorithm:?}: and lives on"
+        );
         let before = bench.peek(ann, &wide).remaining;
         assert!(before < wide.limit(), "{algorithm:?}: the old count counts");
         let after = bench.take(ann, &wide, 100);

@@ -20,6 +20,8 @@ pub(super) struct Core {
     pub(super) arena: Arena,
     pub(super) layouts: Layouts,
     pub(super) budget: Budget,
+    /// Where the search for blocks to take goes on.
+    pub(super) hand: AtomicU64,
     pub(super) max_bytes: u64,
     pub(super) evicted: Tally,
     pub(super) untracked: Tally,
@@ -40,6 +42,7 @@ impl Core {
             arena: Arena::new(max_bytes),
             layouts: Layouts::new(),
             budget: Budget::new((max_bytes as u64).saturating_sub(taken)),
+            hand: AtomicU64::new(0),
             max_bytes: max_bytes as u64,
             evicted: Tally::zero(),
             untracked: Tally::zero(),

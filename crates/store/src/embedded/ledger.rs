@@ -33,12 +33,12 @@ impl Core {
                     self.open_log(set, at.slot, meter, claim.cost, hold.now)
                 }
                 Meter::SubWindows(meter) => self.open_counts(set, at.slot, meter, quota, hold.now),
-                _ => self.open_fixed(set, at.slot, claim),
+                _ => self.open_fixed(set, at.slot, claim, hold.now),
             }
         });
         let Some(memory) = memory else {
             self.untracked.add_one();
-            let until = self.room_at(&hold.locks, &claim.home);
+            let until = self.room_at(&hold.locks, claim, hold.now);
             return Account::new(quota, Memory::NoRoom { until }, None);
         };
         Account::new(quota, memory, self.recall_over_since(claim, hold))
@@ -81,6 +81,7 @@ impl Core {
         set: &LockedSet<'_>,
         slot: usize,
         claim: &Claim<'_>,
+        now: Time,
     ) -> Option<Memory<'a>> {
         let (tag, word) = (set.tag(slot), set.state(slot));
         if tag.form() == Form::Boxed {
@@ -94,7 +95,9 @@ impl Core {
             State::from_narrow(word, claim.layout)?
         };
         if !fits_narrow(claim.quota, claim.layout) {
-            let block = self.box_slot(set, slot, WIDE_WORDS)?;
+            let expires_at = self.expires_at(tag, word);
+            let block = self.box_slot(set, slot, WIDE_WORDS, now)?;
+            block.put(EXPIRES, expires_at.nanos());
             state.write_wide(block);
         }
         Some(Memory::Fixed(state))
@@ -113,14 +116,14 @@ impl Core {
             self.block(set.state(slot))
         } else {
             let entries = cost.max(FIRST_ENTRIES).min(meter.capacity().max(1));
-            self.box_slot(set, slot, BlockLog::words(entries))?
+            self.box_slot(set, slot, BlockLog::words(entries), now)?
         };
         let mut log = BlockLog::new(block);
         let expired = meter.expired(&log, now);
         log.drop_oldest(expired);
         let needed = log.len().saturating_add(cost).min(meter.capacity());
         if needed > log.room() {
-            log = self.widen_log(set, slot, log, needed, meter)?;
+            log = self.widen_log(set, slot, log, needed, meter, now)?;
         }
         Some(Memory::Log(log))
     }
@@ -132,15 +135,14 @@ impl Core {
         log: BlockLog<'_>,
         needed: u64,
         meter: &SlidingLog,
+        now: Time,
     ) -> Option<BlockLog<'a>> {
         // Half as much again each time; the last block is exactly as large as the limit demands.
         let entries = needed
             .max(log.room() + log.room() / 2)
             .min(meter.capacity());
         let old = set.state(slot);
-        let handle = self
-            .arena
-            .allocate(BlockLog::words(entries), &self.budget)?;
+        let handle = self.allocate(BlockLog::words(entries), now)?;
         let block = self.arena.block(handle);
         let mut wider = BlockLog::new(block);
         log.copy_to(&mut wider);
@@ -160,11 +162,11 @@ impl Core {
         let width = BlockCounts::width_for(quota.limit().saturating_add(quota.most_extra()));
         let words = BlockCounts::words(len, width);
         let mut counts = if set.tag(slot).form() == Form::Narrow {
-            BlockCounts::format(self.box_slot(set, slot, words)?, len, width)
+            BlockCounts::format(self.box_slot(set, slot, words, now)?, len, width)
         } else {
             let old = BlockCounts::new(self.block(set.state(slot)), len);
             if old.width() < width {
-                let handle = self.arena.allocate(words, &self.budget)?;
+                let handle = self.allocate(words, now)?;
                 let mut wider = BlockCounts::format(self.arena.block(handle), len, width);
                 old.copy_to(&mut wider);
                 self.replace_block(set, slot, set.state(slot), handle);
@@ -208,8 +210,14 @@ impl Core {
     }
 
     /// Gives a narrow slot a block.
-    fn box_slot(&self, set: &LockedSet<'_>, slot: usize, words: usize) -> Option<Block<'_>> {
-        let handle = self.arena.allocate(words, &self.budget)?;
+    fn box_slot(
+        &self,
+        set: &LockedSet<'_>,
+        slot: usize,
+        words: usize,
+        now: Time,
+    ) -> Option<Block<'_>> {
+        let handle = self.allocate(words, now)?;
         set.put_state(slot, handle.to_word());
         set.put_tag(slot, set.tag(slot).with_form(Form::Boxed));
         Some(self.arena.block(handle))

@@ -3,6 +3,7 @@
 
 use tidegate_algorithms::Time;
 
+use super::claim::Claim;
 use super::core::Core;
 use super::locks::{Locks, Place};
 use super::table::{Home, LockedSet, SetId, WAYS, choices};
@@ -68,16 +69,21 @@ impl Core {
         Some((set, slot))
     }
 
-    /// When the first slot in the sets of `home` will be free.
-    pub(super) fn room_at(&self, locks: &Locks<'_>, home: &Home) -> Time {
+    /// When the first slot in the sets of a claim will be free or, if one is and only a block is
+    /// wanting, when the claim's own window will have passed over all that is there now.
+    pub(super) fn room_at(&self, locks: &Locks<'_>, claim: &Claim<'_>, now: Time) -> Time {
+        let whole = || now.plus(claim.quota.window());
+        if claim.place.is_some() {
+            return whole();
+        }
         locks
-            .places([home.primary, home.secondary])
+            .places([claim.home.primary, claim.home.secondary])
             .map(|at| {
                 let set = locks.set(at.held);
                 self.expires_at(set.tag(at.slot), set.state(at.slot))
             })
             .min()
-            .unwrap_or(Time::MAX)
+            .unwrap_or_else(whole)
     }
 
     /// Moves the key at a place to its other set, if that is to be had at once and has room. Both
