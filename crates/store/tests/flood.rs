@@ -1,0 +1,303 @@
+//! Memory is bounded whatever arrives: floods of invented keys against the smallest store.
+
+use std::time::Duration;
+
+use tidegate_algorithms::{
+    Algorithm, Allowance, Decision, Headroom, Outcome, Quota, QuotaSpec, Refill, Retry, Rounding,
+    Time,
+};
+use tidegate_store::{
+    Charge, Charging, CounterKey, Decisions, EmbeddedStore, LimitId, ManualClock, Mode, OnFull,
+    StoreConfig, StoreStats,
+};
+
+const START: Time = Time::from_nanos(1_800_000_000_000_000_000);
+const HOUR: Duration = Duration::from_hours(1);
+
+/// Slots of the smallest store if it had nothing but slots.
+const MOST_SLOTS: u64 = (1 << 20) / 16;
+
+const TOKEN_BUCKET: Algorithm = Algorithm::TokenBucket {
+    burst: None,
+    refill: Refill::Continuous,
+};
+
+const SLIDING_LOG: Algorithm = Algorithm::SlidingLog { log_refused: false };
+
+const SUB_WINDOWS: Algorithm = Algorithm::SlidingCounter {
+    sub_windows: 60,
+    rounding: Rounding::Down,
+};
+
+const ALGORITHMS: [Algorithm; 6] = [
+    TOKEN_BUCKET,
+    Algorithm::LeakyBucket { queue: None },
+    Algorithm::FixedWindow,
+    SLIDING_LOG,
+    SUB_WINDOWS,
+    Algorithm::SlidingCounter {
+        sub_windows: 1,
+        rounding: Rounding::Down,
+    },
+];
+
+/// The smallest store, on a clock that stands still until it is moved.
+struct Dam(EmbeddedStore<ManualClock>);
+
+// === impl Dam ===
+
+impl Dam {
+    fn new() -> Self {
+        let config = StoreConfig {
+            max_memory: 1 << 20,
+        };
+        Self(EmbeddedStore::with_clock(config, ManualClock::at(START)))
+    }
+
+    /// Charges one caller, and checks that memory keeps within its cap.
+    fn charge(&self, caller: &str, quota: &Quota, on_full: OnFull) -> Decision {
+        let charge = Charge {
+            key: CounterKey {
+                limit: LimitId(1),
+                values: &[caller],
+            },
+            quota,
+            cost: 1,
+            mode: Mode::Enforce,
+            headroom: Headroom::Absent,
+            on_full,
+        };
+        let mut decisions = Decisions::new();
+        let receipt = self
+            .0
+            .charge_now(&[charge], Charging::AllOrNone, &mut decisions);
+        receipt.expect("a decision");
+        let StoreStats {
+            used_bytes,
+            max_bytes,
+            ..
+        } = self.stats();
+        assert!(used_bytes <= max_bytes, "{used_bytes} of {max_bytes}");
+        decisions[0]
+    }
+
+    /// Lets so many callers come, each once; says how many are remembered in the end.
+    fn flood(&self, name: &str, callers: u64, quota: &Quota) -> u64 {
+        let before = self.stats();
+        for n in 0..callers {
+            self.charge(&format!("{name} {n}"), quota, OnFull::Allow);
+        }
+        let after = self.stats();
+        callers - (after.untracked - before.untracked) - (after.evicted - before.evicted)
+    }
+
+    /// Lets so many callers come who ask until they are refused, and so must be remembered; says
+    /// how many are.
+    fn fill(&self, name: &str, callers: u64, quota: &Quota) -> usize {
+        let is_remembered = |n: &u64| {
+            let offender = format!("{name} {n}");
+            let untracked = self.stats().untracked;
+            while self.charge(&offender, quota, OnFull::Allow).is_allowed() {
+                if self.stats().untracked > untracked {
+                    return false;
+                }
+            }
+            true
+        };
+        (0..callers).filter(is_remembered).count()
+    }
+
+    fn advance(&self, by: Duration) {
+        self.0.clock().advance(by);
+    }
+
+    fn stats(&self) -> StoreStats {
+        self.0.stats()
+    }
+}
+
+/// `limit` an hour.
+fn hourly(limit: u64, algorithm: Algorithm) -> Quota {
+    Quota::new(&QuotaSpec {
+        limit,
+        window: HOUR,
+        algorithm,
+        allowance: Allowance::Hard,
+    })
+    .expect("valid")
+}
+
+/// A caller who was refused is refused again, whoever else comes and however many.
+#[test]
+fn an_offender_stays_refused() {
+    for algorithm in ALGORITHMS {
+        let dam = Dam::new();
+        let three = hourly(3, algorithm);
+        while dam.charge("offender", &three, OnFull::Allow).is_allowed() {}
+        for wave in 0..10 {
+            dam.flood(&format!("wave {wave}"), MOST_SLOTS / 4, &three);
+            let again = dam.charge("offender", &three, OnFull::Allow);
+            assert!(!again.is_allowed(), "{algorithm:?}, wave {wave}");
+        }
+        assert!(dam.stats().evicted > 0, "{algorithm:?}: {:?}", dam.stats());
+    }
+}
+
+/// A flood of millions of keys is all remembered for a while: those who came first make way.
+#[test]
+fn millions_of_keys_come_and_go() {
+    let dam = Dam::new();
+    let quota = hourly(3, Algorithm::FixedWindow);
+    let remembered = dam.flood("caller", 2_000_000, &quota);
+    assert!(remembered > MOST_SLOTS / 10 * 9, "{remembered}");
+    let stats = dam.stats();
+    assert_eq!(stats.untracked, 0);
+    assert!(stats.used_bytes > stats.max_bytes / 10 * 9, "{stats:?}");
+}
+
+/// As long as there are callers of the hour before, nobody of this hour makes way.
+#[test]
+fn expired_state_is_used_first() {
+    for algorithm in ALGORITHMS {
+        let dam = Dam::new();
+        let quota = hourly(3, algorithm);
+        for hour in 0..40 {
+            dam.flood(&format!("hour {hour}"), 4_000, &quota);
+            dam.advance(2 * HOUR);
+        }
+        let stats = dam.stats();
+        assert_eq!((stats.evicted, stats.untracked), (0, 0), "{algorithm:?}");
+    }
+}
+
+/// Where one word is enough, memory does not even grow.
+#[test]
+fn expired_slots_are_used_before_new_ones() {
+    let dam = Dam::new();
+    let quota = hourly(3, TOKEN_BUCKET);
+    dam.flood("first", 5_000, &quota);
+    let first = dam.stats().used_bytes;
+    for hour in 0..20 {
+        dam.advance(2 * HOUR);
+        dam.flood(&format!("hour {hour}"), 5_000, &quota);
+    }
+    // Other keys choose other sets, so a few shards may be fuller than before.
+    let last = dam.stats().used_bytes;
+    assert!(last <= first + first / 4, "{last} after {first}");
+}
+
+/// When all that could make way was refused and must stay, a new caller goes by `on_full`.
+#[test]
+fn a_store_full_of_offenders_goes_by_on_full() {
+    // So many that no set is left with a free slot; a log takes four times the room of a slot.
+    for (algorithm, offenders) in [
+        (TOKEN_BUCKET, 4 * MOST_SLOTS),
+        (Algorithm::FixedWindow, 4 * MOST_SLOTS),
+        (SLIDING_LOG, MOST_SLOTS),
+    ] {
+        let dam = Dam::new();
+        let one = hourly(1, algorithm);
+        for n in 0..offenders {
+            let offender = format!("offender {n}");
+            dam.charge(&offender, &one, OnFull::Deny);
+            dam.charge(&offender, &one, OnFull::Deny);
+        }
+        let before = dam.stats();
+        for n in 0..100 {
+            let caller = format!("caller {n}");
+            let denied = dam.charge(&caller, &one, OnFull::Deny);
+            assert!(wait(&denied) > Duration::ZERO, "{algorithm:?}: {denied:?}");
+            for _ in 0..3 {
+                assert!(dam.charge(&caller, &one, OnFull::Allow).is_allowed());
+            }
+        }
+        let after = dam.stats();
+        assert_eq!(after.evicted, before.evicted, "{algorithm:?}");
+        assert_eq!(after.untracked, before.untracked + 400, "{algorithm:?}");
+    }
+}
+
+/// A caller who is refused for want of room is admitted after the wait it was told.
+#[test]
+fn there_is_room_after_the_wait() {
+    for algorithm in [TOKEN_BUCKET, Algorithm::FixedWindow] {
+        let dam = Dam::new();
+        let one = hourly(1, algorithm);
+        for n in 0..4 * MOST_SLOTS {
+            let offender = format!("offender {n}");
+            dam.charge(&offender, &one, OnFull::Deny);
+            dam.charge(&offender, &one, OnFull::Deny);
+            dam.advance(Duration::from_micros(10));
+        }
+        let denied = dam.charge("caller", &one, OnFull::Deny);
+        dam.advance(wait(&denied).saturating_sub(Duration::from_nanos(1)));
+        let early = dam.charge("caller", &one, OnFull::Deny);
+        assert_eq!(wait(&early), Duration::from_nanos(1), "{algorithm:?}");
+        dam.advance(Duration::from_nanos(1));
+        assert!(dam.charge("caller", &one, OnFull::Deny).is_allowed());
+        assert!(
+            !dam.charge("caller", &one, OnFull::Deny).is_allowed(),
+            "and is counted"
+        );
+    }
+}
+
+/// When all logs (or sub-windows) have expired, as many fit as did at first, again and again.
+#[test]
+fn blocks_of_the_expired_are_used_again() {
+    for algorithm in [SLIDING_LOG, SUB_WINDOWS] {
+        let dam = Dam::new();
+        let quota = hourly(20, algorithm);
+        let first = dam.flood("first", 30_000, &quota);
+        let used = dam.stats();
+        assert!(used.evicted > 0, "the arena is used up: {used:?}");
+        for hour in 0..10 {
+            dam.advance(2 * HOUR);
+            let again = dam.flood(&format!("hour {hour}"), 30_000, &quota);
+            assert!(
+                again >= first / 20 * 19,
+                "{algorithm:?}, hour {hour}: {again} of {first}"
+            );
+        }
+        assert_eq!(dam.stats().used_bytes, used.used_bytes);
+    }
+}
+
+/// The blocks of small logs make large ones when they are free again, and the other way round: no
+/// block is lost, and none remains too small for good.
+#[test]
+fn blocks_are_joined_again() {
+    let dam = Dam::new();
+    // More of either than there is room for.
+    let sorts = [
+        (20_000, hourly(4, SLIDING_LOG)),
+        (500, hourly(500, SLIDING_LOG)),
+    ];
+    let fill = |day: u32| {
+        [0, 1].map(|sort: usize| {
+            dam.advance(2 * HOUR);
+            let (callers, quota) = &sorts[sort];
+            dam.fill(&format!("sort {sort}, day {day}"), *callers, quota)
+        })
+    };
+    let first = fill(0);
+    assert!(first[0] > 20 * first[1] && first[1] > 200, "{first:?}");
+    for day in 1..6 {
+        let again = fill(day);
+        let is_whole = |size: usize| again[size] >= first[size] / 20 * 19;
+        assert!(
+            is_whole(0) && is_whole(1),
+            "day {day}: {again:?}, {first:?}"
+        );
+    }
+}
+
+/// How long a caller is told to wait.
+fn wait(decision: &Decision) -> Duration {
+    match decision.outcome {
+        Outcome::Denied {
+            retry: Retry::After(wait),
+        } => wait,
+        _ => panic!("not a refusal for now: {decision:?}"),
+    }
+}
