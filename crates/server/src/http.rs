@@ -1,5 +1,6 @@
 //! The HTTP listener: connections in, bounded in number and in time.
 
+mod patience;
 mod route;
 
 use std::convert::Infallible;
@@ -16,6 +17,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
+use patience::Patient;
+
 /// What one listener puts up with.
 #[derive(Clone, Copy, Debug)]
 pub struct HttpConfig {
@@ -29,6 +32,8 @@ pub struct HttpConfig {
     pub head_timeout: Duration,
     /// How long a client may take over the body of a request.
     pub body_timeout: Duration,
+    /// How long a client may take nothing of an answer that waits for it, more than zero.
+    pub write_timeout: Duration,
     /// How long requests under way may take to finish once the listener shuts down.
     pub drain_timeout: Duration,
 }
@@ -71,6 +76,7 @@ impl Default for HttpConfig {
             max_body_bytes: 64 * 1024,
             head_timeout: Duration::from_mins(1),
             body_timeout: Duration::from_secs(10),
+            write_timeout: Duration::from_secs(10),
             drain_timeout: Duration::from_secs(10),
         }
     }
@@ -120,6 +126,7 @@ impl Connection {
         // Answers are small; without this they would wait for the client's next acknowledgement. A
         // socket that refuses the option is about to fail anyway.
         let _ = stream.set_nodelay(true);
+        let stream = Patient::new(stream, config.write_timeout);
         let service = service_fn(|request| {
             let limiter = Arc::clone(&limiter);
             async move { Ok::<_, Infallible>(route::respond(request, &limiter, config).await) }

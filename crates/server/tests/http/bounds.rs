@@ -67,6 +67,21 @@ async fn a_slow_body_is_given_up() {
     assert_eq!(reply.status, 408);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_client_that_never_reads_is_given_up() {
+    let config = HttpConfig {
+        // The other bounds are out of the way.
+        head_timeout: Duration::from_hours(1_000),
+        ..HttpConfig::default()
+    };
+    let server = Server::start_with(RULES, config).await;
+    let mut stream = server.connect().await;
+    let question = post(SMALL).replace("Connection: close\r\n", "");
+    let ask_for_ever = async { while stream.write_all(question.as_bytes()).await.is_ok() {} };
+    let given_up = tokio::time::timeout(Duration::from_hours(1), ask_for_ever).await;
+    assert!(given_up.is_ok(), "the connection is still open");
+}
+
 #[tokio::test]
 async fn what_is_no_http_is_answered_with_400() {
     let server = Server::start(RULES).await;
