@@ -292,6 +292,24 @@ fn blocks_are_joined_again() {
     }
 }
 
+/// Logs that grow and expire, hour by hour, take no more memory than those of two hours do.
+#[test]
+fn logs_that_come_and_go_take_no_more_memory() {
+    let dam = Dam::new();
+    let hundred = hourly(100, SLIDING_LOG);
+    let mut used = Vec::new();
+    for hour in 0..20 {
+        for _ in 0..100 {
+            dam.flood(&format!("hour {hour}"), 300, &hundred);
+        }
+        used.push(dam.stats().used_bytes);
+        dam.advance(2 * HOUR);
+    }
+    // Logs of the hours before hold theirs until somebody comes upon their slots.
+    assert!(used.iter().all(|&bytes| bytes <= 2 * used[0]), "{used:?}");
+    assert_eq!(dam.stats().evicted, 0);
+}
+
 /// How long a caller is told to wait.
 fn wait(decision: &Decision) -> Duration {
     match decision.outcome {

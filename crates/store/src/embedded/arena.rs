@@ -88,8 +88,8 @@ impl Arena {
         let mut free = self.lock();
         let handle = self
             .pop(&mut free, length)
-            .or_else(|| self.extend(&mut free, length, budget))
-            .or_else(|| self.split(&mut free, length))?;
+            .or_else(|| self.split(&mut free, length))
+            .or_else(|| self.extend(&mut free, length, budget))?;
         drop(free);
         self.block(handle)
             .words
