@@ -11,6 +11,10 @@ use crate::CounterKey;
 /// Bytes of a key's values that are laid out on the stack; longer keys take an allocation.
 const INLINE: usize = 256;
 
+/// What tells the key of several values from that of one. A number that no two limits differ by,
+/// unlike that of the values: 2^64 over the golden ratio.
+const SEVERAL: u64 = 0x9E37_79B9_7F4A_7C15;
+
 /// Hashes keys.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fingerprinter {
@@ -36,23 +40,23 @@ impl Fingerprinter {
         Self { secret }
     }
 
-    /// The hash of `key`: its values, under a key made of the secret, the limit and the number of
-    /// values. A lone value goes in as it is, several each with its length, so that no two lists
-    /// of values read the same.
+    /// The hash of `key`: its values, under a key made of the secret, the limit and whether there
+    /// is one value. A lone value goes in as it is, several each with its length, so that no two
+    /// lists of values read the same.
     #[inline]
     pub(super) fn hash(&self, key: CounterKey<'_>) -> u64 {
         let [low, high] = halves(key.limit.0);
         let [first, second] = self.secret;
-        let secret = [first ^ low, second ^ high ^ key.values.len() as u64];
+        let [first, second] = [first ^ low, second ^ high];
         if let [value] = key.values {
-            return sip13(secret, value.as_bytes());
+            return sip13([first, second], value.as_bytes());
         }
         let mut bytes: SmallVec<[u8; INLINE]> = SmallVec::new();
         for value in key.values {
             bytes.extend_from_slice(&length_word(value));
             bytes.extend_from_slice(value.as_bytes());
         }
-        sip13(secret, &bytes)
+        sip13([first, second ^ SEVERAL], &bytes)
     }
 }
 
@@ -67,3 +71,6 @@ fn halves(number: u128) -> [u64; 2] {
 fn length_word(value: &str) -> [u8; 4] {
     u32::try_from(value.len()).unwrap_or(u32::MAX).to_le_bytes()
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;
