@@ -155,3 +155,6 @@ impl Counts for BlockCounts<'_> {
 fn low(wide: u128) -> u64 {
     u64::try_from(wide & u128::from(u64::MAX)).expect("masked to 64 bits")
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -109,3 +109,6 @@ impl LogMut for BlockLog<'_> {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

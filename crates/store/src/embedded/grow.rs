@@ -149,3 +149,6 @@ impl Layout {
 fn steps(from: u32, to: u32) -> u64 {
     u64::from(to.saturating_sub(from) / STEP_SETS)
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -167,3 +167,6 @@ fn place(word: u64, probe: usize) -> usize {
     let start = word.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> SHIFT;
     (usize::try_from(start).unwrap_or(0) + probe) % LAYOUTS
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -327,3 +327,6 @@ fn mask(bits: u32) -> u64 {
 fn low_word(wide: u128) -> u64 {
     u64::try_from(wide & u128::from(u64::MAX)).expect("masked to 64 bits")
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

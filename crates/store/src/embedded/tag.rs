@@ -101,3 +101,6 @@ impl Tag {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,0 +1,94 @@
+use proptest::prelude::*;
+use tidegate_algorithms::counter::Stamps;
+
+use super::*;
+use crate::embedded::arena::Arena;
+use crate::embedded::budget::Budget;
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// Remembers so many, so long after the newest.
+    Push {
+        after: u64,
+        n: u64,
+    },
+    DropOldest(u64),
+    DropNewest(u64),
+    Widen,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (0..1_u64 << 24, 1..6_u64).prop_map(|(after, n)| Step::Push { after, n }),
+        2 => (0..8_u64).prop_map(Step::DropOldest),
+        1 => (0..8_u64).prop_map(Step::DropNewest),
+        1 => Just(Step::Widen),
+    ]
+}
+
+fn check(log: &BlockLog<'_>, stamps: &Stamps) -> Result<(), TestCaseError> {
+    prop_assert_eq!(log.len(), stamps.len());
+    for n in 0..log.len() + 2 {
+        prop_assert_eq!(log.nth_oldest(n), stamps.nth_oldest(n), "entry {}", n);
+    }
+    Ok(())
+}
+
+proptest! {
+    /// The ring of a block remembers as a plain list does: all stamps are whole again when read,
+    /// though only their low halves are kept.
+    #[test]
+    fn a_block_remembers_as_a_list(
+        entries in 1..40_u64,
+        start in 0..1_u64 << 60,
+        steps in prop::collection::vec(step(), 1..100),
+    ) {
+        let (arena, budget) = (Arena::new(1 << 18), Budget::new(1 << 18));
+        let block = |entries| {
+            let handle = arena.allocate(BlockLog::words(entries), &budget);
+            BlockLog::new(arena.block(handle.expect("room")))
+        };
+        let mut log = block(entries);
+        prop_assert!(log.room() >= entries);
+        let mut stamps = Stamps::default();
+        let mut newest = start;
+        for step in steps {
+            match step {
+                Step::Push { after, n } => {
+                    newest += after;
+                    let n = n.min(log.room() - log.len());
+                    log.push(newest, n);
+                    stamps.push(newest, n);
+                }
+                Step::DropOldest(n) => {
+                    log.drop_oldest(n);
+                    stamps.drop_oldest(n.min(stamps.len()));
+                }
+                Step::DropNewest(n) => {
+                    log.drop_newest(n);
+                    stamps.drop_newest(n.min(stamps.len()));
+                }
+                Step::Widen => {
+                    let mut wider = block(log.room() + 3);
+                    log.copy_to(&mut wider);
+                    log = wider;
+                }
+            }
+            check(&log, &stamps)?;
+        }
+    }
+}
+
+/// Two stamps a whole 2^32 - 1 apart are told apart; a full log takes no more.
+#[test]
+fn a_stamp_is_as_old_as_half_a_word_can_say() {
+    let (arena, budget) = (Arena::new(1 << 10), Budget::new(1 << 10));
+    let handle = arena.allocate(BlockLog::words(2), &budget).expect("room");
+    let mut log = BlockLog::new(arena.block(handle));
+    let oldest = 7 << 40;
+    log.push(oldest, 1);
+    log.push(oldest + u64::from(u32::MAX), log.room());
+    assert_eq!(log.nth_oldest(0), Some(oldest));
+    assert_eq!(log.nth_oldest(1), Some(oldest + u64::from(u32::MAX)));
+    assert_eq!(log.len(), log.room());
+}
