@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use tidegate_rules::Report;
+use tidegate_store::MemoryRefused;
 
 use crate::descriptor::NotADescriptor;
 use crate::rules_files::Unreadable;
@@ -34,6 +35,9 @@ pub(crate) enum Failure {
         address: SocketAddr,
         reason: io::Error,
     },
+    /// Memory that cannot be had.
+    #[error("{0}; choose less with --max-memory")]
+    NoMemory(MemoryRefused),
     /// An operating system that does not play along.
     #[error("cannot {what}: {reason}")]
     System {
@@ -63,6 +67,7 @@ impl Failure {
             Self::BadRules(_)
             | Self::NoSuchDomain { .. }
             | Self::CannotListen { .. }
+            | Self::NoMemory(_)
             | Self::System { .. } => ExitCode::FAILURE,
         }
     }

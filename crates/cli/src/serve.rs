@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use tidegate_limiter::{Charging, Limiter, LimiterConfig};
-use tidegate_rules::{Compiled, RuleSet};
+use tidegate_rules::Compiled;
 use tidegate_server::HttpConfig;
 use tidegate_store::{EmbeddedStore, StoreConfig};
 use tokio::net::TcpListener;
@@ -41,28 +41,29 @@ async fn serve(args: &ServeArgs, compiled: Compiled) -> Result<(), Failure> {
     let address = listener
         .local_addr()
         .map_err(|reason| cannot_listen(args, reason))?;
+    let store = store(args)?;
     terminal::print(&banner(args, &compiled, address));
-    let limiter = Arc::new(limiter(args, compiled.rules));
+    let limiter = Arc::new(Limiter::new(store, compiled.rules, config(args)));
     tidegate_server::serve(listener, limiter, HttpConfig::default(), stop).await;
     Ok(())
 }
 
-fn limiter(args: &ServeArgs, rules: RuleSet) -> Limiter<EmbeddedStore> {
-    let store = EmbeddedStore::new(StoreConfig {
+fn store(args: &ServeArgs) -> Result<EmbeddedStore, Failure> {
+    let config = StoreConfig {
         max_memory: args.max_memory.0,
-    });
+    };
+    EmbeddedStore::try_new(config).map_err(Failure::NoMemory)
+}
+
+fn config(args: &ServeArgs) -> LimiterConfig {
     let charging = match args.charging {
         ChargingArg::AllOrNone => Charging::AllOrNone,
         ChargingArg::EveryMatch => Charging::EveryMatch,
     };
-    Limiter::new(
-        store,
-        rules,
-        LimiterConfig {
-            charging,
-            ..LimiterConfig::default()
-        },
-    )
+    LimiterConfig {
+        charging,
+        ..LimiterConfig::default()
+    }
 }
 
 /// Ready when the process is asked to stop.

@@ -39,8 +39,8 @@ use tidegate_algorithms::{Decision, Headroom, Quota};
 use self::core::Core;
 use self::fingerprint::Fingerprinter;
 use crate::{
-    Charge, Charging, Clock, Counter, CounterKey, Cursor, Decisions, Mode, OnFull, Page, Receipt,
-    Store, StoreError, SystemClock,
+    Charge, Charging, Clock, Counter, CounterKey, Cursor, Decisions, MemoryRefused, Mode, OnFull,
+    Page, Receipt, Store, StoreError, SystemClock,
 };
 
 /// Bytes in a mebibyte.
@@ -88,19 +88,39 @@ impl Default for StoreConfig {
 
 impl EmbeddedStore {
     /// An empty store on the machine's clock.
+    ///
+    /// # Panics
+    ///
+    /// If the system does not give out the memory; [`try_new`](Self::try_new) says so instead.
     pub fn new(config: StoreConfig) -> Self {
         Self::with_clock(config, SystemClock::new())
+    }
+
+    /// An empty store on the machine's clock, if the system gives out the memory.
+    pub fn try_new(config: StoreConfig) -> Result<Self, MemoryRefused> {
+        Self::try_with_clock(config, SystemClock::new())
     }
 }
 
 impl<C: Clock> EmbeddedStore<C> {
     /// An empty store on another clock.
+    ///
+    /// # Panics
+    ///
+    /// If the system does not give out the memory; [`try_with_clock`](Self::try_with_clock) says so
+    /// instead.
     pub fn with_clock(config: StoreConfig, clock: C) -> Self {
-        Self {
-            core: Core::new(config.max_memory.max(MIB)),
+        Self::try_with_clock(config, clock).unwrap_or_else(|refused| panic!("{refused}"))
+    }
+
+    /// An empty store on another clock, if the system gives out the memory.
+    pub fn try_with_clock(config: StoreConfig, clock: C) -> Result<Self, MemoryRefused> {
+        let max_memory = config.max_memory.max(MIB);
+        Ok(Self {
+            core: Core::try_new(max_memory).ok_or(MemoryRefused { max_memory })?,
             fingerprinter: Fingerprinter::random(),
             clock,
-        }
+        })
     }
 
     /// The clock.

@@ -20,6 +20,14 @@ pub enum StoreError {
     },
 }
 
+/// Memory for counters that the system does not give out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the system does not give out memory for {max_memory} bytes of counters")]
+pub struct MemoryRefused {
+    /// How much was asked for.
+    pub max_memory: usize,
+}
+
 /// What sort of failure it is: metrics and policy read this, never the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

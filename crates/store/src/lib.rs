@@ -16,4 +16,4 @@ pub use contract::{
     Mode, OnFull, Page, Receipt, Store,
 };
 pub use embedded::{EmbeddedStore, StoreConfig, StoreStats};
-pub use error::{ErrorKind, StoreError};
+pub use error::{ErrorKind, MemoryRefused, StoreError};

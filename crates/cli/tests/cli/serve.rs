@@ -175,6 +175,15 @@ fn it_stops_when_it_is_told_to() {
 fn what_cannot_be_served_says_why() {
     check("serve_unreadable", &["serve", "--rules", "missing.yaml"]);
     check("serve_faults", &["serve", "--rules", "faults.yaml"]);
+    // More than any machine has addresses for.
+    let args = [
+        "serve",
+        "--http",
+        "127.0.0.1:0",
+        "--max-memory",
+        "1000000000GiB",
+    ];
+    check("serve_without_memory", &args);
 }
 
 #[test]

@@ -66,17 +66,23 @@ struct Links {
 // === impl Arena ===
 
 impl Arena {
-    /// An arena for at most `max_bytes`.
-    pub(super) fn new(max_bytes: usize) -> Self {
+    /// An arena for at most `max_bytes`; `None` if the system does not give out so much.
+    pub(super) fn try_new(max_bytes: usize) -> Option<Self> {
         let units = (max_bytes / (UNIT_WORDS * 8)).min(MOST_UNITS);
-        Self {
-            words: zeroed_words(units * UNIT_WORDS),
+        Some(Self {
+            words: zeroed_words(units * UNIT_WORDS)?,
             free: Mutex::new(FreeLists {
                 heads: BTreeMap::new(),
                 edges: vec![0; units.div_ceil(EDGES)],
                 fresh: 0,
             }),
-        }
+        })
+    }
+
+    /// A small arena.
+    #[cfg(test)]
+    pub(super) fn new(max_bytes: usize) -> Self {
+        Self::try_new(max_bytes).expect("a little memory")
     }
 
     /// Allocates a block of at least `words` words, all zero; `None` when there is no room left.

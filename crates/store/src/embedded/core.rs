@@ -34,19 +34,21 @@ pub(super) struct Tally(AtomicU64);
 // === impl Core ===
 
 impl Core {
-    pub(super) fn new(max_bytes: usize) -> Self {
-        let table = Table::new(max_bytes);
+    /// Nothing yet, up to `max_bytes`; `None` if the system does not give out so much, twice: table
+    /// and arena may each come to need it all, and only what they touch costs memory.
+    pub(super) fn try_new(max_bytes: usize) -> Option<Self> {
+        let table = Table::try_new(max_bytes)?;
         let taken = u64::from(table.shards()) * STEP_BYTES;
-        Self {
+        Some(Self {
             table,
-            arena: Arena::new(max_bytes),
+            arena: Arena::try_new(max_bytes)?,
             layouts: Layouts::new(),
             budget: Budget::new((max_bytes as u64).saturating_sub(taken)),
             hand: AtomicU64::new(0),
             max_bytes: max_bytes as u64,
             evicted: Tally::zero(),
             untracked: Tally::zero(),
-        }
+        })
     }
 
     /// The block of a boxed slot.

@@ -275,7 +275,7 @@ fn bounded(model: impl Fn() + Sync + Send + 'static) {
 
 fn store(max_memory: usize) -> Shared {
     Arc::new(EmbeddedStore {
-        core: Core::new(max_memory),
+        core: Core::try_new(max_memory).expect("a little memory"),
         fingerprinter: Fingerprinter::with_secret([1, 2]),
         clock: Frozen,
     })

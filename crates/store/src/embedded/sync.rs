@@ -15,15 +15,16 @@ pub(super) use loom::sync::{Mutex, MutexGuard};
 #[cfg(not(loom))]
 const SPINS: u32 = 64;
 
-/// `n` words of zero, in memory that costs nothing until it is touched.
+/// `n` words of zero, in memory that costs nothing until it is touched; `None` if the system does
+/// not give out so much.
 #[cfg(not(loom))]
-pub(super) fn zeroed_words(n: usize) -> Box<[AtomicU64]> {
-    bytemuck::zeroed_slice_box(n)
+pub(super) fn zeroed_words(n: usize) -> Option<Box<[AtomicU64]>> {
+    bytemuck::try_zeroed_slice_box(n).ok()
 }
 
 #[cfg(loom)]
-pub(super) fn zeroed_words(n: usize) -> Box<[AtomicU64]> {
-    (0..n).map(|_| AtomicU64::new(0)).collect()
+pub(super) fn zeroed_words(n: usize) -> Option<Box<[AtomicU64]>> {
+    Some((0..n).map(|_| AtomicU64::new(0)).collect())
 }
 
 /// Waits a little for another thread, for the `turn`th time in a row.

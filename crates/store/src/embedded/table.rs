@@ -72,22 +72,24 @@ pub(super) struct LockedSet<'t> {
 // === impl Table ===
 
 impl Table {
-    /// A table that may grow to `max_bytes`, with one step of sets in each shard.
-    pub(super) fn new(max_bytes: usize) -> Self {
+    /// A table that may grow to `max_bytes`, with one step of sets in each shard; `None` if the
+    /// system does not give out so much.
+    pub(super) fn try_new(max_bytes: usize) -> Option<Self> {
         let shards = (max_bytes / SHARD_BYTES).max(1);
         let shard_bits = shards.ilog2().min(20);
         let shards = 1_usize << shard_bits;
         let steps = (max_bytes / shards / SET_BYTES / STEP_SETS as usize).max(1);
-        let max_sets = u32::try_from(steps).unwrap_or(u32::MAX / STEP_SETS) * STEP_SETS;
-        let words = zeroed_words(shards * max_sets as usize * SET_WORDS + SET_WORDS);
+        let steps = u32::try_from(steps).unwrap_or(u32::MAX);
+        let max_sets = steps.min(u32::MAX / STEP_SETS) * STEP_SETS;
+        let words = zeroed_words(shards * max_sets as usize * SET_WORDS + SET_WORDS)?;
         let misplaced = (words.as_ptr().addr() / 8) % SET_WORDS;
-        Self {
+        Some(Self {
             words,
             first: (SET_WORDS - misplaced) % SET_WORDS,
             sizes: (0..shards).map(|_| AtomicU32::new(STEP_SETS)).collect(),
             shard_bits,
             max_sets,
-        }
+        })
     }
 
     pub(super) fn shards(&self) -> u32 {
