@@ -50,7 +50,9 @@ pub fn page(rows: &[Row], scale: Scale) -> String {
     page.push_str(METHOD);
     page.push_str(&header());
     for row in rows {
-        page.push_str(&row.line());
+        // Whether a goal is reached shows at full size only.
+        let goal = row.goal.filter(|_| scale == Scale::Full);
+        page.push_str(&row.line(goal));
     }
     page
 }
@@ -113,18 +115,15 @@ impl Row {
         Some(self.median(Contender::Store)? / self.median(Contender::Governor)?)
     }
 
-    fn line(&self) -> String {
+    fn line(&self, goal: Option<Goal>) -> String {
         let cell = |contender: Contender| {
             let found = self.cells.iter().find(|(each, _)| *each == contender);
             found.map_or_else(String::new, |(_, statistic)| statistic.to_string())
         };
         let cells = Contender::ALL.map(cell);
         let ratio = self.ratio_to_governor().map(figures).unwrap_or_default();
-        let goal = self
-            .goal
-            .map(|goal| goal.words(self.unit))
-            .unwrap_or_default();
-        let reached = self.reached().unwrap_or_default();
+        let reached = goal.and_then(|goal| self.reached(goal)).unwrap_or_default();
+        let goal = goal.map(|goal| goal.words(self.unit)).unwrap_or_default();
         let (what, unit) = (&self.what, self.unit);
         format!(
             "| {what} | {unit} | {} | {ratio} | {goal} | {reached} |\n",
@@ -132,8 +131,7 @@ impl Row {
         )
     }
 
-    fn reached(&self) -> Option<&'static str> {
-        let goal = self.goal?;
+    fn reached(&self, goal: Goal) -> Option<&'static str> {
         let value = match goal.measure {
             Measure::Itself => self.median(Contender::Store)?,
             Measure::RatioToGovernor => self.ratio_to_governor()?,
@@ -200,23 +198,13 @@ mod tests {
 
     #[test]
     fn goals_are_held_against_the_figure_or_the_ratio() {
-        let check = |row: Row, expected| assert_eq!(row.reached(), Some(expected));
-        check(
-            row(30.0, 60.0).aiming(Goal::to_governor(Bound::AtMost(0.5))),
-            "yes",
-        );
-        check(
-            row(31.0, 60.0).aiming(Goal::to_governor(Bound::AtMost(0.5))),
-            "**no**",
-        );
-        check(
-            row(31.0, 60.0).aiming(Goal::alone(Bound::AtLeast(31.0))),
-            "yes",
-        );
-        check(
-            row(31.0, 60.0).aiming(Goal::alone(Bound::AtLeast(31.5))),
-            "**no**",
-        );
+        let check = |ours, goal, expected| {
+            assert_eq!(row(ours, 60.0).reached(goal), Some(expected));
+        };
+        check(30.0, Goal::to_governor(Bound::AtMost(0.5)), "yes");
+        check(31.0, Goal::to_governor(Bound::AtMost(0.5)), "**no**");
+        check(31.0, Goal::alone(Bound::AtLeast(31.0)), "yes");
+        check(31.0, Goal::alone(Bound::AtLeast(31.5)), "**no**");
     }
 
     #[test]
@@ -226,6 +214,6 @@ mod tests {
         let mut lines = header.lines();
         let (titles, rule) = (lines.next().unwrap(), lines.next().unwrap());
         assert_eq!(cells(titles), cells(rule));
-        assert_eq!(cells(titles), cells(&row(1.0, 2.0).line()));
+        assert_eq!(cells(titles), cells(&row(1.0, 2.0).line(None)));
     }
 }
