@@ -82,16 +82,12 @@ impl Verdict {
     }
 
     /// The limit that decided: of a refusal the one that lasts longest, else of all that may refuse
-    /// the one with least remaining; the first of equals. `None` if none was asked.
+    /// the one with least remaining, where of the quota limits the one with most remaining speaks
+    /// for all; the first of equals. `None` if none was asked.
     pub fn deciding(&self) -> Option<LimitStatus<'_>> {
         match self.admission {
             Admission::Refused => self.refusing(),
-            Admission::Admitted => self
-                .limits()
-                .filter(|limit| limit.mode() != Mode::Shadow)
-                .filter_map(|limit| Some((limit.decision()?.remaining, limit)))
-                .min_by_key(|(remaining, _)| *remaining)
-                .map(|(_, limit)| limit),
+            Admission::Admitted => self.tightest(),
         }
     }
 
@@ -179,6 +175,22 @@ impl Verdict {
         quotas
             .next()
             .is_some_and(|first| first.is_refused() && quotas.all(|it| it.is_refused()))
+    }
+
+    /// The limit that the next request would meet first. It needs every enforce limit, so the one
+    /// with least remaining counts; but one quota limit is enough, so the one with most does.
+    fn tightest(&self) -> Option<LimitStatus<'_>> {
+        let of = |mode| {
+            self.limits()
+                .filter(move |limit| limit.mode() == mode)
+                .filter_map(|limit| Some((limit.decision()?.remaining, limit)))
+        };
+        let enforce = of(Mode::Enforce).min_by_key(|(remaining, _)| *remaining);
+        let quota = of(Mode::Quota).reduce(|most, next| if next.0 > most.0 { next } else { most });
+        let tightest = enforce.into_iter().chain(quota);
+        tightest
+            .min_by_key(|(remaining, _)| *remaining)
+            .map(|(_, limit)| limit)
     }
 
     /// The limit that keeps the request out longest. Every enforce limit must admit, so the last one

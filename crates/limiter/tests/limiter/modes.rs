@@ -90,6 +90,23 @@ fn quota_limits_refuse_only_together() {
 }
 
 #[test]
+fn the_quota_limit_with_most_remaining_speaks_for_all() {
+    let limiter = limiter(RULES);
+    let deciding = |asks: &[Ask<'_>]| {
+        let verdict = ask(&limiter, asks);
+        let limit = verdict.deciding().unwrap();
+        (limit.name().map(str::to_owned), *limit.decision().unwrap())
+    };
+    // One of the short limit's one is gone, and the next request passes all the same.
+    let (_, decision) = deciding(&[SHORT, LONG]);
+    assert_eq!((decision.remaining, decision.limit), (1, 2));
+    // An enforced limit with less remaining goes before it.
+    ask_hits(&limiter, &[USER], 4);
+    let (name, decision) = deciding(&[LONG, USER]);
+    assert_eq!((name.as_deref(), decision.remaining), (Some("user"), 0));
+}
+
+#[test]
 fn the_first_quota_limit_to_admit_ends_the_wait() {
     let limiter = limiter(RULES);
     ask(&limiter, &[SHORT, LONG]);
