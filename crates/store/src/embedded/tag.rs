@@ -10,8 +10,9 @@
 
 use super::layout::LayoutId;
 
-/// Bits of a fingerprint kept in a slot. With the shard a key lies in (at least ten bits more of
-/// the same hash) two of ten million keys collide with a chance of about one in ten thousand.
+/// Bits of a fingerprint kept in a slot. The shard a key lies in tells more bits of the same hash,
+/// twelve in a store of 256 MiB: two of ten million keys collide with a chance of about one in ten
+/// thousand.
 pub(super) const FINGERPRINT_BITS: u32 = 51;
 
 pub(super) const LOCK: u64 = 1 << 63;
