@@ -26,7 +26,8 @@ const SHORTEST_WINDOW: Duration = Duration::from_millis(1);
 /// The longest window, and the longest `only_for`: ten years with up to three leap days.
 const LONGEST_WINDOW: Duration = Duration::from_hours(3_653 * 24);
 
-/// The largest limit: with ten times as much over it, counts stay far from the end of 64 bits.
+/// The largest limit or capacity: with ten times as much over it, counts stay far from the end of
+/// 64 bits.
 const LARGEST_LIMIT: u64 = 1 << 56;
 
 /// Entries of the longest log: at 4 bytes each, one caller can take 4 MB.
@@ -97,6 +98,9 @@ impl Quota {
         } else {
             algorithm.capacity(limit)
         };
+        if capacity > LARGEST_LIMIT {
+            return Err(QuotaError::CapacityTooLarge);
+        }
         let extra = allowance.most(capacity);
         let meter = Meter::new(
             spec,

@@ -5,6 +5,7 @@ use tidegate_algorithms::{Headroom, Quota};
 use tidegate_rules::{Limit, OnFull as RuleOnFull};
 use tidegate_store::{Charge, CounterKey, LimitId, OnFull};
 
+use crate::address::{AddressText, Addresses};
 use crate::matched::{Force, Match};
 use crate::request::{Descriptor, Hits};
 
@@ -28,13 +29,30 @@ pub(crate) type Charges<'a> = SmallVec<[Charge<'a>; 8]>;
 // === impl Bill ===
 
 impl<'a> Bill<'a> {
-    /// Adds the values of every charged limit's counter key, in order.
-    pub(crate) fn add_values(&self, values: &mut Values<'a>) {
+    /// Adds the addresses of every charged limit's counter key, in order.
+    pub(crate) fn add_addresses(&self, addresses: &mut Addresses) {
+        for charged in self.charged() {
+            let entries = self.descriptor(charged).entries;
+            for index in charged
+                .rule
+                .map_or(&[][..], |(rule, _)| rule.counted_addresses())
+            {
+                addresses.push(AddressText::of(entries[*index].value));
+            }
+        }
+    }
+
+    /// Adds the values of every charged limit's counter key, in order, over the addresses of this
+    /// bill.
+    pub(crate) fn add_values(&self, addresses: &'a [AddressText], values: &mut Values<'a>) {
+        let mut addresses = addresses.iter();
         for charged in self.charged() {
             let entries = self.descriptor(charged).entries;
             if let Some((rule, _)) = charged.rule {
                 for index in rule.counted_values() {
-                    values.push(entries[*index].value);
+                    let is_address = rule.counted_addresses().contains(index);
+                    let address = is_address.then(|| addresses.next()).flatten();
+                    values.push(address.map_or(entries[*index].value, AddressText::as_str));
                 }
             } else {
                 values.push(self.domain);

@@ -4,6 +4,7 @@
 //! descriptors, charges them in one atomic step, and says in a [`Verdict`] what came of it. The
 //! failure policy and the swap of rules live here and nowhere else. It knows no wire and no clock.
 
+mod address;
 mod bill;
 mod config;
 mod error;

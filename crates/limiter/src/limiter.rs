@@ -10,6 +10,7 @@ use tidegate_algorithms::Headroom;
 use tidegate_rules::{Charging as RuleCharging, Domain, RuleSet};
 use tidegate_store::{Admission, Charging, Decisions, Store, StoreError};
 
+use crate::address::Addresses;
 use crate::bill::{Bill, Charges, Values};
 use crate::matched::{self, Matched};
 use crate::request::Descriptor;
@@ -181,8 +182,10 @@ impl<S: Store> Limiter<S> {
         decisions: &mut Decisions,
     ) -> Result<Admission, StoreError> {
         // Filled in place: moved out of a function, each would be copied whole.
+        let mut addresses = Addresses::new();
         let (mut values, mut charges) = (Values::new(), Charges::new());
-        bill.add_values(&mut values);
+        bill.add_addresses(&mut addresses);
+        bill.add_values(&addresses, &mut values);
         bill.add_charges(&values, &mut charges);
         if charges.is_empty() {
             return Ok(Admission::Admitted);

@@ -27,6 +27,7 @@ struct Above {
     path: String,
     digest: PathDigest,
     counted_values: Vec<usize>,
+    counted_addresses: Vec<usize>,
     metric_values: Vec<usize>,
 }
 
@@ -58,6 +59,7 @@ fn build_domain(draft: DraftDomain, first_rule: usize, findings: &Findings) -> D
         path: String::new(),
         digest,
         counted_values: Vec::new(),
+        counted_addresses: Vec::new(),
         metric_values: Vec::new(),
     };
     for rule in draft.rules {
@@ -126,6 +128,7 @@ impl Builder<'_> {
             limits: limits(&draft.limits, here.digest),
             mode: draft.mode,
             counted_values: here.counted_values.as_slice().into(),
+            counted_addresses: here.counted_addresses.as_slice().into(),
             metric,
             metadata: draft.metadata.clone(),
             location: Location {
@@ -151,6 +154,9 @@ impl Above {
         here.path.push_str(label);
         if draft.matcher.takes_several() && draft.sharing == Sharing::Apart {
             here.counted_values.push(self.depth);
+            if matches!(draft.matcher, Matcher::Networks(_)) {
+                here.counted_addresses.push(self.depth);
+            }
         }
         if draft.value_to_metric && draft.sharing == Sharing::Apart {
             here.metric_values.push(self.depth);

@@ -15,6 +15,7 @@ pub struct Rule {
     pub(crate) limits: Box<[Limit]>,
     pub(crate) mode: RuleMode,
     pub(crate) counted_values: Box<[usize]>,
+    pub(crate) counted_addresses: Box<[usize]>,
     pub(crate) metric: MetricDetail,
     pub(crate) metadata: Option<MetadataValue>,
     pub(crate) location: Location,
@@ -86,6 +87,12 @@ impl Rule {
     /// matched by a bare key, a pattern or a list, unless they share one threshold.
     pub fn counted_values(&self) -> &[usize] {
         &self.counted_values
+    }
+
+    /// Those of [`counted_values`](Self::counted_values) that are addresses, for they were matched by
+    /// network. However an address is spelt, it names one counter.
+    pub fn counted_addresses(&self) -> &[usize] {
+        &self.counted_addresses
     }
 
     /// Which runtime values belong in the name of the metric.

@@ -260,3 +260,29 @@ fn requests_that_make_no_sense_are_errors() {
     );
     assert!(try_ask(&limiter, "test", &too_many[..most], 1).is_ok());
 }
+
+#[test]
+fn spellings_of_one_address_share_its_counter() {
+    let limiter = limiter(
+        "
+domain: test
+descriptors:
+  - key: remote_address
+    cidr: [10.0.0.0/8, 2001:db8::/32]
+    rate_limit: {unit: minute, requests_per_unit: 3}
+",
+    );
+    let ask = |address: &'static str, expected| {
+        check(
+            &limiter,
+            &[Ask::of(&[("remote_address", address)])],
+            expected,
+        );
+    };
+    ask("10.1.2.3", "allowed: allowed 2/3");
+    ask("::ffff:10.1.2.3", "allowed: allowed 1/3");
+    ask("::ffff:a01:203", "allowed: allowed 0/3 near");
+    ask("10.1.2.3", "refused: refused 0/3");
+    ask("2001:db8::7", "allowed: allowed 2/3");
+    ask("2001:0DB8:0:0:0:0:0:7", "allowed: allowed 1/3");
+}
