@@ -136,6 +136,8 @@ Ask it:
 
   200 the request may pass; 429 it may not, and Retry-After says when; 400 the question makes no sense.
 
+Change the rules and send SIGHUP: good ones come into force and counters live on; bad ones are refused
+with all that is wrong with them, and the old ones stay.
 Stop it with Ctrl-C or SIGTERM: requests under way are answered first.";
 
 const CHECK_EXAMPLES: &str = "\

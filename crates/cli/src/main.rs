@@ -6,6 +6,7 @@ mod check;
 mod descriptor;
 mod explain;
 mod failure;
+mod reload;
 mod rules_files;
 mod sample;
 mod serve;

@@ -10,12 +10,12 @@ use tidegate_rules::Compiled;
 use tidegate_server::HttpConfig;
 use tidegate_store::{EmbeddedStore, StoreConfig};
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::{ChargingArg, ServeArgs};
 use crate::banner::banner;
 use crate::failure::Failure;
-use crate::{rules_files, terminal};
+use crate::{reload, rules_files, terminal};
 
 /// Serves until it is told to stop.
 pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
@@ -35,6 +35,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
 async fn serve(args: &ServeArgs, compiled: Compiled) -> Result<(), Failure> {
     // Before the banner: who reads it may stop us at once.
     let stop = stop_signal()?;
+    let hangup = listen(SignalKind::hangup())?;
     let listener = TcpListener::bind(args.http)
         .await
         .map_err(|reason| cannot_listen(args, reason))?;
@@ -44,7 +45,11 @@ async fn serve(args: &ServeArgs, compiled: Compiled) -> Result<(), Failure> {
     let store = store(args)?;
     terminal::print(&banner(args, &compiled, address));
     let limiter = Arc::new(Limiter::new(store, compiled.rules, config(args)));
-    tidegate_server::serve(listener, limiter, HttpConfig::default(), stop).await;
+    let served = tidegate_server::serve(listener, limiter.clone(), HttpConfig::default(), stop);
+    tokio::select! {
+        () = served => {}
+        () = reload::on_hangup(hangup, args, &limiter) => {}
+    }
     Ok(())
 }
 
@@ -68,12 +73,6 @@ fn config(args: &ServeArgs) -> LimiterConfig {
 
 /// Ready when the process is asked to stop.
 fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
-    let listen = |kind| {
-        signal(kind).map_err(|reason| Failure::System {
-            what: "listen for signals",
-            reason,
-        })
-    };
     let mut interrupt = listen(SignalKind::interrupt())?;
     let mut terminate = listen(SignalKind::terminate())?;
     Ok(async move {
@@ -81,6 +80,13 @@ fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }
+    })
+}
+
+fn listen(kind: SignalKind) -> Result<Signal, Failure> {
+    signal(kind).map_err(|reason| Failure::System {
+        what: "listen for signals",
+        reason,
     })
 }
 

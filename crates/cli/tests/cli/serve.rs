@@ -1,8 +1,10 @@
 //! `tidegate serve`, asked over real sockets.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::fs;
+use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 
 use crate::program::{check, command};
 
@@ -11,6 +13,7 @@ struct Server {
     child: Child,
     banner: Vec<String>,
     address: String,
+    errors: Lines<BufReader<ChildStderr>>,
 }
 
 // === impl Server ===
@@ -19,7 +22,9 @@ impl Server {
     /// Starts a server on a free port and reads its banner up to the line to try.
     fn start(args: &[&str]) -> Self {
         let args = [&["serve", "--http", "127.0.0.1:0"], args].concat();
-        let mut child = command(&args).stdout(Stdio::piped()).spawn().unwrap();
+        let mut command = command(&args);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap())
             .lines()
             .map(Result::unwrap);
@@ -31,10 +36,12 @@ impl Server {
             banner.push(lines.next().expect("a banner with a line to try"));
         }
         let address = value(&banner, "listening").replace("http://", "");
+        let errors = BufReader::new(child.stderr.take().unwrap()).lines();
         Self {
             child,
             banner,
             address,
+            errors,
         }
     }
 
@@ -51,16 +58,22 @@ impl Server {
         answer
     }
 
-    fn stop(mut self, signal: &str) -> ExitStatus {
+    fn send(&self, signal: &str) {
         let pid = self.child.id().to_string();
-        assert!(
-            Command::new("kill")
-                .args([signal, &pid])
-                .status()
-                .unwrap()
-                .success()
-        );
+        let sent = Command::new("kill").args([signal, &pid]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    fn stop(mut self, signal: &str) -> ExitStatus {
+        self.send(signal);
         self.child.wait().unwrap()
+    }
+
+    /// Has the rules read again and gives the last line it says of that.
+    fn reload(&mut self) -> String {
+        self.send("-HUP");
+        let mut lines = self.errors.by_ref().map(Result::unwrap);
+        lines.find(|line| line.contains("reloaded")).unwrap()
     }
 }
 
@@ -169,6 +182,30 @@ fn it_stops_when_it_is_told_to() {
         let status = Server::start(&[]).stop(signal);
         assert_eq!(status.code(), Some(0), "{signal}");
     }
+}
+
+#[test]
+fn a_hangup_reloads_the_rules_and_keeps_the_counters() {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("changing.yaml");
+    let put = |limit: &str| {
+        let rule =
+            format!("{{key: user_id, rate_limit: {{unit: year, requests_per_unit: {limit}}}}}");
+        fs::write(&path, format!("domain: shop\ndescriptors: [{rule}]\n")).unwrap();
+    };
+    put("1");
+    let mut server = Server::start(&["--rules", path.to_str().unwrap()]);
+    assert!(server.ask(USER).starts_with("HTTP/1.1 200"));
+    assert!(server.ask(USER).starts_with("HTTP/1.1 429"));
+    put("2");
+    let loaded = "reloaded the rules: 1 domain, 1 rule, 1 limit";
+    assert_eq!(server.reload(), loaded);
+    assert!(server.ask(USER).starts_with("HTTP/1.1 200"));
+    put("none");
+    let kept = "the rules were not reloaded; those before stay in force";
+    assert_eq!(server.reload(), kept);
+    let answer = server.ask(USER);
+    assert_eq!(number(&answer, "x-ratelimit-limit"), Some(2), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 429"), "{answer}");
 }
 
 #[test]
