@@ -49,8 +49,6 @@ impl Core {
         let (shard, size) = self.table.shard(hash);
         let (first, second) = choices(hash, size);
         let second = SetId { shard, set: second };
-        // One key in five lies there: better to wait for both lines at once than one by one.
-        self.table.fetch(second);
         let primary = self.table.lock(SetId { shard, set: first });
         if self.table.size(shard) != size {
             return None;

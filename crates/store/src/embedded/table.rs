@@ -151,12 +151,6 @@ impl Table {
         }
     }
 
-    /// Has the processor fetch a set while it is busy with something else.
-    #[inline]
-    pub(super) fn fetch(&self, id: SetId) {
-        let _ = self.set(id)[0].load(Ordering::Relaxed);
-    }
-
     /// Locks a set if nobody holds it.
     #[inline]
     pub(super) fn try_lock(&self, id: SetId) -> Option<LockedSet<'_>> {
