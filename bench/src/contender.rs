@@ -27,6 +27,11 @@ pub trait Subject: Send + Sync {
             .count()
     }
 
+    /// How many callers it has forgotten or never counted for want of memory.
+    fn forgotten(&self) -> u64 {
+        0
+    }
+
     /// How many bytes it says it took, if it knows better than the allocator.
     fn bytes_taken(&self) -> Option<u64> {
         None

@@ -149,6 +149,11 @@ impl Gauge {
     }
 
     fn read(&self, subject: &dyn Subject, keys: u64) -> Reading {
+        assert_eq!(
+            subject.forgotten(),
+            0,
+            "memory for callers it no longer knows"
+        );
         let resident = resident_bytes().saturating_sub(self.resident);
         let asked = allocator::live_bytes().saturating_sub(self.asked) as u64;
         // A subject that reserves addresses and takes memory as it grows knows better than the

@@ -71,6 +71,11 @@ impl<C: Clock> Subject for Store<C> {
         }
     }
 
+    fn forgotten(&self) -> u64 {
+        let stats = self.store.stats();
+        stats.evicted + stats.untracked
+    }
+
     fn bytes_taken(&self) -> Option<u64> {
         Some(self.store.stats().used_bytes)
     }
