@@ -68,9 +68,11 @@ proptest! {
                     counts.advance(to);
                     ring.advance(to);
                 }
-                // No more than the limit that the width was chosen for.
+                // No more than the limit that the width was chosen for, nor than the sum can say:
+                // limits end far below.
                 Step::Add(cost) => {
-                    let cost = cost % (counts.most() - counts.count(0) + 1);
+                    let room = counts.most() - counts.count(0);
+                    let cost = cost % (room.min(u64::MAX - ring.total()) + 1);
                     counts.add(cost);
                     ring.add(cost);
                 }
