@@ -141,7 +141,7 @@ fn join(domain: &mut DraftDomain, file: DraftDomain, merge: MergeDomains, findin
             quote(&file.name.inner)
         );
         let hint = format!(
-            "it stands at {}; domains that span files are merged only on request",
+            "it stands at {}; files of one domain are taken together only with `--merge-domains`",
             findings.place(domain.name.span),
         );
         findings.push(Finding::error(Code::DuplicateDomain, file.name.span, message).hint(hint));

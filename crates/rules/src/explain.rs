@@ -115,6 +115,7 @@ fn explain_ending(
         Ending::NoLimitHere => {
             "the descriptor ends at a rule that has rules below it, but no limit of its own"
         }
+        Ending::NoMatch if trace.steps.len() == 1 => "no rule matches",
         Ending::NoMatch => {
             "no rule of the last level above matches, and a choice made before is never taken back"
         }

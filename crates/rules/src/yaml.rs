@@ -287,16 +287,30 @@ impl Places<'_> {
         };
         let text = self.lines.get(line - 1).copied().unwrap_or_default();
         let info = error.info();
-        let hint = if text.trim_start_matches(' ').starts_with('\t') {
-            Some("YAML is indented with spaces; this line begins with a tab")
-        } else if info.contains("block") {
-            Some("compare the indentation with the lines above")
-        } else {
-            None
-        };
         let message = format!("not YAML: {}", first_lower(&info));
-        Finding::error(Code::Syntax, span, message).maybe_hint(hint.map(str::to_owned))
+        Finding::error(Code::Syntax, span, message)
+            .maybe_hint(syntax_hint(text, column, &info).map(str::to_owned))
     }
+}
+
+/// What to do about a line that is not YAML, from the character at which the parser gave up and from
+/// what it says.
+fn syntax_hint(line: &str, column: usize, info: &str) -> Option<&'static str> {
+    let at = line.chars().nth(column.saturating_sub(1));
+    let hint = if line.trim_start_matches(' ').starts_with('\t') {
+        "YAML is indented with spaces; this line begins with a tab"
+    } else if at == Some('*') {
+        "`*` refers to an anchor; a pattern that begins with it needs quotes: `\"*…\"`"
+    } else if matches!(at, Some('@' | '%')) {
+        "a value that begins with this character needs quotes"
+    } else if info.contains("mapping values") {
+        "put a value with `: ` in it in quotes, or compare the indentation with the lines above"
+    } else if info.contains("block") {
+        "compare the indentation with the lines above"
+    } else {
+        return None;
+    };
+    Some(hint)
 }
 
 fn too_deep(span: Span) -> Finding {
