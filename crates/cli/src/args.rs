@@ -152,7 +152,7 @@ const EXPLAIN_EXAMPLES: &str = "\
 Examples:
   tidegate explain --rules rules.yaml --domain api user_id=42
   tidegate explain --rules rules.yaml --domain api path=/login,remote_address=10.0.0.1 user_id=42
-  tidegate explain --domain api 'q=\"a,b\"' 'q=a\\,b'
+  tidegate explain --domain example 'user_id=\"a,b\"' 'user_id=a\\,b'
 
 Exit code: 0 explained, 1 the rules have faults or no such domain, 2 they could not be read.";
 

@@ -25,8 +25,8 @@ pub(crate) enum NotADescriptor {
 /// Where a word ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// At the character that ends words of its kind.
-    Mark,
+    /// At one of the characters that end words of its kind.
+    Mark(char),
     /// At the end of the text.
     Text,
 }
@@ -37,14 +37,14 @@ pub(crate) fn parse(text: &str) -> Result<Vec<TypedEntry>, NotADescriptor> {
     let mut chars = text.chars();
     let mut entries = Vec::new();
     loop {
-        let (key, end) = word(&mut chars, '=')?;
-        if end == End::Text {
+        let (key, end) = word(&mut chars, &['=', ','])?;
+        if end != End::Mark('=') {
             return Err(NotADescriptor::NoValue);
         }
         if key.is_empty() {
             return Err(NotADescriptor::EmptyKey);
         }
-        let (value, end) = word(&mut chars, ',')?;
+        let (value, end) = word(&mut chars, &[','])?;
         entries.push(TypedEntry { key, value });
         if end == End::Text {
             return Ok(entries);
@@ -52,15 +52,15 @@ pub(crate) fn parse(text: &str) -> Result<Vec<TypedEntry>, NotADescriptor> {
     }
 }
 
-/// Reads up to `mark`, and over it.
-fn word(chars: &mut Chars<'_>, mark: char) -> Result<(String, End), NotADescriptor> {
+/// Reads up to one of `marks`, and over it.
+fn word(chars: &mut Chars<'_>, marks: &[char]) -> Result<(String, End), NotADescriptor> {
     let mut word = String::new();
     let mut is_quoted = false;
     while let Some(next) = chars.next() {
         match next {
             '\\' => word.push(chars.next().ok_or(NotADescriptor::LoneBackslash)?),
             '"' => is_quoted = !is_quoted,
-            _ if next == mark && !is_quoted => return Ok((word, End::Mark)),
+            _ if marks.contains(&next) && !is_quoted => return Ok((word, End::Mark(next))),
             _ => word.push(next),
         }
     }
@@ -115,6 +115,8 @@ mod tests {
         check("a", Err(NotADescriptor::NoValue));
         check("a=1,", Err(NotADescriptor::NoValue));
         check("a=1,b", Err(NotADescriptor::NoValue));
+        check("a=1,,b=2", Err(NotADescriptor::NoValue));
+        check("a,b=2", Err(NotADescriptor::NoValue));
         check("=1", Err(NotADescriptor::EmptyKey));
         check("a=\"1", Err(NotADescriptor::OpenQuote));
         check("a=1\\", Err(NotADescriptor::LoneBackslash));
