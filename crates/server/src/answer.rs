@@ -27,6 +27,8 @@ pub(crate) enum Refusal {
     BodyTooSlow,
     #[error("the body broke off")]
     BodyBroken,
+    #[error("the body is empty; POST a rate limit request, `tidegate serve --help` shows one")]
+    BodyEmpty,
     #[error("the body is no rate limit request")]
     NotJson(#[from] serde_json::Error),
     #[error(transparent)]
@@ -87,9 +89,11 @@ impl Refusal {
             Self::NoSuchPath { .. } => StatusCode::NOT_FOUND,
             Self::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
-            Self::BodyBroken | Self::NotJson(_) | Self::BadRequest(_) | Self::Limiter(_) => {
-                StatusCode::BAD_REQUEST
-            }
+            Self::BodyBroken
+            | Self::BodyEmpty
+            | Self::NotJson(_)
+            | Self::BadRequest(_)
+            | Self::Limiter(_) => StatusCode::BAD_REQUEST,
         };
         let title = status.canonical_reason().unwrap_or_default();
         let problem = Problem {

@@ -34,6 +34,9 @@ async fn judge<S: Store>(
     config: HttpConfig,
 ) -> Result<Response, Refusal> {
     let bytes = read(body, config.max_body_bytes, config.body_timeout).await?;
+    if bytes.is_empty() {
+        return Err(Refusal::BodyEmpty);
+    }
     let Object(request): Object<RateLimitRequest<'_>> = serde_json::from_slice(&bytes)?;
     let question = Question::try_from(&request)?;
     let verdict = limiter
