@@ -9,7 +9,8 @@ pub const HELP: &str = "\
 Measures tidegate beside its peers and prints one table.
 
   scripts/bench                 the whole table; takes about ten minutes
-  scripts/bench --only hot      one group of rows: hot, uniform, threads, memory, shapes or flood
+  scripts/bench --only hot      one group of rows: hot, uniform, parts, threads, memory,
+                                shapes or flood
   scripts/bench --quick         everything, tiny: shows that it runs, the figures mean nothing
   scripts/bench --write         also writes the table to bench/RESULTS.md
 ";
@@ -50,6 +51,8 @@ pub enum Group {
     Hot,
     /// Many callers.
     Uniform,
+    /// What a decision is made of.
+    Parts,
     /// Many callers, two threads.
     Threads,
     /// Bytes for each caller.
@@ -99,6 +102,7 @@ impl Group {
         match name {
             "hot" => Ok(Self::Hot),
             "uniform" => Ok(Self::Uniform),
+            "parts" => Ok(Self::Parts),
             "threads" => Ok(Self::Threads),
             "memory" => Ok(Self::Memory),
             "shapes" => Ok(Self::Shapes),

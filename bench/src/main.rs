@@ -8,6 +8,7 @@ mod flood;
 mod growth;
 mod key;
 mod machine;
+mod parts;
 mod plan;
 mod report;
 mod speed;

@@ -7,6 +7,7 @@ use crate::arguments::{Arguments, Group, Scale};
 use crate::child::{Figures, Measurement};
 use crate::contender::{Contender, Counting, Subject, Terms};
 use crate::growth::Order;
+use crate::parts;
 use crate::report::{Bound, Goal, Row};
 use crate::speed;
 use crate::statistic::Statistic;
@@ -50,6 +51,10 @@ pub fn run(arguments: &Arguments) -> Result<Vec<Row>, Box<dyn Error>> {
         eprintln!("uniform keys ...");
         rows.push(uniform(&sizes));
     }
+    if wanted(Group::Parts) {
+        eprintln!("the parts of a decision ...");
+        rows.extend(parts(&sizes));
+    }
     if wanted(Group::Threads) {
         eprintln!("two threads ...");
         rows.extend(threads(&sizes));
@@ -91,6 +96,21 @@ fn uniform(sizes: &Sizes) -> Row {
         spoken(sizes.keys)
     );
     Row::new(&what, "ns", sample_all(sizes, &subjects, sizes.keys)).aiming(goal)
+}
+
+fn parts(sizes: &Sizes) -> [Row; 3] {
+    // Somewhat more than a key of ours takes.
+    let bytes = sizes.keys * 22;
+    let row = |what: &str, statistic| {
+        let what = format!("of a decision, by itself: {what}");
+        Row::new(&what, "ns", vec![(Contender::Store, statistic)])
+    };
+    let line = format!("a line of {} MB at random", bytes / 1_000_000);
+    [
+        row("the clock", parts::clock(sizes.rounds)),
+        row("SipHash-1-3 of the key", parts::hash(sizes.rounds)),
+        row(&line, parts::line(sizes.rounds, bytes)),
+    ]
 }
 
 fn threads(sizes: &Sizes) -> [Row; 3] {
