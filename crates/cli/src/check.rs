@@ -39,40 +39,35 @@ struct Finding<'a> {
     snippet: &'a str,
 }
 
-/// Checks the rules and says what was found on stdout.
+/// Checks the rules and says what was found on stdout. What cannot be read is told too, and does not
+/// keep the rest from being checked.
 pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
-    let sources = match (rules_files::read(&args.paths), args.format) {
-        (Ok(sources), _) => sources,
-        (Err(unreadable), Format::Text) => return Err(Failure::Unreadable(unreadable)),
-        (Err(unreadable), Format::Json) => {
-            let unreadable = unreadable
+    let (sources, unreadable) = rules_files::read(&args.paths);
+    if sources.is_empty() && args.format == Format::Text {
+        return Err(Failure::Unreadable(unreadable));
+    }
+    let compiled = compile(&sources, &rules_files::options(args.compile));
+    match args.format {
+        Format::Text => {
+            terminal::eprint(&unreadable.text());
+            print_text(sources.len(), &compiled);
+        }
+        Format::Json => print_json(&Checked {
+            valid: compiled.is_ok() && unreadable.faults().is_empty(),
+            unreadable: unreadable
                 .faults()
                 .iter()
                 .map(UnreadablePath::from)
-                .collect();
-            print_json(&Checked {
-                valid: false,
-                unreadable,
-                diagnostics: Vec::new(),
-            });
-            return Ok(ExitCode::from(2));
-        }
-    };
-    let compiled = compile(&sources, &rules_files::options(args.compile));
-    match args.format {
-        Format::Text => print_text(sources.len(), &compiled),
-        Format::Json => print_json(&Checked {
-            valid: compiled.is_ok(),
-            unreadable: Vec::new(),
+                .collect(),
             diagnostics: compiled
                 .as_ref()
                 .map_or_else(findings, |it| findings(&it.warnings)),
         }),
     }
-    Ok(if compiled.is_ok() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
+    Ok(match (unreadable.faults(), compiled) {
+        ([], Ok(_)) => ExitCode::SUCCESS,
+        ([], Err(_)) => ExitCode::FAILURE,
+        _ => ExitCode::from(2),
     })
 }
 
@@ -130,10 +125,7 @@ fn print_text(n_files: usize, compiled: &Result<Compiled, Report>) {
 }
 
 fn n_faults(report: &Report) -> String {
-    let n_faults = report
-        .iter()
-        .filter(|it| it.severity == Severity::Error)
-        .count();
+    let n_faults = report.count(Severity::Error);
     format!(
         "{n_faults} {}",
         if n_faults == 1 { "fault" } else { "faults" }

@@ -52,15 +52,19 @@ pub(crate) fn load(paths: &[PathBuf], args: CompileArgs) -> Result<Compiled, Fai
             bytes: EXAMPLE.into(),
         }]
     } else {
-        read(paths).map_err(Failure::Unreadable)?
+        let (sources, unreadable) = read(paths);
+        if !unreadable.0.is_empty() {
+            return Err(Failure::Unreadable(unreadable));
+        }
+        sources
     };
     compile(&sources, &options(args)).map_err(Failure::BadRules)
 }
 
 /// Reads the files at `paths`, and those in a folder at one of them, in the order of their names.
 /// Subfolders and names that begin with a dot are left out: in a folder that Kubernetes mounts, those
-/// hold a second copy of every file.
-pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Source>, Unreadable> {
+/// hold a second copy of every file. Gives also what could not be read.
+pub(crate) fn read(paths: &[PathBuf]) -> (Vec<Source>, Unreadable) {
     let (mut sources, mut faults) = (Vec::new(), Vec::new());
     for path in paths {
         match files_at(path) {
@@ -78,11 +82,7 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Source>, Unreadable> {
             }),
         }
     }
-    if faults.is_empty() {
-        Ok(sources)
-    } else {
-        Err(Unreadable(faults))
-    }
+    (sources, Unreadable(faults))
 }
 
 /// What the compiler is told.
@@ -105,8 +105,12 @@ impl Unreadable {
 
     /// A line for each path.
     pub(crate) fn text(&self) -> String {
-        let lines = self.0.iter().map(|fault| format!("error: {fault}"));
-        lines.collect::<Vec<_>>().join("\n") + "\n"
+        let lines: Vec<_> = self
+            .0
+            .iter()
+            .map(|fault| format!("error: {fault}\n"))
+            .collect();
+        lines.concat()
     }
 }
 

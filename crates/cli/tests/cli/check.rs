@@ -100,3 +100,11 @@ fn a_reader_who_has_gone_is_no_failure() {
         .unwrap();
     assert_eq!((output.status.code(), output.stderr), (Some(0), Vec::new()));
 }
+
+#[test]
+fn what_cannot_be_read_does_not_hide_the_faults_of_the_rest() {
+    check(
+        "check_unreadable_and_faults",
+        &["check", "missing.yaml", "faults.yaml"],
+    );
+}

@@ -161,13 +161,9 @@ impl Asked<'_> {
     #[inline]
     fn decide(&self, word: u64, now: Time) -> (Decision, u64) {
         let Self { charge, layout, .. } = *self;
-        // Most limits are hard, and then there is nothing to judge.
-        if charge.quota.most_extra() == 0 {
-            return decide_word(charge.quota, word, layout, charge.cost, 0, now);
-        }
-        charge.quota.judge(None, charge.headroom, now, |extra| {
-            decide_word(charge.quota, word, layout, charge.cost, extra, now)
-        })
+        // A narrow state does not know since when it is over its limit, so there is nothing to judge.
+        let extra = charge.quota.extra(None, now, charge.headroom);
+        decide_word(charge.quota, word, layout, charge.cost, extra, now)
     }
 }
 
