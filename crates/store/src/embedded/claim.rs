@@ -53,7 +53,7 @@ enum Obstacle {
 /// Which sets to lock before looking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
-    /// The primary sets: nine keys in ten or so lie there.
+    /// The primary sets: most keys lie there, for a new one goes there if it can.
     Primary,
     /// Both sets of each key.
     Both,

@@ -1,7 +1,7 @@
 //! SipHash-1-3 of a whole string at once.
 //!
-//! The same function as the `siphasher` crate's, which the tests compare it with, in two thirds of
-//! its instructions: there is no state to keep between writes. A fifth of a decision is spent here.
+//! The same function as the `siphasher` crate's, which the tests compare it with, in fewer
+//! instructions: there is no state to keep between writes.
 
 /// The hash of `bytes` under a key.
 #[inline]
