@@ -5,7 +5,12 @@
 //! verdict or an error looks like to a client is settled in `answer`, and nowhere else.
 
 mod answer;
+mod door;
+mod drain;
+mod grpc;
 mod http;
 mod wire;
 
+pub use door::Answers;
+pub use grpc::GrpcConfig;
 pub use http::{HttpConfig, serve};

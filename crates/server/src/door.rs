@@ -1,0 +1,79 @@
+//! What every front door holds: the limiter, and what a core keeps for itself.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tidegate_answer::Dialect;
+use tidegate_limiter::{Descriptor, Limiter, LimiterError, Store, Verdict};
+use tidegate_observe::{Asked, Recorder};
+
+/// What the connections of one core share.
+#[derive(Debug)]
+pub(crate) struct Door<S> {
+    /// Who decides.
+    pub(crate) limiter: Arc<Limiter<S>>,
+    /// What this core writes down.
+    pub(crate) recorder: Recorder,
+    /// How answers look.
+    pub(crate) answers: Answers,
+}
+
+/// A door, as a connection holds it.
+pub(crate) type SharedDoor<S> = Rc<Door<S>>;
+
+/// How answers look where a rule does not say.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Answers {
+    /// In which headers clients are told about limits.
+    pub headers: Dialect,
+}
+
+/// Who is at the other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Peer {
+    /// Somebody at an address.
+    Tcp(SocketAddr),
+    /// Somebody on this machine.
+    Unix,
+}
+
+// === impl Door ===
+
+impl<S: Store> Door<S> {
+    /// Judges one request and writes down what came of it.
+    pub(crate) async fn check(
+        &self,
+        domain: &str,
+        descriptors: &[Descriptor<'_>],
+        hits: u64,
+    ) -> Result<Verdict, LimiterError> {
+        let started = now();
+        let judged = self.limiter.check(domain, descriptors, hits).await;
+        match &judged {
+            Ok(verdict) => {
+                let asked = Asked {
+                    domain,
+                    descriptors,
+                    hits,
+                };
+                self.recorder.judged(&asked, verdict, since(started));
+            }
+            Err(error) => self.recorder.rejected(error),
+        }
+        judged
+    }
+}
+
+fn now() -> Instant {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it is measured, nothing is decided by it"
+    )]
+    Instant::now()
+}
+
+fn since(started: Instant) -> Duration {
+    now().saturating_duration_since(started)
+}
