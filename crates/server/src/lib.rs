@@ -4,6 +4,7 @@
 //! `RateLimitResponse`: 200 if the request may pass, 429 if not. Wire types stay in `wire`; what a
 //! verdict or an error looks like to a client is settled in `answer`, and nowhere else.
 
+mod admin;
 mod answer;
 mod door;
 mod drain;
@@ -11,6 +12,10 @@ mod grpc;
 mod http;
 mod wire;
 
+pub use admin::{
+    Admin, AdminConfig, AdminHooks, AdminReads, AdminToken, ReloadOutcome, ReloadReport,
+    ReloadTrigger, Reloading, StoreReport,
+};
 pub use door::Answers;
 pub use grpc::GrpcConfig;
 pub use http::{HttpConfig, serve};
