@@ -14,7 +14,9 @@ mod matched;
 mod request;
 mod verdict;
 
-pub use tidegate_algorithms::{Decision, Headroom, Outcome, Quota, QuotaError, Retry, Standing};
+pub use tidegate_algorithms::{
+    Decision, Headroom, Outcome, Quota, QuotaError, Retry, Standing, Time,
+};
 pub use tidegate_rules::{Entry, Limit, Rule, RuleSet};
 pub use tidegate_store::{Charging, Mode, Store, StoreError};
 

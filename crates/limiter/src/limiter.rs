@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use arc_swap::ArcSwap;
 use tidegate_algorithms::Headroom;
 use tidegate_rules::{Charging as RuleCharging, Domain, RuleSet};
-use tidegate_store::{Admission, Charging, Decisions, Store, StoreError};
+use tidegate_store::{Charging, Decisions, Receipt, Store, StoreError};
 
 use crate::address::Addresses;
 use crate::bill::{Bill, Charges, Values};
@@ -165,22 +165,23 @@ impl<S: Store> Limiter<S> {
             matches: matched.as_slice(),
         };
         let charging = self.charging(found);
-        let admission = self.charge(bill, charging, &mut verdict.decisions).await;
+        let charged = self.charge(bill, charging, &mut verdict.decisions).await;
         for matched in matched.as_slice() {
             verdict.applied.push(matched.applied);
         }
         drop(matched);
         verdict.overrides = overrides;
-        verdict.judge(admission, self.config.shadow);
+        verdict.judge(charged, self.config.shadow);
         Ok(())
     }
 
+    /// Asks the store, if there is anything to ask.
     async fn charge(
         &self,
         bill: Bill<'_>,
         charging: Charging,
         decisions: &mut Decisions,
-    ) -> Result<Admission, StoreError> {
+    ) -> Result<Option<Receipt>, StoreError> {
         // Filled in place: moved out of a function, each would be copied whole.
         let mut addresses = Addresses::new();
         let (mut values, mut charges) = (Values::new(), Charges::new());
@@ -188,14 +189,14 @@ impl<S: Store> Limiter<S> {
         bill.add_values(&addresses, &mut values);
         bill.add_charges(&values, &mut charges);
         if charges.is_empty() {
-            return Ok(Admission::Admitted);
+            return Ok(None);
         }
         for (index, hits) in bill.refunds() {
             let charge = &charges[index];
             self.store.refund(charge.key, charge.quota, hits).await?;
         }
         let receipt = self.store.charge(&charges, charging, decisions).await?;
-        Ok(receipt.admission)
+        Ok(Some(receipt))
     }
 }
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use arc_swap::Guard;
 use smallvec::SmallVec;
-use tidegate_algorithms::{Outcome, Quota, Retry};
+use tidegate_algorithms::{Outcome, Quota, Retry, Time};
 use tidegate_rules::RuleSet;
-use tidegate_store::{Admission, Decisions, Mode, StoreError};
+use tidegate_store::{Admission, Decisions, Mode, Receipt, StoreError};
 
 use crate::config::{GlobalShadow, NearRatio};
 use crate::matched::{Applied, Source};
@@ -26,6 +26,7 @@ pub use status::{Status, Statuses};
 pub struct Verdict {
     answer: Answer,
     admission: Admission,
+    time: Option<Time>,
     n_descriptors: usize,
     near: NearRatio,
     failure: Option<StoreError>,
@@ -69,6 +70,16 @@ impl Verdict {
     /// Why the store could not decide, if it could not; then each limit's `on_failure` spoke.
     pub const fn failure(&self) -> Option<&StoreError> {
         self.failure.as_ref()
+    }
+
+    /// When the store decided. `None` if it was not asked, or could not.
+    pub const fn time(&self) -> Option<Time> {
+        self.time
+    }
+
+    /// The rules by which the request was judged.
+    pub fn rules(&self) -> &Arc<RuleSet> {
+        &self.rules
     }
 
     /// One status for each descriptor of the request, in order.
@@ -119,6 +130,7 @@ impl Verdict {
         Self {
             answer: Answer::Allowed,
             admission: Admission::Admitted,
+            time: None,
             n_descriptors,
             near,
             failure: None,
@@ -130,13 +142,24 @@ impl Verdict {
     }
 
     /// Settles the answer by what the store said.
-    pub(crate) fn judge(&mut self, charged: Result<Admission, StoreError>, shadow: GlobalShadow) {
-        self.admission = charged.unwrap_or_else(|error| {
-            // Whatever the store had decided before it failed is not to be believed.
-            self.decisions.clear();
-            self.failure = Some(error);
-            self.admission_by_policy()
-        });
+    pub(crate) fn judge(
+        &mut self,
+        charged: Result<Option<Receipt>, StoreError>,
+        shadow: GlobalShadow,
+    ) {
+        self.admission = match charged {
+            Ok(Some(receipt)) => {
+                self.time = Some(receipt.now);
+                receipt.admission
+            }
+            Ok(None) => Admission::Admitted,
+            Err(error) => {
+                // Whatever the store had decided before it failed is not to be believed.
+                self.decisions.clear();
+                self.failure = Some(error);
+                self.admission_by_policy()
+            }
+        };
         self.answer = match (self.admission, shadow) {
             (Admission::Refused, GlobalShadow::Off) => Answer::Refused,
             (Admission::Admitted, _) | (_, GlobalShadow::On) => Answer::Allowed,

@@ -4,12 +4,12 @@ use std::slice;
 use std::time::Duration;
 
 use tidegate_algorithms::{Decision, Outcome, Quota, Retry, Standing};
-use tidegate_rules::{Limit, Rule, Terms};
+use tidegate_rules::{Limit, Rule, RuleId, Terms};
 use tidegate_store::Mode;
 
 use super::{Answer, Verdict};
 use crate::failure;
-use crate::matched::{Applied, Force};
+use crate::matched::{Applied, Force, Source};
 
 /// One limit that applies to a request, and what it said.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +69,20 @@ impl<'a> LimitStatus<'a> {
     /// What the limit said.
     pub const fn ruling(&self) -> Ruling<'a> {
         self.ruling
+    }
+
+    /// Which descriptor of the request it applies to, counted from 0.
+    pub fn descriptor(&self) -> usize {
+        usize::from(self.applied.descriptor)
+    }
+
+    /// The number of its rule among the [rules](Verdict::rules) of the verdict; `None` for a limit
+    /// that came with the request. Cheaper than [`origin`](Self::origin).
+    pub const fn rule_id(&self) -> Option<RuleId> {
+        match self.applied.source {
+            Source::Rule { rule, .. } => Some(rule),
+            Source::Override(_) => None,
+        }
     }
 
     /// What its refusal means for the request. The limits of a refund count as shadow.
