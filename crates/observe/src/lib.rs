@@ -1,10 +1,25 @@
 //! OBSERVE: what came of it all.
 //!
 //! Every core has a [`Recorder`] of its own and writes to nobody else's memory; the [`Observatory`] adds
-//! them up when somebody asks.
+//! them up when somebody asks: as metrics, as counts of each rule, as the busiest keys. Decisions are
+//! traced, and refusals logged, only if [`ObserveConfig`] says so. Nothing here decides, and nothing a
+//! client sent becomes the label of a metric.
 
+mod clock;
+mod config;
+mod counts;
+mod gauges;
 mod observatory;
 mod recorder;
+mod top;
+mod trace;
 
+pub use config::{KeyLogging, MetricNames, ObserveConfig, RefusalLog, TopConfig};
+pub use counts::{RuleCounts, RuleReport, Totals};
+pub use gauges::{Gauges, StoreGauges};
 pub use observatory::Observatory;
-pub use recorder::{Asked, Recorder};
+pub use recorder::{Asked, OpenConnection, Protocol, Recorder};
+pub use top::{TopKey, TopKind, TopQuery, TopReport};
+pub use trace::{
+    Endpoint, EndpointError, Exporter, OtelError, Sampling, TraceConfig, TraceHeaders, otel,
+};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tidegate_answer::Dialect;
 use tidegate_limiter::{Descriptor, Limiter, LimiterError, Store, Verdict};
-use tidegate_observe::{Asked, Recorder};
+use tidegate_observe::{Asked, Recorder, TraceHeaders};
 
 /// What the connections of one core share.
 #[derive(Debug)]
@@ -49,17 +49,25 @@ impl<S: Store> Door<S> {
         descriptors: &[Descriptor<'_>],
         hits: u64,
     ) -> Result<Verdict, LimiterError> {
+        let trace = TraceHeaders::default();
+        let asked = Asked {
+            domain,
+            descriptors,
+            hits,
+            trace,
+        };
+        self.check_asked(&asked).await
+    }
+
+    /// Judges one request, which may be part of a trace, and writes down what came of it.
+    pub(crate) async fn check_asked(&self, asked: &Asked<'_>) -> Result<Verdict, LimiterError> {
         let started = now();
-        let judged = self.limiter.check(domain, descriptors, hits).await;
+        let judged = self
+            .limiter
+            .check(asked.domain, asked.descriptors, asked.hits)
+            .await;
         match &judged {
-            Ok(verdict) => {
-                let asked = Asked {
-                    domain,
-                    descriptors,
-                    hits,
-                };
-                self.recorder.judged(&asked, verdict, since(started));
-            }
+            Ok(verdict) => self.recorder.judged(asked, verdict, since(started)),
             Err(error) => self.recorder.rejected(error),
         }
         judged
