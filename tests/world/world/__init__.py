@@ -1,0 +1,1 @@
+"""Tidegate among the real programs it is made for."""

@@ -1,0 +1,96 @@
+"""Envoy asks Tidegate, and its clients see what came of it."""
+
+import json
+
+from .process import ROOT, World, eventually, free_port, get, tool
+from .tidegate import Tidegate, start_api
+
+
+class Envoy(World):
+    def start_envoy(self, config, port: int):
+        # Without a fixed base id two Envoys on one machine would share their shared memory.
+        command = [tool("envoy"), "-c", str(config), "--use-dynamic-base-id", "--concurrency", "1", "-l", "warning"]
+        return self.start(*command, port=port, name="envoy")
+
+    def deployed(self):
+        """The file in deploy/, with free ports in it."""
+        api, self.clients = start_api(self), free_port()
+        self.tidegate = Tidegate(self, rules=ROOT / "deploy/rules/example.yaml")
+        config = self.configure(
+            ROOT / "deploy/envoy/envoy.yaml",
+            **{
+                "port_value: 10000": f"port_value: {self.clients}",
+                "port_value: 9000": f"port_value: {api}",
+                "port_value: 8081": f"port_value: {self.tidegate.grpc}",
+            },
+        )
+        self.start_envoy(config, self.clients)
+
+    def featured(self):
+        api, self.clients, self.strict = start_api(self), free_port(), free_port()
+        self.tidegate = Tidegate(self)
+        config = self.configure(
+            ROOT / "tests/world/envoy/features.yaml",
+            CLIENTS=self.clients,
+            STRICT=self.strict,
+            **{"port_value: API": f"port_value: {api}", "port_value: TIDEGATE": f"port_value: {self.tidegate.grpc}"},
+        )
+        self.start_envoy(config, self.strict)
+
+    def test_the_file_in_deploy_limits_and_tells(self):
+        self.deployed()
+        answers = [get(self.clients, headers={"x-user-id": "42"}) for _ in range(40)]
+        first, refused = answers[0], [answer for answer in answers if answer.status == 429]
+        self.assertEqual((first.status, first.body), (200, "the api\n"))
+        self.assertIn("x-ratelimit-limit", first.headers)
+        self.assertIn("x-ratelimit-remaining", first.headers)
+        self.assertNotIn("retry-after", first.headers)
+        self.assertTrue(refused, "nobody was refused")
+        self.assertGreaterEqual(int(refused[0].headers["retry-after"]), 1)
+        self.assertEqual(refused[0].headers["content-type"], "application/problem+json")
+        problem = json.loads(refused[0].body)
+        self.assertEqual(problem["status"], 429)
+        self.assertTrue(problem["violated-policies"])
+
+    def test_exactly_the_limit_passes(self):
+        self.featured()
+        statuses = [get(self.clients, headers={"x-user": "a"}).status for _ in range(5)]
+        self.assertEqual(statuses, [200, 200, 200, 429, 429])
+        self.assertEqual(get(self.clients, headers={"x-user": "b"}).status, 200)
+        self.assertEqual(get(self.clients).status, 200, "no header, no descriptor, no limit")
+
+    def test_headers_count_down(self):
+        self.featured()
+        answers = [get(self.clients, headers={"x-user": "a"}) for _ in range(4)]
+        self.assertEqual([it.headers["x-ratelimit-remaining"] for it in answers], ["2", "1", "0", "0"])
+        self.assertEqual({it.headers["x-ratelimit-limit"] for it in answers}, {"3"})
+
+    def test_a_shadow_rule_lets_pass(self):
+        self.featured()
+        statuses = [get(self.clients, "/watched", {"x-user": "a"}).status for _ in range(3)]
+        self.assertEqual(statuses, [200, 200, 200])
+
+    def test_a_route_may_cost_more(self):
+        self.featured()
+        answers = [get(self.clients, "/tokens", {"x-user": "a"}) for _ in range(3)]
+        self.assertEqual([it.status for it in answers], [200, 200, 429])
+        self.assertEqual([it.headers["x-ratelimit-remaining"] for it in answers], ["6", "2", "2"])
+
+    def test_envoy_may_bring_the_limit(self):
+        self.featured()
+        statuses = [get(self.clients, "/overridden", {"x-user": "a"}).status for _ in range(2)]
+        self.assertEqual(statuses, [200, 429])
+
+    def test_death_and_return(self):
+        self.featured()
+        asked = {"x-user": "a"}
+        self.assertEqual([get(self.clients, headers=asked).status for _ in range(4)], [200, 200, 200, 429])
+        self.tidegate.die()
+        # failure_mode_deny: false lets pass, true refuses.
+        self.assertEqual(get(self.clients, headers=asked).status, 200)
+        self.assertEqual(get(self.strict, headers=asked).status, 500)
+        self.tidegate.start()
+        # Envoy connects again by itself, and a server that forgot everything counts from the beginning.
+        fresh = {"x-user": "b"}
+        eventually("Envoy asks again", lambda: "x-ratelimit-limit" in get(self.strict, headers=fresh).headers)
+        eventually("the limit holds again", lambda: get(self.clients, headers=fresh).status == 429)

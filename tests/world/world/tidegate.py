@@ -1,0 +1,54 @@
+"""The server under test, and an API behind it."""
+
+import http.server
+import os
+import pathlib
+import threading
+
+from .process import ROOT, World, free_port
+
+RULES = ROOT / "tests/world/rules"
+
+
+class Tidegate:
+    """A running server. Its ports stay the same when it is started again."""
+
+    def __init__(self, test: World, *flags: str, rules: pathlib.Path = RULES):
+        self.test = test
+        self.http, self.grpc, self.admin = free_port(), free_port(), free_port()
+        self.flags = ["--rules", str(rules), *flags]
+        self.start()
+
+    def start(self):
+        listeners = [("--http", self.http), ("--grpc", self.grpc), ("--admin", self.admin)]
+        addresses = [word for flag, port in listeners for word in (flag, f"127.0.0.1:{port}")]
+        command = [os.environ["TIDEGATE"], "serve", *addresses, *self.flags]
+        self.program = self.test.start(*command, port=self.grpc, name="tidegate")
+
+    def die(self):
+        self.test.stop(self.program)
+
+
+class Api(http.server.BaseHTTPRequestHandler):
+    """An API that answers everything and says nothing of it."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        body = b"the api\n"
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def start_api(test: World) -> int:
+    """Starts an API on a free port and gives the port."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Api)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    test.addCleanup(server.server_close)
+    test.addCleanup(server.shutdown)
+    return server.server_address[1]
