@@ -1,11 +1,80 @@
-//! A verdict as headers.
+//! A verdict as headers: which dialect speaks, and what each of them says.
+//!
+//! Where a dialect tells of one limit, it is the one that decided: of a refusal the one that lasts
+//! longest, else the one nearest to exhaustion.
 
-use tidegate_limiter::Verdict;
+mod envoy;
+mod github;
+mod ietf;
+mod ietf_06;
+mod named;
+mod x_ratelimit;
 
-use crate::Dialect;
+use std::time::Duration;
 
-/// Tells `write` each header of the answer, name (lower case) and value; allocates nothing in the
-/// default dialect.
-pub fn headers(verdict: &Verdict, dialect: Dialect, mut write: impl FnMut(&'static str, &str)) {
-    let _ = (verdict, dialect, &mut write);
+use itoa::Buffer;
+use tidegate_limiter::{Decision, Dialect, LimitStatus, Origin, Retry, Verdict};
+
+use crate::answers::Headers;
+use crate::seconds;
+
+/// What the deciding limit says, where the window is told beside it: the numbers as they are configured.
+#[derive(Clone, Copy, Debug)]
+struct Windowed {
+    limit: u64,
+    /// Never more than the limit, though a bucket may hold more than it refills in its window.
+    remaining: u64,
+    /// Seconds.
+    reset: u64,
+}
+
+/// Tells `write` each header of the answer, name (in lower case) and value. The rule of the deciding
+/// limit says in which dialect, else `otherwise` does. Allocates nothing in the default dialect.
+pub fn headers(verdict: &Verdict, otherwise: &Headers, mut write: impl FnMut(&str, &str)) {
+    let deciding = verdict.deciding();
+    let retry_after = seconds::retry_after(verdict);
+    match (deciding.as_ref().and_then(dialect_of), otherwise) {
+        (None, Headers::Named(names)) => named::write(deciding.as_ref(), names, &mut write),
+        (Some(dialect), _) | (None, &Headers::Dialect(dialect)) => match dialect {
+            Dialect::XRateLimit => x_ratelimit::write(deciding.as_ref(), retry_after, &mut write),
+            Dialect::Ietf => ietf::write(verdict, &mut write),
+            Dialect::Ietf06 => ietf_06::write(verdict, deciding.as_ref(), &mut write),
+            Dialect::GitHub => github::write(verdict, deciding.as_ref(), &mut write),
+            Dialect::Envoy => envoy::write(verdict, deciding.as_ref(), &mut write),
+            Dialect::None => {}
+        },
+    }
+    if let Some(seconds) = retry_after {
+        write("retry-after", Buffer::new().format(seconds));
+    }
+}
+
+// === impl Windowed ===
+
+impl Windowed {
+    fn of(status: &LimitStatus<'_>) -> Option<Self> {
+        let (decision, quota) = (status.decision()?, status.quota()?);
+        Some(Self {
+            limit: quota.limit(),
+            remaining: decision.remaining.min(quota.limit()),
+            reset: seconds::round_up(until_reset(status, decision)),
+        })
+    }
+}
+
+/// The dialect that the rule of the limit asks for.
+fn dialect_of(status: &LimitStatus<'_>) -> Option<Dialect> {
+    match status.origin() {
+        Origin::Rule { rule, .. } => rule.headers(),
+        Origin::Override(_) => None,
+    }
+}
+
+/// When there is something to come back for: the end of a refusal, so that it is no other time than
+/// `Retry-After`, else when the whole limit is there again.
+fn until_reset(status: &LimitStatus<'_>, decision: &Decision) -> Duration {
+    match status.retry() {
+        Some(Retry::After(wait)) => wait,
+        Some(Retry::Never) | None => decision.reset_after,
+    }
 }

@@ -17,7 +17,7 @@ mod verdict;
 pub use tidegate_algorithms::{
     Decision, Headroom, Outcome, Quota, QuotaError, Retry, Standing, Time,
 };
-pub use tidegate_rules::{Entry, Limit, Rule, RuleSet};
+pub use tidegate_rules::{Dialect, Entry, Limit, Rule, RuleSet, UnknownDialect};
 pub use tidegate_store::{Charging, Mode, Store, StoreError};
 
 pub use config::{GlobalShadow, LimiterConfig, NearRatio};

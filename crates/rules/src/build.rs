@@ -131,6 +131,7 @@ impl Builder<'_> {
             counted_addresses: here.counted_addresses.as_slice().into(),
             metric,
             metadata: draft.metadata.clone(),
+            headers: draft.headers,
             location: Location {
                 file: self.findings.name_of(draft.span.file),
                 line: draft.span.line,

@@ -2,6 +2,7 @@
 
 use tidegate_algorithms::Quota;
 
+use crate::dialect::Dialect;
 use crate::findings::{clean, clip};
 use crate::limit::{Consistency, OnFailure, OnFull, OverLimit};
 use crate::metadata::MetadataValue;
@@ -30,6 +31,7 @@ pub(crate) struct DraftRule {
     pub(crate) detailed_metric: bool,
     pub(crate) value_to_metric: bool,
     pub(crate) metadata: Option<MetadataValue>,
+    pub(crate) headers: Option<Dialect>,
     pub(crate) limits: Vec<DraftLimit>,
     pub(crate) children: Vec<DraftRule>,
 }

@@ -30,6 +30,7 @@ mod build;
 mod check;
 mod code;
 mod compile;
+mod dialect;
 mod draft;
 mod duration;
 pub mod explain;
@@ -52,6 +53,7 @@ mod trace;
 mod yaml;
 
 pub use compile::{CompileOptions, Compiled, MergeDomains, Source, compile};
+pub use dialect::{Dialect, UnknownDialect};
 pub use limit::{Consistency, Limit, OnFailure, OnFull, OverLimit, Terms};
 pub use metadata::MetadataValue;
 pub use report::{Diagnostic, Report, Severity};

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::dialect::Dialect;
 use crate::limit::Limit;
 use crate::metadata::MetadataValue;
 
@@ -18,6 +19,7 @@ pub struct Rule {
     pub(crate) counted_addresses: Box<[usize]>,
     pub(crate) metric: MetricDetail,
     pub(crate) metadata: Option<MetadataValue>,
+    pub(crate) headers: Option<Dialect>,
     pub(crate) location: Location,
 }
 
@@ -103,6 +105,11 @@ impl Rule {
     /// What the rule hands to the proxy when its limits admit.
     pub const fn metadata(&self) -> Option<&MetadataValue> {
         self.metadata.as_ref()
+    }
+
+    /// In which headers a client is told about the rule's limits, if the rule says.
+    pub const fn headers(&self) -> Option<Dialect> {
+        self.headers
     }
 
     /// Where the rule is written.

@@ -2,14 +2,14 @@
 
 use std::error::Error;
 use std::iter;
-use std::time::Duration;
 
 use http_body_util::Full;
 use hyper::StatusCode;
 use hyper::body::Bytes;
-use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde::Serialize;
-use tidegate_limiter::{Answer, LimiterError, Retry, Verdict};
+use tidegate_answer::Headers;
+use tidegate_limiter::{Answer, LimiterError, Verdict};
 
 use crate::wire::{BadRequest, RateLimitResponse};
 
@@ -49,35 +49,31 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
-const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
-const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
-const X_RETRY_AFTER: HeaderName = HeaderName::from_static("x-ratelimit-retry-after");
-
 /// The answer of a server that is up.
 pub(crate) fn healthy() -> Response {
     response(StatusCode::OK, TEXT, Bytes::from_static(b"OK"))
 }
 
 /// The answer to a request that was judged.
-pub(crate) fn verdict(verdict: &Verdict) -> Response {
+pub(crate) fn verdict(verdict: &Verdict, headers: &Headers) -> Response {
     let status = match verdict.answer() {
         Answer::Allowed => StatusCode::OK,
         Answer::Refused => StatusCode::TOO_MANY_REQUESTS,
     };
     let mut response = json(status, JSON, &RateLimitResponse::from(verdict));
-    let headers = response.headers_mut();
-    if let Some(decision) = verdict
-        .deciding()
-        .and_then(|limit| limit.decision().copied())
-    {
-        headers.insert(LIMIT, decision.limit.into());
-        headers.insert(REMAINING, decision.remaining.into());
-    }
-    if let Some(Retry::After(wait)) = verdict.retry() {
-        headers.insert(X_RETRY_AFTER, whole_seconds(wait).into());
-        headers.insert(RETRY_AFTER, whole_seconds(wait).into());
-    }
+    add_limit_headers(verdict, headers, response.headers_mut());
     response
+}
+
+/// Tells the client about the limits.
+pub(crate) fn add_limit_headers(verdict: &Verdict, headers: &Headers, to: &mut HeaderMap) {
+    tidegate_answer::headers(verdict, headers, |name, value| {
+        let name = HeaderName::from_bytes(name.as_bytes());
+        // Names are tokens and values printable, so both are always there.
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_str(value)) {
+            to.insert(name, value);
+        }
+    });
 }
 
 // === impl Refusal ===
@@ -111,12 +107,6 @@ fn with_causes(error: &dyn Error) -> String {
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
-/// Rounds up: who comes a tick early is refused again.
-fn whole_seconds(wait: Duration) -> u64 {
-    wait.as_secs()
-        .saturating_add(u64::from(wait.subsec_nanos() > 0))
-}
-
 fn json(status: StatusCode, content_type: HeaderValue, body: &impl Serialize) -> Response {
     match serde_json::to_vec(body) {
         Ok(bytes) => response(status, content_type, Bytes::from(bytes)),
@@ -129,17 +119,4 @@ fn response(status: StatusCode, content_type: HeaderValue, body: Bytes) -> Respo
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, content_type);
     response
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn waits_are_rounded_up() {
-        assert_eq!(whole_seconds(Duration::ZERO), 0);
-        assert_eq!(whole_seconds(Duration::from_nanos(1)), 1);
-        assert_eq!(whole_seconds(Duration::from_secs(3)), 3);
-        assert_eq!(whole_seconds(Duration::MAX), u64::MAX);
-    }
 }

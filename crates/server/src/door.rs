@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tidegate_answer::Dialect;
+use tidegate_answer::Answers;
 use tidegate_limiter::{Descriptor, Limiter, LimiterError, Store, Verdict};
 use tidegate_observe::{Asked, Recorder, TraceHeaders};
 
@@ -22,13 +22,6 @@ pub(crate) struct Door<S> {
 
 /// A door, as a connection holds it.
 pub(crate) type SharedDoor<S> = Rc<Door<S>>;
-
-/// How answers look where a rule does not say.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Answers {
-    /// In which headers clients are told about limits.
-    pub headers: Dialect,
-}
 
 /// Who is at the other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

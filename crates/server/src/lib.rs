@@ -16,6 +16,6 @@ pub use admin::{
     Admin, AdminConfig, AdminHooks, AdminReads, AdminToken, ReloadOutcome, ReloadReport,
     ReloadTrigger, Reloading, StoreReport,
 };
-pub use door::Answers;
 pub use grpc::GrpcConfig;
 pub use http::{HttpConfig, serve};
+pub use tidegate_answer::Answers;

@@ -1,9 +1,9 @@
 //! What one limit said.
 
-use std::slice;
 use std::time::Duration;
+use std::{ptr, slice};
 
-use tidegate_algorithms::{Decision, Outcome, Quota, Retry, Standing};
+use tidegate_algorithms::{Algorithm, Decision, Outcome, Quota, Refill, Retry, Standing};
 use tidegate_rules::{Limit, Rule, RuleId, Terms};
 use tidegate_store::Mode;
 
@@ -156,6 +156,18 @@ impl<'a> LimitStatus<'a> {
         }
     }
 
+    /// How long until the limit has room for more than it has now, if nothing more is charged: after
+    /// a refusal that has an end, its end. Never early; late by less than the time between two
+    /// refills of a bucket, and otherwise no later than the reset. `None` if it was not decided.
+    pub fn more_after(&self) -> Option<Duration> {
+        let decision = self.decision()?;
+        if let Some(Retry::After(wait)) = self.retry() {
+            return Some(wait);
+        }
+        let refill = self.quota().and_then(between_refills);
+        Some(refill.map_or(decision.reset_after, |it| it.min(decision.reset_after)))
+    }
+
     pub(super) const fn takes_part(&self) -> bool {
         matches!(self.ruling, Ruling::Decided(_) | Ruling::Undecided(_))
     }
@@ -177,6 +189,15 @@ impl<'a> LimitStatus<'a> {
         }
     }
 }
+
+/// The same limit of the same verdict.
+impl PartialEq for LimitStatus<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        ptr::eq(self.applied, other.applied)
+    }
+}
+
+impl Eq for LimitStatus<'_> {}
 
 // === impl LimitStatuses ===
 
@@ -221,3 +242,24 @@ impl<'a> Iterator for LimitStatuses<'a> {
 }
 
 impl ExactSizeIterator for LimitStatuses<'_> {}
+
+/// The longest time between two refills of a bucket, rounded up. `None` for what counts by the window.
+fn between_refills(quota: &Quota) -> Option<Duration> {
+    match quota.algorithm() {
+        Algorithm::TokenBucket {
+            refill: Refill::Interval,
+            ..
+        } => Some(quota.window()),
+        Algorithm::TokenBucket { .. } | Algorithm::LeakyBucket { .. } => {
+            let nanos = quota
+                .window()
+                .as_nanos()
+                .checked_div(quota.limit().into())?;
+            let rounded_up = u64::try_from(nanos).ok()?.checked_add(1)?;
+            Some(Duration::from_nanos(rounded_up))
+        }
+        Algorithm::FixedWindow
+        | Algorithm::SlidingLog { .. }
+        | Algorithm::SlidingCounter { .. } => None,
+    }
+}

@@ -56,6 +56,7 @@ impl Level {
                 "value_to_metric",
                 "share_threshold",
                 "metadata",
+                "headers",
             ],
             Self::Limit => &[
                 "unit",

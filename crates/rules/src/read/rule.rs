@@ -3,6 +3,7 @@
 use super::fields::{Fields, Level};
 use super::{limit, metadata};
 use crate::code::Code;
+use crate::dialect::Dialect;
 use crate::draft::{DraftLimit, DraftRule, Matcher, Sharing};
 use crate::findings::{Finding, Findings, quote};
 use crate::network::{Network, NetworkFault};
@@ -49,6 +50,7 @@ fn rule(node: &Node, findings: &mut Findings) -> Option<DraftRule> {
         metadata: fields
             .get("metadata")
             .and_then(|pair| metadata::block(pair, findings)),
+        headers: headers(&fields, findings),
         limits: limits(&fields, findings),
         children: fields
             .get("descriptors")
@@ -210,6 +212,20 @@ fn mode(fields: &Fields<'_>, findings: &mut Findings) -> RuleMode {
         (false, true) => RuleMode::Quota,
         (false, false) => RuleMode::Enforce,
     }
+}
+
+fn headers(fields: &Fields<'_>, findings: &mut Findings) -> Option<Dialect> {
+    let words = Dialect::ALL.map(|dialect| (dialect.name(), dialect));
+    let dialect = fields.word("headers", &words, findings)?;
+    let has_limits = fields.written("rate_limit").is_some() || fields.get("rate_limits").is_some();
+    if !has_limits {
+        let message = "`headers` says nothing here: the descriptor has no limit";
+        findings.push(
+            Finding::warning(Code::NotApplicable, dialect.span, message)
+                .hint("write it beside a `rate_limit`; it does not hold for the levels below"),
+        );
+    }
+    Some(dialect.inner)
 }
 
 fn limits(fields: &Fields<'_>, findings: &mut Findings) -> Vec<DraftLimit> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use http_body_util::{BodyExt, Limited};
 use hyper::Request;
 use hyper::body::{Body, Bytes, Incoming};
+use tidegate_answer::Headers;
 use tidegate_limiter::{Limiter, Store};
 use tokio::time::timeout;
 
@@ -42,7 +43,7 @@ async fn judge<S: Store>(
     let verdict = limiter
         .check(question.domain, &question.descriptors(), question.hits)
         .await?;
-    Ok(answer::verdict(&verdict))
+    Ok(answer::verdict(&verdict, &Headers::default()))
 }
 
 /// Reads a whole body that is neither too large nor too slow.

@@ -1,5 +1,8 @@
-//! The dialects in which clients are told about limits.
+//! The dialects in which clients are told about limits. Here they are only words: a rule names one, and
+//! the front doors speak it.
 
+use std::error::Error;
+use std::fmt;
 use std::str::FromStr;
 
 /// In which headers a client is told the limit, what remains and when to come back.
@@ -21,7 +24,7 @@ pub enum Dialect {
 }
 
 /// A word that names no dialect.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownDialect;
 
 // === impl Dialect ===
@@ -58,3 +61,14 @@ impl FromStr for Dialect {
         Self::ALL.into_iter().find(named).ok_or(UnknownDialect)
     }
 }
+
+// === impl UnknownDialect ===
+
+impl fmt::Display for UnknownDialect {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = Dialect::ALL.map(Dialect::name).join(", ");
+        write!(formatter, "no such dialect; there are {names}")
+    }
+}
+
+impl Error for UnknownDialect {}

@@ -1,0 +1,119 @@
+//! How answers look where a rule does not say.
+
+use tidegate_limiter::Dialect;
+
+/// How answers look where a rule does not say.
+#[derive(Clone, Debug, Default)]
+pub struct Answers {
+    /// In which headers clients are told about limits.
+    pub headers: Headers,
+}
+
+/// In which headers clients are told about limits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Headers {
+    /// Those of a dialect.
+    Dialect(Dialect),
+    /// Three with names of the operator's own, as envoyproxy/ratelimit has them.
+    Named(HeaderNames),
+}
+
+/// The names of three headers: the limit, what remains, and the seconds to the end of the window.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeaderNames {
+    pub(crate) limit: Box<str>,
+    pub(crate) remaining: Box<str>,
+    pub(crate) reset: Box<str>,
+}
+
+/// A text that cannot be the name of a header.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name:?} cannot name a header; use letters, digits and hyphens, at most {MAX_NAME_BYTES}")]
+pub struct BadHeaderName {
+    name: String,
+}
+
+/// The longest name; the longest that is registered has 39.
+const MAX_NAME_BYTES: usize = 64;
+
+// === impl Headers ===
+
+impl Default for Headers {
+    fn default() -> Self {
+        Self::Dialect(Dialect::default())
+    }
+}
+
+impl From<Dialect> for Headers {
+    fn from(dialect: Dialect) -> Self {
+        Self::Dialect(dialect)
+    }
+}
+
+// === impl HeaderNames ===
+
+impl HeaderNames {
+    /// Takes the names in any case; they go out in lower case.
+    ///
+    /// # Errors
+    ///
+    /// For the first of them that cannot name a header.
+    pub fn new(limit: &str, remaining: &str, reset: &str) -> Result<Self, BadHeaderName> {
+        Ok(Self {
+            limit: header_name(limit)?,
+            remaining: header_name(remaining)?,
+            reset: header_name(reset)?,
+        })
+    }
+}
+
+impl Default for HeaderNames {
+    /// Those of envoyproxy/ratelimit where nothing else is set.
+    fn default() -> Self {
+        Self {
+            limit: "ratelimit-limit".into(),
+            remaining: "ratelimit-remaining".into(),
+            reset: "ratelimit-reset".into(),
+        }
+    }
+}
+
+fn header_name(text: &str) -> Result<Box<str>, BadHeaderName> {
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    if text.is_empty() || text.len() > MAX_NAME_BYTES || !text.bytes().all(is_token) {
+        return Err(BadHeaderName {
+            name: text.chars().take(MAX_NAME_BYTES).collect(),
+        });
+    }
+    Ok(text.to_ascii_lowercase().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_go_out_in_lower_case() {
+        let names = HeaderNames::new("RateLimit-Limit", "ratelimit-remaining", "RATELIMIT-RESET");
+        assert_eq!(names, Ok(HeaderNames::default()));
+    }
+
+    #[test]
+    fn what_cannot_name_a_header_is_refused() {
+        for bad in [
+            "",
+            "x limit",
+            "x:limit",
+            "x\r\nlimit",
+            "límite",
+            &"x".repeat(65),
+        ] {
+            let error = HeaderNames::new("x-limit", bad, "x-reset").unwrap_err();
+            assert!(
+                error.to_string().contains("cannot name a header"),
+                "{bad:?}"
+            );
+        }
+        assert!(header_name(&"x".repeat(64)).is_ok());
+    }
+}

@@ -1,0 +1,137 @@
+//! The limits of a request as clients know them: by name.
+
+use std::fmt;
+use std::time::Duration;
+
+use tidegate_limiter::{LimitStatus, Mode, Ruling, Verdict};
+
+use crate::seconds;
+
+/// The limits that clients are told of, in the order of the request: all that can refuse. One that only
+/// counts in the shadow is nobody's business, and one that was replaced does not apply.
+#[derive(Debug)]
+pub(crate) struct Policies<'a>(Vec<Policy<'a>>);
+
+/// One limit that clients are told of.
+#[derive(Debug)]
+pub(crate) struct Policy<'a> {
+    /// Printable ASCII, and no other policy of the request has it.
+    pub(crate) name: String,
+    /// Whether the operator gave it the name.
+    pub(crate) is_named: bool,
+    /// Per window, as configured.
+    pub(crate) limit: u64,
+    /// Seconds, rounded up: over a longer window the same limit promises less, never more.
+    pub(crate) window: u64,
+    /// What it said.
+    pub(crate) status: LimitStatus<'a>,
+}
+
+/// A string of structured fields (RFC 9651): in quotes, and escaped. Its text is printable ASCII.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SfString<'a>(pub(crate) &'a str);
+
+/// The longest name in characters, before a number that tells it from another. With the 64 limits that
+/// a request may have, all names together stay below 8 KiB.
+const MAX_NAME: usize = 64;
+
+/// The largest integer of structured fields (RFC 9651, section 3.3.1): fifteen digits.
+const MAX_SF_INTEGER: u64 = 999_999_999_999_999;
+
+/// Windows with a word of their own.
+const WORDS: [(u64, &str); 7] = [
+    (1, "per-second"),
+    (60, "per-minute"),
+    (3_600, "per-hour"),
+    (86_400, "per-day"),
+    (7 * 86_400, "per-week"),
+    (30 * 86_400, "per-month"),
+    (365 * 86_400, "per-year"),
+];
+
+/// `number`, or the largest that structured fields can carry.
+pub(crate) fn sf_integer(number: u64) -> u64 {
+    number.min(MAX_SF_INTEGER)
+}
+
+// === impl Policies ===
+
+impl<'a> Policies<'a> {
+    pub(crate) fn of(verdict: &'a Verdict) -> Self {
+        let mut policies = Self(Vec::new());
+        for status in verdict.limits().filter(is_told) {
+            policies.0.extend(policies.policy(status));
+        }
+        policies
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Policy<'a>> {
+        self.0.iter()
+    }
+
+    /// The policy of a limit of the same verdict.
+    pub(crate) fn find(&self, status: &LimitStatus<'_>) -> Option<&Policy<'a>> {
+        self.iter().find(|policy| policy.status == *status)
+    }
+
+    fn policy(&self, status: LimitStatus<'a>) -> Option<Policy<'a>> {
+        let quota = status.quota()?;
+        let given = status.name();
+        let name = given.map_or_else(|| name_of(quota.window()), str::to_owned);
+        Some(Policy {
+            name: self.unique(printable(&name)),
+            is_named: given.is_some(),
+            limit: quota.limit(),
+            window: seconds::round_up(quota.window()),
+            status,
+        })
+    }
+
+    /// `name`, with a number if it is taken: one limit can apply to two descriptors.
+    fn unique(&self, name: String) -> String {
+        let is_taken = |name: &str| self.iter().any(|policy| policy.name == name);
+        if !is_taken(&name) {
+            return name;
+        }
+        let mut numbered = (2_u32..).map(|number| format!("{name}-{number}"));
+        // There are more numbers than policies.
+        numbered.find(|name| !is_taken(name)).unwrap_or_default()
+    }
+}
+
+// === impl SfString ===
+
+impl fmt::Display for SfString<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("\"")?;
+        for part in self.0.split_inclusive(['"', '\\']) {
+            match part.strip_suffix(['"', '\\']) {
+                Some(plain) => write!(formatter, "{plain}\\{}", &part[plain.len()..])?,
+                None => formatter.write_str(part)?,
+            }
+        }
+        formatter.write_str("\"")
+    }
+}
+
+fn is_told(status: &LimitStatus<'_>) -> bool {
+    let takes_part = matches!(status.ruling(), Ruling::Decided(_) | Ruling::Undecided(_));
+    takes_part && status.mode() != Mode::Shadow
+}
+
+/// A name for a limit that has none. Not the rule's path: that can hold the values of other callers.
+fn name_of(window: Duration) -> String {
+    let word = WORDS
+        .iter()
+        .find(|(seconds, _)| Duration::from_secs(*seconds) == window);
+    word.map_or_else(|| format!("per-{window:?}"), |(_, word)| (*word).to_owned())
+}
+
+/// The beginning of `name`, with an underscore for all that structured fields cannot carry.
+fn printable(name: &str) -> String {
+    let replaced = |character: char| match character {
+        ' '..='~' => character,
+        _ => '_',
+    };
+    name.chars().take(MAX_NAME).map(replaced).collect()
+}

@@ -1,0 +1,87 @@
+//! The body of a refusal: problem details (RFC 9457).
+
+use serde::Serialize;
+use tidegate_limiter::{Answer, LimitStatus, Mode, Retry, Verdict};
+
+use crate::policy::{Policies, Policy};
+use crate::seconds;
+
+/// The media type of the body that [`problem`] gives.
+pub const PROBLEM_JSON: &str = "application/problem+json";
+
+/// The registered problem type of a used up quota.
+const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Problem<'a> {
+    /// Absent where the limits could not be checked: nobody knows of a quota then.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    title: &'static str,
+    status: u16,
+    detail: String,
+    violated_policies: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after: Option<u64>,
+}
+
+/// The body of a refusal that goes out with `status`: which limits refuse, and when to come back, in JSON
+/// of at most 16 KiB. `None` for a verdict that is no refusal.
+pub fn problem(verdict: &Verdict, status: u16) -> Option<Vec<u8>> {
+    if verdict.answer() == Answer::Allowed {
+        return None;
+    }
+    let policies = Policies::of(verdict);
+    let (kind, title) = match verdict.failure() {
+        None => (Some(QUOTA_EXCEEDED), "Quota Exceeded"),
+        Some(_) => (None, "Too Many Requests"),
+    };
+    let problem = Problem {
+        kind,
+        title,
+        status,
+        detail: detail(verdict, &policies),
+        violated_policies: violated(&policies),
+        retry_after: seconds::retry_after(verdict),
+    };
+    // Text and numbers are always JSON.
+    serde_json::to_vec(&problem).ok()
+}
+
+/// Why, and when to come back, in a sentence.
+fn detail(verdict: &Verdict, policies: &Policies<'_>) -> String {
+    let deciding = verdict.deciding();
+    let named = deciding.as_ref().and_then(|status| policies.find(status));
+    let retry = deciding.as_ref().and_then(LimitStatus::retry);
+    let (Some(policy), Some(retry)) = (named, retry) else {
+        return "the limits could not be checked, and the rules refuse what is not checked; \
+                try again later"
+            .to_owned();
+    };
+    let (name, limit) = (&policy.name, policy.limit);
+    match (retry, seconds::retry_after(verdict)) {
+        (Retry::After(_), Some(1)) => {
+            format!("the limit {name:?} is used up; come back in 1 second")
+        }
+        (Retry::After(_), Some(seconds)) => {
+            format!("the limit {name:?} is used up; come back in {seconds} seconds")
+        }
+        _ if limit == 0 => format!("the limit {name:?} lets nothing pass"),
+        _ => format!("the request costs more than the limit {name:?} ever lets pass at once"),
+    }
+}
+
+/// The names of the policies that refuse the request. A quota limit does so only with all others.
+fn violated<'a>(policies: &'a Policies<'_>) -> Vec<&'a str> {
+    let is_quota = |policy: &&Policy<'_>| policy.status.mode() == Mode::Quota;
+    let all_quotas_refuse = policies
+        .iter()
+        .filter(is_quota)
+        .all(|it| it.status.is_refused());
+    policies
+        .iter()
+        .filter(|policy| policy.status.is_refused() && (all_quotas_refuse || !is_quota(policy)))
+        .map(|policy| policy.name.as_str())
+        .collect()
+}
