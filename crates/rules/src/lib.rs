@@ -56,6 +56,7 @@ pub use compile::{CompileOptions, Compiled, MergeDomains, Source, compile};
 pub use dialect::{Dialect, UnknownDialect};
 pub use limit::{Consistency, Limit, OnFailure, OnFull, OverLimit, Terms};
 pub use metadata::MetadataValue;
+pub use network::{Network, NetworkFault, Networks};
 pub use report::{Diagnostic, Report, Severity};
 pub use rule::{Location, MetricDetail, Rule, RuleId, RuleMode};
 pub use rule_set::{Charging, Domain, Entry, RuleSet};

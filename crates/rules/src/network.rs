@@ -1,19 +1,21 @@
 //! Addresses matched by network: `10.0.0.0/8`, `2001:db8::/32`, or a list of them.
 
+use std::error::Error;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
+use std::str::FromStr;
 
 /// A set of networks, as sorted ranges that neither touch nor overlap.
 ///
 /// IPv4 lives in the IPv4-mapped part of IPv6, so `10.1.2.3` and `::ffff:10.1.2.3` are one caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Networks {
+pub struct Networks {
     ranges: Box<[(u128, u128)]>,
 }
 
 /// One network in CIDR notation, its host bits cleared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Network {
+pub struct Network {
     first: u128,
     /// Of 128, for IPv4 too.
     prefix_bits: u8,
@@ -21,7 +23,7 @@ pub(crate) struct Network {
 
 /// Why a text is no network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NetworkFault {
+pub enum NetworkFault {
     /// The part before the slash is no address.
     NotAnAddress,
     /// The part after the slash is no prefix length of that address.
@@ -33,7 +35,8 @@ pub(crate) enum NetworkFault {
 // === impl Networks ===
 
 impl Networks {
-    pub(crate) fn new(networks: &[Network]) -> Self {
+    /// The set of all addresses in `networks`.
+    pub fn new(networks: &[Network]) -> Self {
         let mut ranges: Vec<_> = networks.iter().map(|network| network.range()).collect();
         ranges.sort_unstable();
         let mut merged: Vec<(u128, u128)> = Vec::with_capacity(ranges.len());
@@ -49,6 +52,11 @@ impl Networks {
     }
 
     /// Whether one of the networks holds `address`.
+    pub fn holds(&self, address: IpAddr) -> bool {
+        self.contains(as_bits(address))
+    }
+
+    /// The same of an address that is already read.
     pub(crate) fn contains(&self, address: u128) -> bool {
         let after = self.ranges.partition_point(|(first, _)| *first <= address);
         after
@@ -97,6 +105,14 @@ impl Network {
     }
 }
 
+impl FromStr for Network {
+    type Err = NetworkFault;
+
+    fn from_str(text: &str) -> Result<Self, NetworkFault> {
+        Self::parse(text)
+    }
+}
+
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let address = Ipv6Addr::from_bits(self.first);
@@ -108,6 +124,29 @@ impl fmt::Display for Network {
         }
     }
 }
+
+// === impl NetworkFault ===
+
+impl fmt::Display for NetworkFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAnAddress => {
+                f.write_str("it is no network; write 10.0.0.0/8, 2001:db8::/32 or an address")
+            }
+            Self::BadPrefix => {
+                f.write_str("the prefix after the `/` is 0 to 32 bits for IPv4, 0 to 128 for IPv6")
+            }
+            Self::HostBits(network) => {
+                write!(
+                    f,
+                    "it has bits set below its prefix; {network} may be meant"
+                )
+            }
+        }
+    }
+}
+
+impl Error for NetworkFault {}
 
 /// The address that a descriptor's value spells, if it spells one.
 pub(crate) fn parse_address(value: &str) -> Option<u128> {

@@ -61,7 +61,7 @@ pub const ARROWS: &[Arrow] = &[
     },
     Arrow {
         package: "tidegate-identify",
-        sees: &["tidegate-limiter"],
+        sees: &["tidegate-rules", "tidegate-limiter"],
         tests_see: &[],
         knows: Knowledge::NoWire,
     },
