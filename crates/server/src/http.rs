@@ -1,5 +1,6 @@
 //! The HTTP listener: connections in, bounded in number and in time.
 
+mod authorize;
 mod patience;
 mod route;
 
@@ -16,6 +17,8 @@ use tidegate_limiter::{Limiter, Store};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
+
+pub use authorize::{AuthorizeConfig, AuthorizeDomain, RequestHeaders};
 
 use patience::Patient;
 

@@ -17,5 +17,5 @@ pub use admin::{
     ReloadTrigger, Reloading, StoreReport,
 };
 pub use grpc::GrpcConfig;
-pub use http::{HttpConfig, serve};
+pub use http::{AuthorizeConfig, AuthorizeDomain, HttpConfig, RequestHeaders, serve};
 pub use tidegate_answer::Answers;

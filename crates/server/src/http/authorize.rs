@@ -1,0 +1,5 @@
+//! `/v1/authorize`: what proxies ask about the requests of their clients.
+
+mod config;
+
+pub use config::{AuthorizeConfig, AuthorizeDomain, RequestHeaders};
