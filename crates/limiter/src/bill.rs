@@ -14,9 +14,18 @@ use crate::request::{Descriptor, Hits};
 pub(crate) struct Bill<'a> {
     pub(crate) domain: &'a str,
     pub(crate) descriptors: &'a [Descriptor<'a>],
-    pub(crate) hits: u64,
+    pub(crate) intent: Intent,
     pub(crate) headroom: Headroom,
     pub(crate) matches: &'a [Match<'a>],
+}
+
+/// What a bill is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Intent {
+    /// To charge a request of so many hits.
+    Charge(u64),
+    /// To look at the counters, at cost 0.
+    Look,
 }
 
 /// The values of all counter keys of a request, one key after the other. They stand apart from the
@@ -116,10 +125,9 @@ impl<'a> Bill<'a> {
 
     /// A refund has been made by the time of the charge, which then only looks.
     fn cost(&self, charged: &Match<'_>) -> u64 {
-        match self.descriptor(charged).hits {
-            Hits::OfRequest => self.hits,
-            Hits::Take(hits) => hits,
-            Hits::Refund(_) => 0,
+        match (self.intent, self.descriptor(charged).hits) {
+            (Intent::Charge(hits), Hits::OfRequest) | (Intent::Charge(_), Hits::Take(hits)) => hits,
+            (Intent::Look, _) | (_, Hits::Refund(_)) => 0,
         }
     }
 }

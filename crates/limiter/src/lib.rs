@@ -5,10 +5,12 @@
 //! failure policy and the swap of rules live here and nowhere else. It knows no wire and no clock.
 
 mod address;
+mod bans;
 mod bill;
 mod config;
 mod error;
 mod failure;
+mod keys;
 mod limiter;
 mod matched;
 mod request;
@@ -20,8 +22,10 @@ pub use tidegate_algorithms::{
 pub use tidegate_rules::{Dialect, Entry, Limit, Rule, RuleSet, UnknownDialect};
 pub use tidegate_store::{Charging, Mode, Store, StoreError};
 
+pub use bans::{ActiveBan, Ban, BanTerm, MAX_BAN_BYTES, MAX_BANS, NewBan};
 pub use config::{GlobalShadow, LimiterConfig, NearRatio};
 pub use error::LimiterError;
+pub use keys::KeyError;
 pub use limiter::{Limiter, MAX_DESCRIPTORS};
 pub use request::{Descriptor, Hits, LimitOverride};
 pub use verdict::{Answer, LimitStatus, LimitStatuses, Origin, Ruling, Status, Statuses, Verdict};

@@ -11,10 +11,11 @@ use tidegate_rules::{Charging as RuleCharging, Domain, RuleSet};
 use tidegate_store::{Charging, Decisions, Receipt, Store, StoreError};
 
 use crate::address::Addresses;
-use crate::bill::{Bill, Charges, Values};
+use crate::bans::Bans;
+use crate::bill::{Bill, Charges, Intent, Values};
 use crate::matched::{self, Matched};
-use crate::request::Descriptor;
-use crate::verdict::Verdict;
+use crate::request::{Descriptor, Hits};
+use crate::verdict::{BannedDescriptor, Verdict};
 use crate::{LimiterConfig, LimiterError};
 
 /// The most descriptors of one request. Envoy sends a handful.
@@ -26,6 +27,7 @@ pub struct Limiter<S> {
     store: S,
     rules: ArcSwap<RuleSet>,
     config: LimiterConfig,
+    pub(crate) bans: Bans,
     headroom: AtomicBool,
     unknown_domains: AtomicU64,
 }
@@ -39,6 +41,7 @@ impl<S> Limiter<S> {
             store,
             rules: ArcSwap::from_pointee(rules),
             config,
+            bans: Bans::default(),
             headroom: AtomicBool::new(false),
             unknown_domains: AtomicU64::new(0),
         }
@@ -72,7 +75,7 @@ impl<S> Limiter<S> {
         &self.store
     }
 
-    fn headroom(&self) -> Headroom {
+    pub(crate) fn headroom(&self) -> Headroom {
         if self.headroom.load(Ordering::Relaxed) {
             Headroom::Available
         } else {
@@ -113,7 +116,13 @@ impl<S: Store> Limiter<S> {
         hits: u64,
     ) -> Result<Verdict, LimiterError> {
         let mut verdict = self.unjudged(descriptors);
-        self.judge(&mut verdict, domain, descriptors, hits).await?;
+        if self.bans.is_any() {
+            // In a box, so that the future of every other request stays small.
+            verdict.bans = Box::pin(self.banned(&verdict.rules, domain, descriptors)).await;
+        }
+        let intent = Intent::Charge(hits.max(1));
+        self.judge(&mut verdict, domain, descriptors, intent)
+            .await?;
         Ok(verdict)
     }
 
@@ -131,23 +140,28 @@ impl<S: Store> Limiter<S> {
         hits: u64,
     ) -> Result<Verdict, LimiterError> {
         let mut verdict = self.unjudged(descriptors);
-        let judged = now_or_never(self.judge(&mut verdict, domain, descriptors, hits));
+        if self.bans.is_any() {
+            let banned = now_or_never(self.banned(&verdict.rules, domain, descriptors));
+            verdict.bans = banned.ok_or(LimiterError::WouldWait)?;
+        }
+        let intent = Intent::Charge(hits.max(1));
+        let judged = now_or_never(self.judge(&mut verdict, domain, descriptors, intent));
         judged.ok_or(LimiterError::WouldWait)??;
         Ok(verdict)
     }
 
     /// The verdict on a request that no limit applies to.
-    fn unjudged(&self, descriptors: &[Descriptor<'_>]) -> Verdict {
+    pub(crate) fn unjudged(&self, descriptors: &[Descriptor<'_>]) -> Verdict {
         Verdict::new(self.rules.load(), descriptors.len(), self.config.near)
     }
 
     /// Fills in the verdict, in place: moved out of the future, it would be copied whole once more.
-    async fn judge(
+    pub(crate) async fn judge(
         &self,
         verdict: &mut Verdict,
         domain: &str,
         descriptors: &[Descriptor<'_>],
-        hits: u64,
+        mut intent: Intent,
     ) -> Result<(), LimiterError> {
         validate(domain, descriptors)?;
         let Some(found) = verdict.rules.domain(domain) else {
@@ -157,10 +171,14 @@ impl<S: Store> Limiter<S> {
         let overrides = matched::overrides(descriptors)?;
         let mut matched = Matched::default();
         matched.find(found, descriptors, &overrides)?;
+        for banned in &verdict.bans {
+            matched.ban(banned.descriptor);
+            intent = Intent::Look;
+        }
         let bill = Bill {
             domain,
             descriptors,
-            hits: hits.max(1),
+            intent,
             headroom: self.headroom(),
             matches: matched.as_slice(),
         };
@@ -173,6 +191,44 @@ impl<S: Store> Limiter<S> {
         verdict.overrides = overrides;
         verdict.judge(charged, self.config.shadow);
         Ok(())
+    }
+
+    /// The descriptors that are banned now. A refund is none of them, for it must not be refused.
+    async fn banned(
+        &self,
+        rules: &RuleSet,
+        domain: &str,
+        descriptors: &[Descriptor<'_>],
+    ) -> Box<[BannedDescriptor]> {
+        let Some(domain) = rules.domain(domain) else {
+            return Box::default();
+        };
+        let ban_on = |descriptor: &Descriptor<'_>| match descriptor.hits {
+            Hits::Refund(_) => None,
+            Hits::OfRequest | Hits::Take(_) => self
+                .bans
+                .find(domain.find(descriptor.entries)?, descriptor.entries),
+        };
+        let bans: Vec<_> = (0_u16..)
+            .zip(descriptors)
+            .filter_map(|(index, descriptor)| Some((index, ban_on(descriptor)?)))
+            .collect();
+        if bans.is_empty() {
+            return Box::default();
+        }
+        let now = self.store.now().await;
+        let in_force = bans.iter().filter_map(|(descriptor, ban)| {
+            let left = match now {
+                Ok(now) => ban.left(now)?,
+                // Better too long than lifted because the store is gone.
+                Err(_) => ban.whole(),
+            };
+            Some(BannedDescriptor {
+                descriptor: *descriptor,
+                retry: left.retry(),
+            })
+        });
+        in_force.collect()
     }
 
     /// Asks the store, if there is anything to ask.

@@ -55,6 +55,8 @@ pub(crate) enum Force {
     Unlimited,
     /// Another limit of the request replaces it.
     Replaced,
+    /// Its descriptor is banned.
+    Banned,
 }
 
 /// The limits that came with the request, in order. Rare, so they may allocate.
@@ -93,6 +95,16 @@ impl<'a> Matched<'a> {
         }
         self.resolve_replaces();
         Ok(())
+    }
+
+    /// Puts the limits of one descriptor out of force, for it is banned. They enforce that, whatever
+    /// the mode of their rule.
+    pub(crate) fn ban(&mut self, descriptor: u16) {
+        let is_own = |it: &&mut Match<'_>| it.applied.descriptor == descriptor;
+        for banned in self.0.iter_mut().filter(is_own) {
+            banned.applied.force = Force::Banned;
+            banned.applied.mode = Mode::Enforce;
+        }
     }
 
     /// The limits, in order.

@@ -18,6 +18,8 @@ use crate::matched::{Applied, Source};
 pub use limit_status::{LimitStatus, LimitStatuses, Origin, Ruling};
 pub use status::{Status, Statuses};
 
+use limit_status::Patience;
+
 /// The answer to one request: for the whole, for each descriptor, and for each limit.
 ///
 /// It holds on to the rules it was made by, so that it can name them without a copy; it is meant to
@@ -34,10 +36,19 @@ pub struct Verdict {
     pub(crate) applied: SmallVec<[Applied; 8]>,
     /// The decisions on those that were charged, in the same order.
     pub(crate) decisions: Decisions,
+    /// The descriptors that are banned, in order.
+    pub(crate) bans: Box<[BannedDescriptor]>,
     /// The limits that came with the request.
     pub(crate) overrides: Vec<Quota>,
     /// The rules by which it was made.
     pub(crate) rules: Guard<Arc<RuleSet>>,
+}
+
+/// A descriptor of the request that is banned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BannedDescriptor {
+    pub(crate) descriptor: u16,
+    pub(crate) retry: Retry,
 }
 
 /// Whether a request, or the part of it that one descriptor or one limit speaks for, may pass.
@@ -82,6 +93,14 @@ impl Verdict {
         &self.rules
     }
 
+    /// When the ban on the request ends, if a descriptor of it is banned: the last of them.
+    pub fn ban(&self) -> Option<Retry> {
+        self.bans
+            .iter()
+            .map(|banned| banned.retry)
+            .max_by_key(|retry| Patience::of(Some(*retry)))
+    }
+
     /// One status for each descriptor of the request, in order.
     pub fn statuses(&self) -> Statuses<'_> {
         Statuses::of(self)
@@ -107,7 +126,7 @@ impl Verdict {
     pub fn retry(&self) -> Option<Retry> {
         match self.answer {
             Answer::Allowed => None,
-            Answer::Refused => self.refusing()?.retry(),
+            Answer::Refused => self.ban().or_else(|| self.refusing()?.retry()),
         }
     }
 
@@ -136,6 +155,7 @@ impl Verdict {
             failure: None,
             applied: SmallVec::new(),
             decisions: Decisions::new(),
+            bans: Box::default(),
             overrides: Vec::new(),
             rules,
         }
@@ -160,10 +180,21 @@ impl Verdict {
                 self.admission_by_policy()
             }
         };
+        if !self.bans.is_empty() {
+            self.admission = Admission::Refused;
+        }
         self.answer = match (self.admission, shadow) {
             (Admission::Refused, GlobalShadow::Off) => Answer::Refused,
             (Admission::Admitted, _) | (_, GlobalShadow::On) => Answer::Allowed,
         };
+    }
+
+    /// The ban on one descriptor.
+    fn ban_on(&self, descriptor: usize) -> Option<Retry> {
+        self.bans
+            .iter()
+            .find(|banned| usize::from(banned.descriptor) == descriptor)
+            .map(|banned| banned.retry)
     }
 
     fn origin(&self, applied: &Applied) -> Origin<'_> {

@@ -124,6 +124,7 @@ impl Builder<'_> {
         Rule {
             // The number of rules is bounded far below 2^32 before anything is built.
             id: RuleId(u32::try_from(number).unwrap_or(u32::MAX)),
+            identity: here.digest.rule(),
             path: here.path.as_str().into(),
             limits: limits(&draft.limits, here.digest),
             mode: draft.mode,

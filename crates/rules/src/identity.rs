@@ -70,6 +70,11 @@ impl PathDigest {
         Self(encoder.digest())
     }
 
+    /// The identity of the rule that this path leads to.
+    pub(crate) const fn rule(self) -> u128 {
+        self.0
+    }
+
     /// The identity of a limit of the rule that this path leads to. `place` counts the limits of
     /// the rule before it that have the same shape, so limits of other shapes may come and go.
     pub(crate) fn limit(self, shape: &Shape, place: usize) -> u128 {

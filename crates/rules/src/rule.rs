@@ -12,6 +12,7 @@ use crate::metadata::MetadataValue;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
     pub(crate) id: RuleId,
+    pub(crate) identity: u128,
     pub(crate) path: Box<str>,
     pub(crate) limits: Box<[Limit]>,
     pub(crate) mode: RuleMode,
@@ -68,6 +69,12 @@ impl Rule {
     /// The number of the rule in its set.
     pub const fn id(&self) -> RuleId {
         self.id
+    }
+
+    /// The identity of the rule: a digest of its domain and path. The same in every process and
+    /// version, whatever its limits are.
+    pub const fn identity(&self) -> u128 {
+        self.identity
     }
 
     /// The path for people, such as `user_id > plan=free`.

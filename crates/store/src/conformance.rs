@@ -66,6 +66,7 @@ macro_rules! conformance {
             a_refund_gives_back_no_more_than_was_taken,
             a_reset_forgets_one_counter,
             a_list_shows_each_live_counter_once,
+            the_time_is_the_one_that_decides,
             keys_are_structured,
             limits_and_windows_have_counters_of_their_own,
             too_many_charges_are_an_error,

@@ -51,6 +51,9 @@ pub trait Store: Send + Sync {
         quota: &Quota,
     ) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
+    /// The time now, by which everything is decided.
+    fn now(&self) -> impl Future<Output = Result<Time, StoreError>> + Send;
+
     /// Lists live counters from `cursor` on, about `most` of them.
     fn list(
         &self,

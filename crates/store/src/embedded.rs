@@ -34,7 +34,7 @@ mod tag;
 use std::future::{Future, ready};
 use std::time::Duration;
 
-use tidegate_algorithms::{Decision, Headroom, Quota};
+use tidegate_algorithms::{Decision, Headroom, Quota, Time};
 
 use self::core::Core;
 use self::fingerprint::Fingerprinter;
@@ -209,6 +209,10 @@ impl<C: Clock> Store for EmbeddedStore<C> {
             self.core
                 .reset(&self.fingerprinter, &self.clock, key, quota),
         )
+    }
+
+    fn now(&self) -> impl Future<Output = Result<Time, StoreError>> + Send {
+        ready(Ok(self.clock.now()))
     }
 
     fn list(

@@ -44,6 +44,8 @@ pub enum Ruling<'a> {
     Unlimited,
     /// It was not asked: another limit of the request replaces it.
     Replaced,
+    /// It was not asked: its descriptor is banned until then.
+    Banned(Retry),
 }
 
 /// An iterator over limits and what they said.
@@ -118,7 +120,7 @@ impl<'a> LimitStatus<'a> {
     pub const fn decision(&self) -> Option<&'a Decision> {
         match self.ruling {
             Ruling::Decided(decision) => Some(decision),
-            Ruling::Undecided(_) | Ruling::Unlimited | Ruling::Replaced => None,
+            Ruling::Undecided(_) | Ruling::Unlimited | Ruling::Replaced | Ruling::Banned(_) => None,
         }
     }
 
@@ -127,6 +129,7 @@ impl<'a> LimitStatus<'a> {
         match self.ruling {
             Ruling::Decided(decision) => !decision.is_allowed(),
             Ruling::Undecided(answer) => answer == Answer::Refused,
+            Ruling::Banned(_) => true,
             Ruling::Unlimited | Ruling::Replaced => false,
         }
     }
@@ -150,9 +153,13 @@ impl<'a> LimitStatus<'a> {
 
     /// When the limit would admit the request, if it refused and knows.
     pub fn retry(&self) -> Option<Retry> {
-        match self.decision()?.outcome {
-            Outcome::Denied { retry } => Some(retry),
-            Outcome::Allowed { .. } => None,
+        match self.ruling {
+            Ruling::Banned(retry) => Some(retry),
+            Ruling::Decided(decision) => match decision.outcome {
+                Outcome::Denied { retry } => Some(retry),
+                Outcome::Allowed { .. } => None,
+            },
+            Ruling::Undecided(_) | Ruling::Unlimited | Ruling::Replaced => None,
         }
     }
 
@@ -173,11 +180,7 @@ impl<'a> LimitStatus<'a> {
     }
 
     pub(super) fn patience(&self) -> Patience {
-        match self.retry() {
-            Some(Retry::Never) => Patience::Forever,
-            Some(Retry::After(wait)) => Patience::For(wait),
-            None => Patience::Unknown,
-        }
+        Patience::of(self.retry())
     }
 
     /// The one of two refusals that lasts longer, the first of equals.
@@ -198,6 +201,18 @@ impl PartialEq for LimitStatus<'_> {
 }
 
 impl Eq for LimitStatus<'_> {}
+
+// === impl Patience ===
+
+impl Patience {
+    pub(super) const fn of(retry: Option<Retry>) -> Self {
+        match retry {
+            Some(Retry::Never) => Self::Forever,
+            Some(Retry::After(wait)) => Self::For(wait),
+            None => Self::Unknown,
+        }
+    }
+}
 
 // === impl LimitStatuses ===
 
@@ -224,6 +239,11 @@ impl<'a> Iterator for LimitStatuses<'a> {
         let ruling = match applied.force {
             Force::Unlimited => Ruling::Unlimited,
             Force::Replaced => Ruling::Replaced,
+            Force::Banned => Ruling::Banned(
+                self.verdict
+                    .ban_on(usize::from(applied.descriptor))
+                    .unwrap_or(Retry::Never),
+            ),
             Force::Charged => match self.decisions.next() {
                 Some(decision) => Ruling::Decided(decision),
                 None => Ruling::Undecided(failure::answer(self.verdict.origin(applied))),

@@ -1,6 +1,6 @@
 //! What the limits of one descriptor said together.
 
-use tidegate_algorithms::Decision;
+use tidegate_algorithms::{Decision, Retry};
 use tidegate_store::Mode;
 
 use super::{Answer, LimitStatus, LimitStatuses, Ruling, Verdict};
@@ -10,6 +10,7 @@ use crate::matched::{Applied, Force};
 #[derive(Clone, Copy, Debug)]
 pub struct Status<'a> {
     verdict: &'a Verdict,
+    index: usize,
     applied: &'a [Applied],
     decisions: &'a [Decision],
 }
@@ -32,11 +33,16 @@ impl<'a> Status<'a> {
         let mut refusing = self
             .limits()
             .filter(|it| it.mode() != Mode::Shadow && it.is_refused());
-        if refusing.next().is_some() {
+        if self.ban().is_some() || refusing.next().is_some() {
             Answer::Refused
         } else {
             Answer::Allowed
         }
+    }
+
+    /// When the ban on the descriptor ends, if it is banned.
+    pub fn ban(&self) -> Option<Retry> {
+        self.verdict.ban_on(self.index)
     }
 
     /// The limits that apply to the descriptor, in the order of the rule; none if no rule matches.
@@ -108,9 +114,11 @@ impl<'a> Iterator for Statuses<'a> {
         let (decisions, rest_decisions) =
             self.decisions.split_at(n_decided.min(self.decisions.len()));
         (self.applied, self.decisions) = (rest, rest_decisions);
+        let index = self.next;
         self.next += 1;
         Some(Status {
             verdict: self.verdict,
+            index,
             applied,
             decisions,
         })

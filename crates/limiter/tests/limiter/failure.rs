@@ -2,7 +2,7 @@
 
 use std::future::{Future, pending, ready};
 
-use tidegate_algorithms::{Decision, Headroom, Quota};
+use tidegate_algorithms::{Decision, Headroom, Quota, Time};
 use tidegate_limiter::{Hits, Limiter, LimiterConfig, LimiterError, Verdict};
 use tidegate_store::{
     Charge, Charging, CounterKey, Cursor, Decisions, Page, Receipt, Store, StoreError,
@@ -77,6 +77,10 @@ impl Store for Broken {
         ready(Err(ERROR))
     }
 
+    fn now(&self) -> impl Future<Output = Result<Time, StoreError>> + Send {
+        ready(Err(ERROR))
+    }
+
     fn list(
         &self,
         _cursor: Cursor,
@@ -121,6 +125,10 @@ impl Store for Stuck {
         _key: CounterKey<'_>,
         _quota: &Quota,
     ) -> impl Future<Output = Result<bool, StoreError>> + Send {
+        pending()
+    }
+
+    fn now(&self) -> impl Future<Output = Result<Time, StoreError>> + Send {
         pending()
     }
 

@@ -7,6 +7,7 @@ mod charging;
 mod envoy;
 mod failure;
 mod fixture;
+mod keys;
 mod modes;
 mod overrides;
 mod reload;

@@ -114,3 +114,20 @@ fn limits_of_one_rule_differ_and_others_may_come_and_go() {
     let behind = ids(&rule(&format!("{second}{day}")));
     assert_eq!(id(&alone, 0), id(&behind, 1));
 }
+
+#[test]
+fn a_rule_is_known_by_its_path_whatever_its_limits_are() {
+    let identity = |text: &str| {
+        let compiled = compile_ok(text);
+        compiled.rules.rules().last().expect("a rule").identity()
+    };
+    let rule = identity("{domain: d, descriptors: [{key: user}]}");
+    let limited =
+        "{domain: d, descriptors: [{key: user, rate_limit: {unit: day, requests_per_unit: 1}}]}";
+    assert_eq!(identity(limited), rule);
+    assert_ne!(identity("{domain: e, descriptors: [{key: user}]}"), rule);
+    assert_ne!(
+        identity("{domain: d, descriptors: [{key: user, value: ann}]}"),
+        rule
+    );
+}

@@ -115,6 +115,12 @@ impl<S: Subject> Bench<S> {
         self.subject.wait(answer).expect("a reset")
     }
 
+    pub(super) fn time(&self) -> Time {
+        self.subject
+            .wait(self.subject.store().now())
+            .expect("a time")
+    }
+
     /// All counters, listed by pages of about `most`, by fingerprint.
     pub(super) fn list(&self, most: usize) -> Vec<Counter> {
         let mut all = Vec::new();

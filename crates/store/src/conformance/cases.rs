@@ -6,7 +6,8 @@ use tidegate_algorithms::{Algorithm, Outcome, Retry};
 
 use super::Subject;
 use super::bench::{
-    ALGORITHMS, Bench, MINUTE, SLIDING_LOG, TOKEN_BUCKET, enforce, in_mode, key, per_minute, quota,
+    ALGORITHMS, Bench, MINUTE, SLIDING_LOG, START, TOKEN_BUCKET, enforce, in_mode, key, per_minute,
+    quota,
 };
 use crate::{Admission, Charging, Counter, ErrorKind, MAX_CHARGES, Mode};
 
@@ -232,6 +233,14 @@ pub fn a_reset_forgets_one_counter<S: Subject>() {
         bench.advance(3 * MINUTE);
         assert!(!bench.reset(bob, &five), "{algorithm:?}: it has expired");
     }
+}
+
+/// The time that a store tells is the one that it decides by.
+pub fn the_time_is_the_one_that_decides<S: Subject>() {
+    let mut bench = Bench::<S>::new();
+    assert_eq!(bench.time(), START);
+    bench.advance(MINUTE);
+    assert_eq!(bench.time(), START.plus(MINUTE));
 }
 
 /// A list, by pages of any size, shows each live counter once, with its window and its last word.
