@@ -38,7 +38,7 @@ fuzz_target!(|bytes: &[u8]| {
     let config = StoreConfig { max_memory: 0 };
     let store = EmbeddedStore::with_clock(config, ManualClock::default());
     let limiter = Limiter::new(store, RULES.clone(), LimiterConfig::default());
-    let verdict = limiter.check_now(question.domain, &question.descriptors(), question.hits);
+    let verdict = limiter.check_now(question.domain, &question.descriptors(), question.hits());
     if let Ok(verdict) = verdict {
         let answer = serde_json::to_vec(&RateLimitResponse::from(&verdict));
         let answer = answer.expect("a response is always JSON");

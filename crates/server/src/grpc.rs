@@ -1,4 +1,17 @@
 //! Envoy's rate limit service over gRPC, on `h2` directly.
+//!
+//! A call whose message has arrived and whose store does not wait is answered where it was accepted, with
+//! no task and no allocation of its own; see `worker.rs`. Beside it stand `grpc.health.v1` and server
+//! reflection. Errors become statuses in `status.rs`, and nowhere else.
+
+mod call;
+mod connection;
+mod head;
+mod life;
+mod message;
+mod status;
+mod timeout;
+mod worker;
 
 use std::time::Duration;
 
@@ -11,10 +24,24 @@ use crate::drain::Drain;
 /// What one gRPC connection is allowed.
 #[derive(Clone, Copy, Debug)]
 pub struct GrpcConfig {
-    /// Bytes of a request message.
-    pub max_message_bytes: usize,
-    /// How long a connection may stay without a call.
+    /// Bytes of a request message; more is answered with `RESOURCE_EXHAUSTED`.
+    pub max_message_bytes: u32,
+    /// Calls under way at once.
+    pub max_concurrent_calls: u32,
+    /// Bytes of a call's headers, decompressed; more is answered with 431.
+    pub max_header_bytes: u32,
+    /// How long a client may take over its first words.
+    pub handshake_timeout: Duration,
+    /// How long a client may take over the message of a call; its own `grpc-timeout` may be shorter.
+    pub call_timeout: Duration,
+    /// How long a client may take nothing of an answer that waits for it, more than zero.
+    pub write_timeout: Duration,
+    /// How long a connection may stay without a call, at least; at most twice as long.
     pub idle_timeout: Duration,
+    /// After how long a connection is told to go, so that its client may find other servers.
+    pub max_age: Option<Duration>,
+    /// How long the calls of a connection that is told to go by its age may take to finish.
+    pub age_grace: Duration,
 }
 
 /// Serves one connection until it closes, or until the drain has begun and its calls are answered.
@@ -28,5 +55,30 @@ pub(crate) async fn serve_connection<S, I>(
     S: Store + 'static,
     I: AsyncRead + AsyncWrite + Unpin + 'static,
 {
-    let _ = (io, peer, door, config, drain);
+    if let Some(h2) = connection::handshake(io, &config).await {
+        connection::Connection::new(h2, peer, door, config, drain)
+            .run()
+            .await;
+    }
+}
+
+// === impl GrpcConfig ===
+
+impl Default for GrpcConfig {
+    fn default() -> Self {
+        Self {
+            // A request of 32 descriptors with a few short entries each takes about 8 KiB.
+            max_message_bytes: 64 * 1024,
+            // An Envoy worker has one connection, and a few hundred requests on their way at most.
+            max_concurrent_calls: 1_024,
+            max_header_bytes: 16 * 1024,
+            handshake_timeout: Duration::from_secs(10),
+            call_timeout: Duration::from_secs(10),
+            write_timeout: Duration::from_secs(10),
+            // Envoy keeps connections for an hour without use.
+            idle_timeout: Duration::from_hours(2),
+            max_age: None,
+            age_grace: Duration::from_mins(1),
+        }
+    }
 }

@@ -1,7 +1,6 @@
 //! The HTTP listener: connections in, bounded in number and in time.
 
 mod authorize;
-mod patience;
 mod route;
 
 use std::convert::Infallible;
@@ -20,7 +19,7 @@ use tokio::time::timeout;
 
 pub use authorize::{AuthorizeConfig, AuthorizeDomain, RequestHeaders};
 
-use patience::Patient;
+use crate::patience::Patient;
 
 /// What one listener puts up with.
 #[derive(Clone, Copy, Debug)]

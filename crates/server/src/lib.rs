@@ -10,6 +10,9 @@ mod door;
 mod drain;
 mod grpc;
 mod http;
+mod patience;
+#[cfg(feature = "test-util")]
+pub mod test_util;
 mod wire;
 
 pub use admin::{

@@ -41,7 +41,7 @@ async fn judge<S: Store>(
     let Object(request): Object<RateLimitRequest<'_>> = serde_json::from_slice(&bytes)?;
     let question = Question::try_from(&request)?;
     let verdict = limiter
-        .check(question.domain, &question.descriptors(), question.hits)
+        .check(question.domain, &question.descriptors(), question.hits())
         .await?;
     Ok(answer::verdict(&verdict, &Headers::default()))
 }

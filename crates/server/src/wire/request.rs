@@ -1,20 +1,14 @@
-//! `RateLimitRequest`, and its way into the limiter's own types.
+//! `RateLimitRequest` as JSON, and its way to a question.
 
 use std::borrow::Cow;
-use std::ops::Range;
 
 use serde::{Deserialize, Deserializer};
-use tidegate_limiter::{Descriptor, Entry, Hits, LimitOverride};
+use tidegate_limiter::Entry;
 
 use super::number::Number;
 use super::object::Object;
+use super::question::{BadRequest, Question, Terms, WrittenLimit};
 use super::unit::Unit;
-
-/// The most descriptors of one request; Envoy sends a handful.
-pub(crate) const MAX_DESCRIPTORS: usize = 32;
-
-/// The most entries of one descriptor.
-pub(crate) const MAX_ENTRIES: usize = 32;
 
 /// `envoy.service.ratelimit.v3.RateLimitRequest`. Fields may be written in either case, and `null` is
 /// as good as absent; an unknown field is a fault, as in the reference.
@@ -65,109 +59,37 @@ struct RateLimitOverride {
 #[serde(transparent)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// What a request asks, in the limiter's words.
-#[derive(Debug)]
-pub(crate) struct Question<'a> {
-    pub(crate) domain: &'a str,
-    pub(crate) hits: u64,
-    entries: Vec<Entry<'a>>,
-    parts: Vec<Part>,
-}
-
-/// One descriptor, whose entries are a range of the question's.
-#[derive(Debug)]
-struct Part {
-    entries: Range<usize>,
-    hits: Hits,
-    limit: Option<LimitOverride>,
-}
-
-/// A well-formed message that asks nothing sensible.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum BadRequest {
-    #[error("{asked} descriptors, at most {MAX_DESCRIPTORS} are taken")]
-    TooManyDescriptors { asked: usize },
-    #[error("{asked} entries in descriptor {descriptor}, at most {MAX_ENTRIES} are taken")]
-    TooManyEntries { descriptor: usize, asked: usize },
-    #[error("descriptor {descriptor}: a `limit` needs a `unit` other than UNKNOWN")]
-    NoUnit { descriptor: usize },
-}
-
 // === impl Question ===
-
-impl<'a> Question<'a> {
-    /// The descriptors for the limiter.
-    pub(crate) fn descriptors(&self) -> Vec<Descriptor<'_>> {
-        let descriptor = |part: &Part| Descriptor {
-            entries: &self.entries[part.entries.clone()],
-            hits: part.hits,
-            limit: part.limit,
-        };
-        self.parts.iter().map(descriptor).collect()
-    }
-
-    fn add(
-        &mut self,
-        index: usize,
-        descriptor: &'a RateLimitDescriptor<'a>,
-    ) -> Result<(), BadRequest> {
-        let asked = descriptor.entries.len();
-        if asked > MAX_ENTRIES {
-            return Err(BadRequest::TooManyEntries {
-                descriptor: index,
-                asked,
-            });
-        }
-        let limit = descriptor.limit.as_ref();
-        let limit = limit.map(|Object(limit)| LimitOverride::try_from(limit));
-        let first = self.entries.len();
-        self.entries.extend(
-            descriptor
-                .entries
-                .iter()
-                .map(|Object(entry)| Entry::from(entry)),
-        );
-        self.parts.push(Part {
-            entries: first..self.entries.len(),
-            hits: descriptor.hits(self.hits),
-            limit: limit
-                .transpose()
-                .map_err(|NoUnit| BadRequest::NoUnit { descriptor: index })?,
-        });
-        Ok(())
-    }
-}
 
 impl<'a> TryFrom<&'a RateLimitRequest<'a>> for Question<'a> {
     type Error = BadRequest;
 
     fn try_from(request: &'a RateLimitRequest<'a>) -> Result<Self, BadRequest> {
-        let asked = request.descriptors.len();
-        if asked > MAX_DESCRIPTORS {
-            return Err(BadRequest::TooManyDescriptors { asked });
-        }
-        let mut question = Question {
-            domain: &request.domain.0,
-            // Absent and 0 both mean 1 at this level.
-            hits: request.hits_addend.0.max(1),
-            entries: Vec::new(),
-            parts: Vec::with_capacity(asked),
-        };
-        for (index, Object(descriptor)) in request.descriptors.iter().enumerate() {
-            question.add(index, descriptor)?;
+        let mut question = Question::default();
+        question.domain = &request.domain.0;
+        question.hits_addend = request.hits_addend.0;
+        for Object(descriptor) in &request.descriptors {
+            for Object(entry) in &descriptor.entries {
+                question.add_entry(entry.into())?;
+            }
+            question.end_descriptor(&descriptor.into())?;
         }
         Ok(question)
     }
 }
 
-// === impl RateLimitDescriptor ===
+// === impl Terms ===
 
-impl RateLimitDescriptor<'_> {
-    fn hits(&self, of_request: u64) -> Hits {
-        match (self.hits_addend, self.is_negative_hits) {
-            (None, false) => Hits::OfRequest,
-            (Some(Number(hits)), false) => Hits::Take(hits),
-            (hits, true) => Hits::Refund(hits.map_or(of_request, |Number(hits)| hits)),
+impl From<&RateLimitDescriptor<'_>> for Terms {
+    fn from(descriptor: &RateLimitDescriptor<'_>) -> Self {
+        let limit = descriptor.limit.as_ref();
+        Self {
+            hits_addend: descriptor.hits_addend.map(|Number(hits)| hits),
+            is_negative_hits: descriptor.is_negative_hits,
+            limit: limit.map(|Object(limit)| WrittenLimit {
+                requests_per_unit: limit.requests_per_unit.0,
+                unit: limit.unit,
+            }),
         }
     }
 }
@@ -180,22 +102,6 @@ impl<'a> From<&'a WireEntry<'a>> for Entry<'a> {
             key: &entry.key.0,
             value: &entry.value.0,
         }
-    }
-}
-
-// === impl LimitOverride ===
-
-struct NoUnit;
-
-impl TryFrom<&RateLimitOverride> for LimitOverride {
-    type Error = NoUnit;
-
-    fn try_from(limit: &RateLimitOverride) -> Result<Self, NoUnit> {
-        let window = limit.unit.window().ok_or(NoUnit)?;
-        Ok(Self {
-            requests: limit.requests_per_unit.0,
-            window,
-        })
     }
 }
 

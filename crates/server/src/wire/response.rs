@@ -1,10 +1,9 @@
-//! `RateLimitResponse`, written from a verdict.
-
-use std::time::Duration;
+//! `RateLimitResponse` as JSON, written from a verdict.
 
 use serde::Serialize;
-use tidegate_limiter::{Answer, LimitStatus, Mode, Origin, Retry, Status, Verdict};
+use tidegate_limiter::{Answer, LimitStatus, Status, Verdict};
 
+use super::metadata::{DynamicMetadata, duration};
 use super::unit::Unit;
 
 /// `envoy.service.ratelimit.v3.RateLimitResponse`.
@@ -16,34 +15,6 @@ pub(crate) struct RateLimitResponse<'a> {
     /// A free place in the protocol.
     #[serde(skip_serializing_if = "Option::is_none")]
     dynamic_metadata: Option<DynamicMetadata<'a>>,
-}
-
-/// Which rule refused the request, and for how long.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct DecidedBy<'a> {
-    rule: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    limit: Option<&'a str>,
-    retry: String,
-}
-
-/// What the protocol has no field for. Absent if there is nothing to say.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct DynamicMetadata<'a> {
-    /// Which rule refused the request.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    decided_by: Option<DecidedBy<'a>>,
-    /// How long an admitted request must wait for its turn.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    delay: Option<String>,
-    /// Whether an admitted request is over a limit, on its soft or elastic allowance.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    over: Option<bool>,
-    /// Whether the store failed, so that the rules' `on_failure` answered.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    degraded: Option<bool>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -75,7 +46,7 @@ struct RateLimit<'a> {
 }
 
 /// What Envoy's protocol says for "as many as you like".
-const UNLIMITED: u32 = u32::MAX;
+pub(super) const UNLIMITED: u32 = u32::MAX;
 
 // === impl RateLimitResponse ===
 
@@ -86,50 +57,6 @@ impl<'a> From<&'a Verdict> for RateLimitResponse<'a> {
             statuses: verdict.statuses().map(DescriptorStatus::from).collect(),
             dynamic_metadata: DynamicMetadata::of(verdict),
         }
-    }
-}
-
-// === impl DynamicMetadata ===
-
-impl<'a> DynamicMetadata<'a> {
-    fn of(verdict: &'a Verdict) -> Option<Self> {
-        let refusing = || verdict.deciding().map(|limit| DecidedBy::from(&limit));
-        let delay = verdict.delay();
-        let (decided_by, delay) = match verdict.answer() {
-            Answer::Allowed => (None, (delay > Duration::ZERO).then(|| duration(delay))),
-            Answer::Refused => (refusing(), None),
-        };
-        let is_over = verdict.is_allowed()
-            && verdict
-                .limits()
-                .any(|limit| limit.mode() != Mode::Shadow && limit.is_over());
-        let over = is_over.then_some(true);
-        let degraded = verdict.failure().map(|_| true);
-        let is_empty =
-            decided_by.is_none() && delay.is_none() && over.is_none() && degraded.is_none();
-        (!is_empty).then_some(Self {
-            decided_by,
-            delay,
-            over,
-            degraded,
-        })
-    }
-}
-
-// === impl DecidedBy ===
-
-impl<'a> From<&LimitStatus<'a>> for DecidedBy<'a> {
-    fn from(status: &LimitStatus<'a>) -> Self {
-        let (rule, limit) = match status.origin() {
-            Origin::Rule { rule, limit } => (rule.path(), Some(limit.description())),
-            Origin::Override(_) => ("the limit that came with the request", None),
-        };
-        let retry = match status.retry() {
-            Some(Retry::After(wait)) => format!("in {}", duration(wait)),
-            Some(Retry::Never) => "never: the cost does not fit the limit".to_owned(),
-            None => "unknown: the store failed".to_owned(),
-        };
-        Self { rule, limit, retry }
     }
 }
 
@@ -174,35 +101,6 @@ impl<'a> RateLimit<'a> {
 }
 
 /// The protocol counts in 32 bits, the rules in 64: a larger number is told as the largest.
-fn saturate(count: u64) -> u32 {
+pub(super) fn saturate(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
-}
-
-/// A duration as proto3 JSON writes it: seconds, with 0, 3, 6 or 9 decimals.
-fn duration(span: Duration) -> String {
-    let (seconds, nanos) = (span.as_secs(), span.subsec_nanos());
-    if nanos == 0 {
-        format!("{seconds}s")
-    } else if nanos % 1_000_000 == 0 {
-        format!("{seconds}.{:03}s", nanos / 1_000_000)
-    } else if nanos % 1_000 == 0 {
-        format!("{seconds}.{:06}s", nanos / 1_000)
-    } else {
-        format!("{seconds}.{nanos:09}s")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_have_as_many_decimals_as_they_need() {
-        let check = |nanos, expected| assert_eq!(duration(Duration::from_nanos(nanos)), expected);
-        check(0, "0s");
-        check(60_000_000_000, "60s");
-        check(1_500_000_000, "1.500s");
-        check(1_000_001_000, "1.000001s");
-        check(1, "0.000000001s");
-    }
 }

@@ -48,6 +48,27 @@ impl Unit {
             .unwrap_or_default()
     }
 
+    /// The unit with this number in the protocol.
+    pub(super) fn numbered(number: u64) -> Option<Self> {
+        let mut units = UNITS.into_iter();
+        let (unit, ..) = units.find(|(_, _, its_number, _)| *its_number == number)?;
+        Some(unit)
+    }
+
+    /// The number of the unit in the protocol.
+    pub(super) const fn number(self) -> u64 {
+        match self {
+            Self::Unknown => 0,
+            Self::Second => 1,
+            Self::Minute => 2,
+            Self::Hour => 3,
+            Self::Day => 4,
+            Self::Month => 5,
+            Self::Year => 6,
+            Self::Week => 7,
+        }
+    }
+
     /// The length of the unit.
     pub(super) fn window(self) -> Option<Duration> {
         let (.., seconds) = UNITS.into_iter().find(|(unit, ..)| *unit == self)?;
@@ -79,11 +100,7 @@ impl Visitor<'_> for UnitVisitor {
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<Unit, E> {
-        UNITS
-            .into_iter()
-            .find(|(_, _, its_number, _)| *its_number == number)
-            .map(|(unit, ..)| unit)
-            .ok_or_else(|| E::invalid_value(Unexpected::Unsigned(number), &self))
+        Unit::numbered(number).ok_or_else(|| E::invalid_value(Unexpected::Unsigned(number), &self))
     }
 }
 
@@ -94,6 +111,7 @@ mod tests {
     #[test]
     fn a_unit_goes_by_name_and_by_number() {
         for (unit, name, number, _) in UNITS {
+            assert_eq!(unit.number(), number);
             assert_eq!(
                 serde_json::from_str::<Unit>(&format!("\"{name}\"")).unwrap(),
                 unit

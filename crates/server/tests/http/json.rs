@@ -124,7 +124,8 @@ async fn statuses_stand_in_the_order_of_the_descriptors() {
             r#"{"code":"OK","limitRemaining":4294967295},"#,
             r#"{"code":"OK"},"#,
             r#"{"code":"OK","currentLimit":{"requestsPerUnit":4294967295,"unit":"UNKNOWN"},"limitRemaining":4294967295,"durationUntilReset":"89.750s"},"#,
-            r#"{"code":"OK","currentLimit":{"requestsPerUnit":5,"unit":"DAY"},"limitRemaining":2,"durationUntilReset":"43199.750s"}]}"#
+            r#"{"code":"OK","currentLimit":{"requestsPerUnit":5,"unit":"DAY"},"limitRemaining":2,"durationUntilReset":"43199.750s"}],"#,
+            r#""dynamicMetadata":{"limits":["10000000000 per 1m30s, fixed_window"]}}"#
         )
     );
 }

@@ -1,4 +1,6 @@
+use super::super::question::{MAX_DESCRIPTORS, MAX_ENTRIES};
 use super::*;
+use tidegate_limiter::{Hits, LimitOverride};
 
 const HOUR: std::time::Duration = std::time::Duration::from_hours(1);
 
@@ -32,7 +34,7 @@ fn both_spellings_of_the_fields_are_read() {
     for json in [camel, snake] {
         check(json, |question| {
             let question = question.unwrap();
-            assert_eq!((question.domain, question.hits), ("d", 2));
+            assert_eq!((question.domain, question.hits()), ("d", 2));
             let descriptors = question.descriptors();
             assert_eq!(descriptors.len(), 1);
             assert_eq!(
@@ -63,7 +65,7 @@ fn what_is_absent_or_null_has_its_default() {
     for json in [absent, null] {
         check(json, |question| {
             let question = question.unwrap();
-            assert_eq!((question.domain, question.hits), ("", 1));
+            assert_eq!((question.domain, question.hits()), ("", 1));
             let descriptors = question.descriptors();
             assert_eq!(descriptors[0].entries, []);
             assert_eq!(descriptors[0].hits, Hits::OfRequest);
@@ -121,16 +123,11 @@ fn a_limit_without_a_unit_is_refused() {
 #[test]
 fn too_much_is_refused() {
     let descriptors = vec!["{}"; MAX_DESCRIPTORS + 1].join(",");
-    let expected = BadRequest::TooManyDescriptors {
-        asked: MAX_DESCRIPTORS + 1,
-    };
+    let expected = BadRequest::TooManyDescriptors;
     check_bad(&format!(r#"{{"descriptors": [{descriptors}]}}"#), &expected);
 
     let entries = vec!["{}"; MAX_ENTRIES + 1].join(",");
-    let expected = BadRequest::TooManyEntries {
-        descriptor: 0,
-        asked: MAX_ENTRIES + 1,
-    };
+    let expected = BadRequest::TooManyEntries { descriptor: 0 };
     check_bad(
         &format!(r#"{{"descriptors": [{{"entries": [{entries}]}}]}}"#),
         &expected,

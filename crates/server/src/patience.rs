@@ -1,7 +1,7 @@
 //! A stream that gives up on a peer who does not read.
 //!
-//! hyper bounds how long a head may take to arrive, but not how long an answer may take to leave: who
-//! asks and never reads would keep its place among the connections for ever.
+//! hyper and h2 bound what may arrive, but not how long an answer may take to leave: who asks and never
+//! reads would keep its place among the connections for ever.
 
 use std::io;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use tokio::time::{Interval, interval};
 
 /// A stream whose writes fail once the peer has taken nothing for so long.
 #[derive(Debug)]
-pub(super) struct Patient<S> {
+pub(crate) struct Patient<S> {
     stream: S,
     patience: Interval,
     /// Whether a write waits for the peer.
@@ -24,7 +24,7 @@ pub(super) struct Patient<S> {
 
 impl<S> Patient<S> {
     /// `patience` is not zero.
-    pub(super) fn new(stream: S, patience: Duration) -> Self {
+    pub(crate) fn new(stream: S, patience: Duration) -> Self {
         Self {
             stream,
             patience: interval(patience),

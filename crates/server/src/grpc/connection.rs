@@ -1,0 +1,165 @@
+//! One connection: calls in, answers out, and an end.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::mem;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use bytes::{Bytes, BytesMut};
+use h2::Reason;
+use h2::server::{self, Builder};
+use tidegate_limiter::Store;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
+
+use super::GrpcConfig;
+use super::call::{Call, Office};
+use super::life::{Life, Order};
+use super::worker::Worker;
+use crate::door::{Peer, SharedDoor};
+use crate::drain::Drain;
+use crate::patience::Patient;
+
+/// HTTP/2 over a stream that gives up on a peer who does not read.
+pub(super) type H2<I> = server::Connection<Patient<I>, Bytes>;
+
+/// One connection.
+pub(super) struct Connection<S, I> {
+    h2: H2<I>,
+    office: Rc<Office<S>>,
+    worker: Worker,
+    /// The calls that arrived together.
+    batch: Vec<Call>,
+    life: Life,
+}
+
+/// The largest window of HTTP/2.
+const MAX_WINDOW: u32 = (1 << 31) - 1;
+
+/// Bytes that all calls of a connection may have on their way to us. Each message is taken as it comes, so
+/// this bounds what a peer may send ahead, and nothing else.
+const CONNECTION_WINDOW: u32 = 1 << 20;
+
+/// Calls that a peer may take back before they were looked at. h2's own measure is 20, which an Envoy whose
+/// calls time out all at once would pass; looking at a call costs a microsecond.
+const MAX_RESET_UNSEEN: usize = 256;
+
+/// Agrees on HTTP/2 with a peer, or `None` if it does not, or not in time.
+pub(super) async fn handshake<I>(io: I, config: &GrpcConfig) -> Option<H2<I>>
+where
+    I: AsyncRead + AsyncWrite + Unpin,
+{
+    let io = Patient::new(io, config.write_timeout);
+    let handshake = builder(config).handshake(io);
+    timeout(config.handshake_timeout, handshake)
+        .await
+        .ok()?
+        .ok()
+}
+
+fn builder(config: &GrpcConfig) -> Builder {
+    let mut builder = Builder::new();
+    builder
+        .max_concurrent_streams(config.max_concurrent_calls)
+        .max_header_list_size(config.max_header_bytes)
+        .initial_window_size(config.max_message_bytes.min(MAX_WINDOW))
+        .initial_connection_window_size(
+            CONNECTION_WINDOW
+                .max(config.max_message_bytes)
+                .min(MAX_WINDOW),
+        )
+        .max_pending_accept_reset_streams(MAX_RESET_UNSEEN);
+    builder
+}
+
+// === impl Connection ===
+
+impl<S, I> Connection<S, I>
+where
+    S: Store + 'static,
+    I: AsyncRead + AsyncWrite + Unpin,
+{
+    pub(super) fn new(
+        h2: H2<I>,
+        peer: Peer,
+        door: SharedDoor<S>,
+        config: GrpcConfig,
+        drain: Drain,
+    ) -> Self {
+        let office = Rc::new(Office {
+            door,
+            config,
+            out: RefCell::new(BytesMut::new()),
+        });
+        Self {
+            h2,
+            worker: Worker::new(Rc::clone(&office)),
+            office,
+            batch: Vec::new(),
+            life: Life::new(&config, peer, drain),
+        }
+    }
+
+    /// Serves the connection until it is closed.
+    pub(super) async fn run(mut self) {
+        poll_fn(|context| self.poll(context)).await;
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        self.obey(context);
+        loop {
+            if self.take_in(context).is_ready() {
+                return Poll::Ready(());
+            }
+            if self.batch.is_empty() {
+                return Poll::Pending;
+            }
+            self.life.saw_calls();
+            self.answer(context);
+        }
+    }
+
+    /// Does what the time of life asks for.
+    fn obey(&mut self, context: &mut Context<'_>) {
+        while let Poll::Ready(order) = self.life.poll(context) {
+            match order {
+                Order::CloseIfIdle if !self.h2.has_streams() => self.h2.graceful_shutdown(),
+                // All that is left are answers which the peer gives no room for.
+                Order::CloseIfIdle if self.n_waiting() == 0 => {
+                    self.h2.abrupt_shutdown(Reason::CANCEL)
+                }
+                Order::CloseIfIdle => {}
+                Order::Finish => self.h2.graceful_shutdown(),
+                Order::Close => self.h2.abrupt_shutdown(Reason::NO_ERROR),
+            }
+        }
+    }
+
+    /// Calls that have become tasks. Each holds on to the office; so do the connection and its worker.
+    fn n_waiting(&self) -> usize {
+        Rc::strong_count(&self.office) - 2
+    }
+
+    /// Takes in all calls that have arrived, before one of them is answered: each time h2 is asked for the
+    /// next call it also writes what is to be written, and answers that leave together cost one write.
+    /// Ready when the connection is closed.
+    fn take_in(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        while let Poll::Ready(accepted) = self.h2.poll_accept(context) {
+            match accepted {
+                Some(Ok(call)) => self.batch.push(call),
+                Some(Err(_)) | None => return Poll::Ready(()),
+            }
+        }
+        Poll::Pending
+    }
+
+    fn answer(&mut self, context: &mut Context<'_>) {
+        for call in self.batch.drain(..) {
+            if self.worker.answer(call, context).is_pending() {
+                let next = Worker::new(Rc::clone(&self.office));
+                mem::replace(&mut self.worker, next).leave();
+            }
+        }
+    }
+}

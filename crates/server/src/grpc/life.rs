@@ -1,0 +1,121 @@
+//! How long a connection lives.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::time::{Sleep, sleep};
+
+use super::GrpcConfig;
+use crate::door::Peer;
+use crate::drain::Drain;
+
+/// Says when a connection is to do something about its end.
+pub(super) struct Life {
+    drain: Pin<Box<dyn Future<Output = ()>>>,
+    /// When next to look whether there were calls.
+    idle: Pin<Box<Sleep>>,
+    idle_timeout: Duration,
+    calls: Calls,
+    age: Option<Pin<Box<Sleep>>>,
+    age_grace: Duration,
+    stage: Stage,
+}
+
+/// What a connection is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// There was no call for long: close if there is none under way.
+    CloseIfIdle,
+    /// Take no further calls, and close when those under way are answered.
+    Finish,
+    /// Close.
+    Close,
+}
+
+/// Whether there were calls since the last look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Calls {
+    Seen,
+    None,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Open,
+    /// It was told to finish, by the drain or by its age.
+    Finishing,
+}
+
+// === impl Life ===
+
+impl Life {
+    pub(super) fn new(config: &GrpcConfig, peer: Peer, mut drain: Drain) -> Self {
+        let age = config
+            .max_age
+            .map(|age| age.saturating_add(spread(age, peer)));
+        Self {
+            drain: Box::pin(async move { drain.begun().await }),
+            idle: Box::pin(sleep(config.idle_timeout)),
+            idle_timeout: config.idle_timeout,
+            calls: Calls::None,
+            age: age.map(|age| Box::pin(sleep(age))),
+            age_grace: config.age_grace,
+            stage: Stage::Open,
+        }
+    }
+
+    /// Calls have come in.
+    pub(super) fn saw_calls(&mut self) {
+        // The timer is not set anew for each call: it looks back when it goes off.
+        self.calls = Calls::Seen;
+    }
+
+    /// Ready whenever there is something to do.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Order> {
+        if self.stage == Stage::Open && self.drain.as_mut().poll(context).is_ready() {
+            self.stage = Stage::Finishing;
+            return Poll::Ready(Order::Finish);
+        }
+        if let Some(age) = &mut self.age
+            && age.as_mut().poll(context).is_ready()
+        {
+            return Poll::Ready(self.grow_old());
+        }
+        ready!(self.idle.as_mut().poll(context));
+        restart(&mut self.idle, self.idle_timeout);
+        match std::mem::replace(&mut self.calls, Calls::None) {
+            Calls::None => Poll::Ready(Order::CloseIfIdle),
+            Calls::Seen => self.poll(context),
+        }
+    }
+
+    fn grow_old(&mut self) -> Order {
+        match self.stage {
+            Stage::Open => {
+                self.stage = Stage::Finishing;
+                if let Some(age) = &mut self.age {
+                    restart(age, self.age_grace);
+                }
+                Order::Finish
+            }
+            Stage::Finishing => {
+                self.age = None;
+                Order::Close
+            }
+        }
+    }
+}
+
+fn restart(timer: &mut Pin<Box<Sleep>>, span: Duration) {
+    let next = timer.deadline() + span;
+    timer.as_mut().reset(next);
+}
+
+/// Up to a tenth more, different from peer to peer, so that those who came together do not leave together.
+fn spread(age: Duration, peer: Peer) -> Duration {
+    match peer {
+        Peer::Tcp(address) => age / 10 * u32::from(address.port() % 64) / 64,
+        Peer::Unix => Duration::ZERO,
+    }
+}

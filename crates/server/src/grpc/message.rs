@@ -1,0 +1,131 @@
+//! The messages of a call: each with its length before it, in frames that know nothing of that.
+
+use std::future::poll_fn;
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use h2::RecvStream;
+
+use super::status::{Code, Status};
+
+/// Reads the messages of one call.
+#[derive(Debug)]
+pub(super) struct Messages {
+    body: RecvStream,
+    max_bytes: u32,
+    /// What has arrived and was not read.
+    rest: Bytes,
+}
+
+/// Whether the message is compressed, and how long it is.
+const PREFIX_BYTES: usize = 5;
+
+// === impl Messages ===
+
+impl Messages {
+    pub(super) fn new(body: RecvStream, max_bytes: u32) -> Self {
+        Self {
+            body,
+            max_bytes,
+            rest: Bytes::new(),
+        }
+    }
+
+    /// The only message of a call that has one.
+    pub(super) async fn only(&mut self) -> Result<Bytes, Status> {
+        let Some(message) = self.next().await? else {
+            let message = "the call broke off before its message";
+            return Err(Status::new(Code::Unimplemented, message));
+        };
+        match self.next().await? {
+            None => Ok(message),
+            Some(_) => Err(Status::new(
+                Code::Unimplemented,
+                "more than one message in a call that takes one",
+            )),
+        }
+    }
+
+    /// The next message, or `None` when the client has no more.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Status> {
+        if self.rest.is_empty() && !self.fill().await? {
+            return Ok(None);
+        }
+        self.fill_to(PREFIX_BYTES).await?;
+        let length = self.read_prefix()?;
+        self.fill_to(length).await?;
+        Ok(Some(self.rest.split_to(length)))
+    }
+
+    /// Takes in what comes next. Says whether there was anything.
+    async fn fill(&mut self) -> Result<bool, Status> {
+        while !self.body.is_end_stream() {
+            let Some(data) = poll_fn(|context| self.body.poll_data(context)).await else {
+                break;
+            };
+            let data = data.map_err(|_| broken())?;
+            // What a message may hold is bounded, so the window need not be.
+            let _ = self.body.flow_control().release_capacity(data.len());
+            if data.is_empty() {
+                continue;
+            }
+            self.rest = if self.rest.is_empty() {
+                data
+            } else {
+                joined(&self.rest, &data)
+            };
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    async fn fill_to(&mut self, length: usize) -> Result<(), Status> {
+        while self.rest.len() < length {
+            if !self.fill().await? {
+                return Err(broken());
+            }
+        }
+        Ok(())
+    }
+
+    fn read_prefix(&mut self) -> Result<usize, Status> {
+        match self.rest.get_u8() {
+            0 => {}
+            1 => {
+                let message = "a compressed message, and no compression was named";
+                return Err(Status::new(Code::Internal, message));
+            }
+            _ => {
+                let message = "a message is marked neither plain nor compressed";
+                return Err(Status::new(Code::Internal, message));
+            }
+        }
+        let length = self.rest.get_u32();
+        if length > self.max_bytes {
+            let message = format!("a message of {length} bytes; {} are taken", self.max_bytes);
+            return Err(Status::told(Code::ResourceExhausted, message));
+        }
+        usize::try_from(length).map_err(|_| broken())
+    }
+}
+
+/// Writes a message with its length before it at the end of `out`, and takes it from there.
+pub(super) fn framed(out: &mut BytesMut, write: impl FnOnce(&mut BytesMut)) -> Bytes {
+    out.put_bytes(0, PREFIX_BYTES);
+    write(out);
+    let length = out.len() - PREFIX_BYTES;
+    // No answer comes near to 4 GiB.
+    let length = u32::try_from(length).unwrap_or(u32::MAX);
+    out[1..PREFIX_BYTES].copy_from_slice(&length.to_be_bytes());
+    out.split().freeze()
+}
+
+fn joined(first: &[u8], next: &[u8]) -> Bytes {
+    let mut bytes = BytesMut::with_capacity(first.len() + next.len());
+    bytes.extend_from_slice(first);
+    bytes.extend_from_slice(next);
+    bytes.freeze()
+}
+
+fn broken() -> Status {
+    Status::new(Code::Internal, "the message breaks off")
+}

@@ -1,0 +1,70 @@
+//! `grpc-timeout`: how long a client will wait.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+/// Reads a timeout: up to eight digits and a unit.
+pub(super) fn parse(text: &[u8]) -> Option<Duration> {
+    let (unit, digits) = text.split_last()?;
+    if digits.is_empty() || digits.len() > 8 || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let number = digits
+        .iter()
+        .fold(0, |number, digit| number * 10 + u64::from(digit - b'0'));
+    let span = match unit {
+        b'H' => Duration::from_secs(number * 3_600),
+        b'M' => Duration::from_secs(number * 60),
+        b'S' => Duration::from_secs(number),
+        b'm' => Duration::from_millis(number),
+        b'u' => Duration::from_micros(number),
+        b'n' => Duration::from_nanos(number),
+        _ => return None,
+    };
+    Some(span)
+}
+
+/// What `future` comes to, or `None` after `most`. One that is ready at once costs no timer.
+pub(super) async fn within<T>(most: Duration, future: impl Future<Output = T>) -> Option<T> {
+    let mut future = pin!(future);
+    match poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => timeout(most, future).await.ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_is_digits_and_a_unit() {
+        let check = |text: &str, expected| assert_eq!(parse(text.as_bytes()), expected, "{text}");
+        check("20m", Some(Duration::from_millis(20)));
+        check("1H", Some(Duration::from_hours(1)));
+        check("2M", Some(Duration::from_mins(2)));
+        check("3S", Some(Duration::from_secs(3)));
+        check("4u", Some(Duration::from_micros(4)));
+        check("99999999n", Some(Duration::from_nanos(99_999_999)));
+        check("99999999H", Some(Duration::from_secs(99_999_999 * 3_600)));
+        for text in [
+            "",
+            "m",
+            "20",
+            "20ms",
+            "-1S",
+            "1.5S",
+            " 1S",
+            "1 S",
+            "123456789n",
+            "1s",
+            "+1S",
+        ] {
+            check(text, None);
+        }
+    }
+}
