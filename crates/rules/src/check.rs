@@ -52,7 +52,7 @@ pub(crate) fn oddities(domains: &[DraftDomain], findings: &mut Findings) {
         each_level(&domain.rules, &mut |siblings| {
             hidden::check(siblings, findings);
             for rule in siblings {
-                check_mode(rule, findings);
+                check_effect(rule, findings);
             }
         });
     }
@@ -103,13 +103,18 @@ fn taken(rule: &DraftRule) -> Vec<(Taken<'_>, Span)> {
     }
 }
 
-fn check_mode(rule: &DraftRule, findings: &mut Findings) {
-    let name = match rule.mode {
-        RuleMode::Enforce => return,
-        RuleMode::Quota => "quota_mode",
-        RuleMode::Shadow => "shadow_mode",
+/// Warns about fields that say something of limits where there are none.
+fn check_effect(rule: &DraftRule, findings: &mut Findings) {
+    if !rule.limits.is_empty() {
+        return;
+    }
+    let mode = match rule.mode {
+        RuleMode::Enforce => None,
+        RuleMode::Quota => Some("quota_mode"),
+        RuleMode::Shadow => Some("shadow_mode"),
     };
-    if rule.limits.is_empty() {
+    let headers = rule.headers.map(|_| "headers");
+    for name in mode.into_iter().chain(headers) {
         let message = format!("`{name}` has no effect: the descriptor has no limit of its own");
         findings.push(Finding::warning(Code::DeadRule, rule.span, message));
     }

@@ -217,14 +217,6 @@ fn mode(fields: &Fields<'_>, findings: &mut Findings) -> RuleMode {
 fn headers(fields: &Fields<'_>, findings: &mut Findings) -> Option<Dialect> {
     let words = Dialect::ALL.map(|dialect| (dialect.name(), dialect));
     let dialect = fields.word("headers", &words, findings)?;
-    let has_limits = fields.written("rate_limit").is_some() || fields.get("rate_limits").is_some();
-    if !has_limits {
-        let message = "`headers` says nothing here: the descriptor has no limit";
-        findings.push(
-            Finding::warning(Code::NotApplicable, dialect.span, message)
-                .hint("write it beside a `rate_limit`; it does not hold for the levels below"),
-        );
-    }
     Some(dialect.inner)
 }
 

@@ -1,8 +1,8 @@
 //! What a compiled rule says about itself.
 
 use tidegate_rules::{
-    Charging, CompileOptions, Consistency, Domain, Limit, MetadataValue, MetricDetail, OnFailure,
-    OnFull, OverLimit, Rule, RuleMode, Source, Terms, compile,
+    Charging, CompileOptions, Consistency, Dialect, Domain, Limit, MetadataValue, MetricDetail,
+    OnFailure, OnFull, OverLimit, Rule, RuleMode, Source, Terms, compile,
 };
 
 use crate::support::{compile_ok, entries};
@@ -155,6 +155,21 @@ fn metadata_is_kept_as_a_protobuf_struct_would_hold_it() {
     );
     let metadata = with_rule(rules, "k=v", |rule| rule.metadata().cloned());
     assert_eq!(metadata, Some(expected));
+}
+
+#[test]
+fn a_rule_names_the_dialect_of_its_headers() {
+    let limit = "rate_limit: {unit: day, requests_per_unit: 1}";
+    let headers = |rules: &str| with_rule(rules, "k=v", Rule::headers);
+    for dialect in Dialect::ALL {
+        let rules = format!("- {{key: k, headers: {}, {limit}}}\n", dialect.name());
+        assert_eq!(headers(&rules), Some(dialect));
+        assert_eq!(dialect.name().parse(), Ok(dialect));
+    }
+    assert_eq!(headers(&format!("- {{key: k, {limit}}}\n")), None);
+    let unknown = "iatf".parse::<Dialect>().unwrap_err();
+    let expected = "no such dialect; there are x-ratelimit, ietf, ietf-06, github, envoy, none";
+    assert_eq!(unknown.to_string(), expected);
 }
 
 #[test]

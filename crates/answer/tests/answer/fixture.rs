@@ -1,0 +1,66 @@
+//! A limiter on a clock that stands still, and answers as text.
+
+use std::time::Duration;
+
+use tidegate_answer::{Dialect, Headers, headers};
+use tidegate_limiter::{Descriptor, Entry, Hits, Limiter, LimiterConfig, Time, Verdict};
+use tidegate_rules::{CompileOptions, Source, compile};
+use tidegate_store::{EmbeddedStore, ManualClock, StoreConfig};
+
+pub(crate) type TestLimiter = Limiter<EmbeddedStore<ManualClock>>;
+
+/// 2026-11-15 12:00:00 UTC, which is a multiple of a minute, an hour and a half day.
+pub(crate) const NOON: Time = Time::from_micros(1_794_744_000_000_000);
+
+/// A limiter for `descriptors`, the list of a rules file.
+pub(crate) fn limiter(descriptors: &str) -> TestLimiter {
+    let source = Source {
+        name: "test.yaml".to_owned(),
+        bytes: format!("domain: test\ndescriptors:\n{descriptors}").into(),
+    };
+    let rules = match compile(&[source], &CompileOptions::default()) {
+        Ok(compiled) => compiled.rules,
+        Err(report) => panic!("{report}"),
+    };
+    let store = EmbeddedStore::with_clock(StoreConfig::default(), ManualClock::at(NOON));
+    Limiter::new(store, rules, LimiterConfig::default())
+}
+
+pub(crate) fn advance(limiter: &TestLimiter, by: Duration) {
+    limiter.store().clock().advance(by);
+}
+
+/// Asks with one descriptor of one entry for each of `keys`, all with the same value.
+pub(crate) fn ask(limiter: &TestLimiter, keys: &[&str], hits: Hits) -> Verdict {
+    let value = "somebody";
+    let entries: Vec<[Entry<'_>; 1]> = keys.iter().map(|key| [Entry { key, value }]).collect();
+    let descriptors: Vec<Descriptor<'_>> = entries
+        .iter()
+        .map(|entries| Descriptor {
+            hits,
+            ..Descriptor::new(entries)
+        })
+        .collect();
+    limiter.check_now("test", &descriptors, 1).unwrap()
+}
+
+/// The headers of `verdict`, a line each.
+pub(crate) fn lines(verdict: &Verdict, otherwise: &Headers) -> Vec<String> {
+    let mut lines = Vec::new();
+    headers(verdict, otherwise, |name, value| {
+        lines.push(format!("{name}: {value}"));
+    });
+    lines
+}
+
+/// The header `name` of `verdict` in `dialect`.
+pub(crate) fn header(verdict: &Verdict, dialect: Dialect, name: &str) -> Option<String> {
+    let mut found = None;
+    headers(verdict, &dialect.into(), |its_name, value| {
+        if its_name == name {
+            assert_eq!(found, None, "{name} is told twice");
+            found = Some(value.to_owned());
+        }
+    });
+    found
+}

@@ -1,0 +1,10 @@
+//! What verdicts look like to clients, from rules to headers and bodies.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod dialects;
+mod fixture;
+mod page;
+mod problem;
+mod properties;
+mod structured;
