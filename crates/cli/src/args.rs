@@ -1,13 +1,12 @@
 //! The command line as it is typed. What the commands make of it is theirs.
 
-mod bytes;
+mod settings;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-pub(crate) use bytes::Bytes;
+pub(crate) use settings::SettingArgs;
 
 /// A rate limiter: it answers, for every request, may this caller do this now?
 #[derive(Debug, Parser)]
@@ -19,8 +18,10 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Answer rate limit requests over HTTP
+    /// Answer rate limit requests over gRPC and HTTP
     Serve(ServeArgs),
+    /// Show the settings in force, and who set them
+    Config(ConfigArgs),
     /// Say everything that is wrong with rules
     Check(CheckArgs),
     /// Show which limits apply to a descriptor, and why
@@ -30,24 +31,27 @@ pub(crate) enum Command {
 #[derive(Debug, Parser)]
 #[command(after_help = SERVE_EXAMPLES)]
 pub(crate) struct ServeArgs {
-    /// A file of rules, or a folder of *.yaml and *.yml files; without it, an example inside the binary
-    #[arg(long, value_name = "PATH", num_args = 1..)]
-    pub(crate) rules: Vec<PathBuf>,
-
-    /// Where to listen; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = address)]
-    pub(crate) http: SocketAddr,
-
-    /// The most memory for counters: bytes, or with a unit such as KiB, MiB, GiB
-    #[arg(long, value_name = "SIZE", default_value = "256MiB")]
-    pub(crate) max_memory: Bytes,
-
-    /// How a request with several limits is charged, where its domain does not say
-    #[arg(long, value_enum, default_value_t = ChargingArg::AllOrNone)]
-    pub(crate) charging: ChargingArg,
-
     #[command(flatten)]
-    pub(crate) compile: CompileArgs,
+    pub(crate) settings: SettingArgs,
+
+    /// Taken only to say what is meant.
+    #[arg(hide = true)]
+    pub(crate) stray: Vec<String>,
+}
+
+#[derive(Debug, Parser)]
+#[command(after_help = CONFIG_EXAMPLES)]
+pub(crate) struct ConfigArgs {
+    #[command(flatten)]
+    pub(crate) settings: SettingArgs,
+
+    /// What the answer looks like
+    #[arg(long, value_enum, default_value_t = ConfigFormat::Yaml)]
+    pub(crate) format: ConfigFormat,
+
+    /// Print the JSON schema of the config file, or of rules, instead
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) schema: Option<Schema>,
 }
 
 #[derive(Debug, Parser)]
@@ -93,15 +97,6 @@ pub(crate) struct CompileArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub(crate) enum ChargingArg {
-    /// Admitted: every limit is charged; refused: none is
-    AllOrNone,
-    /// Each limit is charged alone, whatever the others say, as envoyproxy/ratelimit does
-    EveryMatch,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// For people
     Text,
@@ -109,9 +104,20 @@ pub(crate) enum Format {
     Json,
 }
 
-fn address(text: &str) -> Result<SocketAddr, &'static str> {
-    text.parse()
-        .map_err(|_| "write IP:PORT, such as 127.0.0.1:8080 or [::]:8080")
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ConfigFormat {
+    /// A config file with the same settings; comments say who set what
+    Yaml,
+    /// For programs
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Schema {
+    /// tidegate.yaml
+    Config,
+    /// A file of rules
+    Rules,
 }
 
 const EXAMPLES: &str = "\
@@ -139,6 +145,18 @@ Ask it:
 Change the rules and send SIGHUP: good ones come into force and counters live on; bad ones are refused
 with all that is wrong with them, and the old ones stay.
 Stop it with Ctrl-C or SIGTERM: requests under way are answered first.";
+
+const CONFIG_EXAMPLES: &str = "\
+Examples:
+  tidegate config
+  tidegate config --config tidegate.yaml > effective.yaml
+  TIDEGATE_STORE_MAX_MEMORY=1GiB tidegate config --format json
+  tidegate config --schema rules > rules.schema.json
+
+Flags have the last word, then the environment, then the file. A setting's variable is its path in
+capitals: store.max_memory is TIDEGATE_STORE_MAX_MEMORY.
+
+Exit code: 0 the settings are good, 1 they have faults, 2 the file could not be read.";
 
 const CHECK_EXAMPLES: &str = "\
 Examples:

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use tidegate_rules::{Compiled, Domain, RuleSet};
 
-use crate::args::ServeArgs;
+use crate::config::{Config, Loaded, word_of};
 use crate::sample;
 
 /// How much there is in a set of rules.
@@ -17,23 +17,27 @@ pub(crate) struct Inventory {
 }
 
 /// The greeting: what is loaded, where it listens, and a line to try.
-pub(crate) fn banner(args: &ServeArgs, compiled: &Compiled, address: SocketAddr) -> String {
+pub(crate) fn banner(loaded: &Loaded, compiled: &Compiled, address: SocketAddr) -> String {
+    let config = &loaded.config;
     let rules = &compiled.rules;
     let mut banner = format!("tidegate {}\n", env!("CARGO_PKG_VERSION"));
     let mut line = |name: &str, value: &dyn fmt::Display| {
         // Writing to a string does not fail.
         let _ = writeln!(banner, "  {name:<11}{value}");
     };
-    line("rules", &source(args));
+    if let Some(file) = &loaded.file {
+        line("config", &file.display());
+    }
+    line("rules", &source(config));
     line(
         "loaded",
         &format_args!("{}{}", Inventory::of(rules), warnings(compiled)),
     );
     line("domains", &domains(rules));
-    line("charging", &charging(args));
+    line("charging", &word_of(config.charging));
     line(
         "counters",
-        &format_args!("in memory, at most {}", args.max_memory),
+        &format_args!("in memory, at most {}", config.store.max_memory),
     );
     line("listening", &format_args!("http://{address}"));
     if let Some(curl) = sample::curl(rules, address) {
@@ -72,12 +76,13 @@ impl fmt::Display for Inventory {
     }
 }
 
-fn source(args: &ServeArgs) -> String {
-    if args.rules.is_empty() {
+fn source(config: &Config) -> String {
+    if config.rules.paths.is_empty() {
         return "an example inside the binary; bring your own with --rules PATH".to_owned();
     }
-    let paths: Vec<String> = args
+    let paths: Vec<String> = config
         .rules
+        .paths
         .iter()
         .map(|path| path.display().to_string())
         .collect();
@@ -100,12 +105,4 @@ fn warnings(compiled: &Compiled) -> String {
         1 => ", 1 warning (see above)".to_owned(),
         count => format!(", {count} warnings (see above)"),
     }
-}
-
-fn charging(args: &ServeArgs) -> String {
-    use clap::ValueEnum;
-    args.charging
-        .to_possible_value()
-        .map(|value| value.get_name().to_owned())
-        .unwrap_or_default()
 }

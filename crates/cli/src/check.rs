@@ -8,6 +8,7 @@ use tidegate_rules::{Compiled, Diagnostic, Report, Severity, compile};
 
 use crate::args::{CheckArgs, Format};
 use crate::banner::Inventory;
+use crate::config::RulesFiles;
 use crate::failure::Failure;
 use crate::rules_files::{self, Fault};
 use crate::terminal;
@@ -42,11 +43,11 @@ struct Finding<'a> {
 /// Checks the rules and says what was found on stdout. What cannot be read is told too, and does not
 /// keep the rest from being checked.
 pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
-    let (sources, unreadable) = rules_files::read(&args.paths);
+    let (sources, unreadable) = rules_files::read(&args.paths, RulesFiles::Yaml);
     if sources.is_empty() && args.format == Format::Text {
         return Err(Failure::Unreadable(unreadable));
     }
-    let compiled = compile(&sources, &rules_files::options(args.compile));
+    let compiled = compile(&sources, &rules_files::options(args.compile.merge_domains));
     match args.format {
         Format::Text => {
             terminal::eprint(&unreadable.text());

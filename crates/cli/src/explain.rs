@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use tidegate_rules::{Domain, Entry, RuleSet, explain};
 
 use crate::args::ExplainArgs;
+use crate::config::{Rules, RulesFiles};
 use crate::descriptor::{self, TypedEntry};
 use crate::failure::Failure;
 use crate::{rules_files, terminal};
@@ -17,7 +18,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode, Failure> {
         .iter()
         .map(|text| parse(text))
         .collect::<Result<Vec<_>, _>>()?;
-    let rules = rules_files::load(&args.rules, args.compile)?.rules;
+    let rules = rules_files::load(&rules_of(args))?.rules;
     let domain = rules
         .domain(&args.domain)
         .ok_or_else(|| no_such_domain(&args.domain, &rules))?;
@@ -29,6 +30,15 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode, Failure> {
         .collect();
     terminal::print(&explained.join("\n"));
     Ok(ExitCode::SUCCESS)
+}
+
+fn rules_of(args: &ExplainArgs) -> Rules {
+    Rules {
+        paths: args.rules.clone(),
+        files: RulesFiles::Yaml,
+        merge_domains: args.compile.merge_domains,
+        watch: false,
+    }
 }
 
 impl<'a> From<&'a TypedEntry> for Entry<'a> {

@@ -1,14 +1,15 @@
 //! Why a command could not do what it was asked, and the exit code that says so.
 
 use std::io;
-use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use tidegate_rules::Report;
 use tidegate_store::MemoryRefused;
 
+use crate::config::Address;
 use crate::descriptor::NotADescriptor;
-use crate::rules_files::Unreadable;
+use crate::rules_files::{Reason, Unreadable};
 use crate::terminal;
 
 /// A command that failed.
@@ -20,6 +21,15 @@ pub(crate) enum Failure {
     /// Rules that have faults.
     #[error("{0}")]
     BadRules(Report),
+    /// A config file that could not be read.
+    #[error("cannot read {}: {reason}; it is named with --config", path.display())]
+    NoConfig { path: PathBuf, reason: Reason },
+    /// Settings that have faults.
+    #[error("{0}")]
+    BadConfig(Report),
+    /// Something after the command that belongs to no flag.
+    #[error("serve takes flags only; did you mean --rules {0}?")]
+    StrayArgument(String),
     /// A domain that the rules do not have.
     #[error("there is no domain {asked:?}; the rules have: {known}")]
     NoSuchDomain { asked: String, known: String },
@@ -30,9 +40,10 @@ pub(crate) enum Failure {
         reason: NotADescriptor,
     },
     /// An address that cannot be had.
-    #[error("cannot listen on {address}: {reason}; choose another one with --http")]
+    #[error("cannot listen on {address}: {reason}; choose another one with {flag}")]
     CannotListen {
-        address: SocketAddr,
+        address: Address,
+        flag: &'static str,
         reason: io::Error,
     },
     /// Memory that cannot be had.
@@ -53,7 +64,9 @@ impl Failure {
     pub(crate) fn report(&self) -> ExitCode {
         let text = match self {
             // A report names its faults by itself.
-            Self::BadRules(report) => report.render(terminal::color(&io::stderr())),
+            Self::BadRules(report) | Self::BadConfig(report) => {
+                report.render(terminal::color(&io::stderr()))
+            }
             Self::Unreadable(unreadable) => unreadable.text(),
             other => format!("error: {other}\n"),
         };
@@ -63,8 +76,12 @@ impl Failure {
 
     fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Unreadable(_) | Self::BadDescriptor { .. } => ExitCode::from(2),
+            Self::Unreadable(_)
+            | Self::NoConfig { .. }
+            | Self::StrayArgument(_)
+            | Self::BadDescriptor { .. } => ExitCode::from(2),
             Self::BadRules(_)
+            | Self::BadConfig(_)
             | Self::NoSuchDomain { .. }
             | Self::CannotListen { .. }
             | Self::NoMemory(_)

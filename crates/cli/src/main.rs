@@ -3,6 +3,7 @@
 mod args;
 mod banner;
 mod check;
+mod config;
 mod descriptor;
 mod explain;
 mod failure;
@@ -10,6 +11,7 @@ mod reload;
 mod rules_files;
 mod sample;
 mod serve;
+mod show_config;
 mod terminal;
 
 use std::process::ExitCode;
@@ -21,6 +23,7 @@ use args::{Args, Command};
 fn main() -> ExitCode {
     let finished = match Args::parse().command {
         Command::Serve(args) => serve::run(&args),
+        Command::Config(args) => show_config::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Explain(args) => explain::run(&args),
     };

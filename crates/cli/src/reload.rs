@@ -1,27 +1,26 @@
 //! New rules for a server that runs, on SIGHUP. Bad ones never replace good ones.
 
 use std::io;
-use std::path::PathBuf;
 
 use tidegate_limiter::Limiter;
 use tokio::signal::unix::Signal;
 use tokio::task::spawn_blocking;
 
-use crate::args::{CompileArgs, ServeArgs};
 use crate::banner::Inventory;
+use crate::config::Rules;
 use crate::{rules_files, terminal};
 
 /// Reads the rules again each time `hangup` comes, for ever.
-pub(crate) async fn on_hangup<S>(mut hangup: Signal, args: &ServeArgs, limiter: &Limiter<S>) {
+pub(crate) async fn on_hangup<S>(mut hangup: Signal, rules: &Rules, limiter: &Limiter<S>) {
     while hangup.recv().await.is_some() {
-        reload(&args.rules, args.compile, limiter).await;
+        reload(rules, limiter).await;
     }
 }
 
-async fn reload<S>(paths: &[PathBuf], args: CompileArgs, limiter: &Limiter<S>) {
-    let paths = paths.to_vec();
+async fn reload<S>(rules: &Rules, limiter: &Limiter<S>) {
+    let rules = rules.clone();
     // Apart from the one thread that answers: reading and compiling may take a while.
-    let loaded = spawn_blocking(move || rules_files::load(&paths, args)).await;
+    let loaded = spawn_blocking(move || rules_files::load(&rules)).await;
     match loaded {
         Ok(Ok(compiled)) => {
             terminal::eprint(&compiled.warnings.render(terminal::color(&io::stderr())));

@@ -6,11 +6,14 @@ use std::path::{Path, PathBuf};
 
 use tidegate_rules::{CompileOptions, Compiled, MergeDomains, Source, compile};
 
-use crate::args::CompileArgs;
+use crate::config::{Rules, RulesFiles};
 use crate::failure::Failure;
 
 /// The most bytes that are read of a file. No set of rules comes near; a wrong path may.
 const MAX_FILE_BYTES: u64 = 16 << 20;
+
+/// How deep folders may lie in a folder whose every file is rules; a link may lead in a circle.
+const MAX_DEPTH: usize = 8;
 
 /// The most files that are read of a folder.
 const MAX_FILES: usize = 10_000;
@@ -39,35 +42,37 @@ pub(crate) enum Reason {
     #[error("larger than {} MiB", MAX_FILE_BYTES >> 20)]
     TooLarge,
     #[error("no *.yaml or *.yml file in this folder")]
+    NoYamlFiles,
+    #[error("no file in this folder")]
     NoFiles,
     #[error("more than {MAX_FILES} files in this folder")]
     TooManyFiles,
 }
 
-/// Reads and compiles the rules at `paths`, or those inside the binary if there are none.
-pub(crate) fn load(paths: &[PathBuf], args: CompileArgs) -> Result<Compiled, Failure> {
-    let sources = if paths.is_empty() {
+/// Reads and compiles rules, or those inside the binary if none are named.
+pub(crate) fn load(rules: &Rules) -> Result<Compiled, Failure> {
+    let sources = if rules.paths.is_empty() {
         vec![Source {
             name: "example.yaml".to_owned(),
             bytes: EXAMPLE.into(),
         }]
     } else {
-        let (sources, unreadable) = read(paths);
+        let (sources, unreadable) = read(&rules.paths, rules.files);
         if !unreadable.0.is_empty() {
             return Err(Failure::Unreadable(unreadable));
         }
         sources
     };
-    compile(&sources, &options(args)).map_err(Failure::BadRules)
+    compile(&sources, &options(rules.merge_domains)).map_err(Failure::BadRules)
 }
 
 /// Reads the files at `paths`, and those in a folder at one of them, in the order of their names.
 /// Subfolders and names that begin with a dot are left out: in a folder that Kubernetes mounts, those
 /// hold a second copy of every file. Gives also what could not be read.
-pub(crate) fn read(paths: &[PathBuf]) -> (Vec<Source>, Unreadable) {
+pub(crate) fn read(paths: &[PathBuf], which: RulesFiles) -> (Vec<Source>, Unreadable) {
     let (mut sources, mut faults) = (Vec::new(), Vec::new());
     for path in paths {
-        match files_at(path) {
+        match files_at(path, which) {
             Ok(files) => {
                 for file in files {
                     match read_file(&file) {
@@ -86,8 +91,8 @@ pub(crate) fn read(paths: &[PathBuf]) -> (Vec<Source>, Unreadable) {
 }
 
 /// What the compiler is told.
-pub(crate) fn options(args: CompileArgs) -> CompileOptions {
-    let merge_domains = if args.merge_domains {
+pub(crate) fn options(merge_domains: bool) -> CompileOptions {
+    let merge_domains = if merge_domains {
         MergeDomains::Merge
     } else {
         MergeDomains::Refuse
@@ -114,39 +119,66 @@ impl Unreadable {
     }
 }
 
-fn files_at(path: &Path) -> Result<Vec<PathBuf>, Reason> {
+/// The files of rules at a path: itself, or if it is a folder those in it, in the order of their names.
+pub(crate) fn files_at(path: &Path, which: RulesFiles) -> Result<Vec<PathBuf>, Reason> {
     if !fs::metadata(path)?.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
     let mut files = Vec::new();
-    for entry in fs::read_dir(path)? {
-        let file = entry?.path();
-        // The metadata is that of a link's target, for Kubernetes mounts files as links.
-        if is_rules_name(&file) && !fs::metadata(&file).is_ok_and(|it| it.is_dir()) {
-            files.push(file);
-        }
-        if files.len() > MAX_FILES {
-            return Err(Reason::TooManyFiles);
-        }
-    }
+    walk(path, which, MAX_DEPTH, &mut files)?;
     if files.is_empty() {
-        return Err(Reason::NoFiles);
+        return Err(match which {
+            RulesFiles::Yaml => Reason::NoYamlFiles,
+            RulesFiles::Every => Reason::NoFiles,
+        });
     }
     files.sort();
     Ok(files)
 }
 
-fn is_rules_name(path: &Path) -> bool {
-    let is_hidden = path
-        .file_name()
-        .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-    let is_yaml = path
-        .extension()
-        .is_some_and(|extension| extension == "yaml" || extension == "yml");
-    is_yaml && !is_hidden
+fn walk(
+    folder: &Path,
+    which: RulesFiles,
+    depth: usize,
+    files: &mut Vec<PathBuf>,
+) -> Result<(), Reason> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        // The metadata is that of a link's target, for Kubernetes mounts files as links.
+        let is_folder = fs::metadata(&path).is_ok_and(|it| it.is_dir());
+        match which {
+            _ if is_hidden(&path) => {}
+            RulesFiles::Every if is_folder && depth > 0 => walk(&path, which, depth - 1, files)?,
+            RulesFiles::Every if !is_folder => files.push(path),
+            RulesFiles::Yaml if !is_folder && is_yaml(&path) => files.push(path),
+            RulesFiles::Every | RulesFiles::Yaml => {}
+        }
+        if files.len() > MAX_FILES {
+            return Err(Reason::TooManyFiles);
+        }
+    }
+    Ok(())
+}
+
+fn is_hidden(path: &Path) -> bool {
+    path.file_name()
+        .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
+}
+
+fn is_yaml(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension == "yaml" || extension == "yml")
 }
 
 fn read_file(path: &Path) -> Result<Source, Reason> {
+    Ok(Source {
+        name: path.display().to_string(),
+        bytes: read_bytes(path)?,
+    })
+}
+
+/// The content of a file that is not too large.
+pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, Reason> {
     let mut bytes = Vec::new();
     File::open(path)?
         .take(MAX_FILE_BYTES + 1)
@@ -154,8 +186,5 @@ fn read_file(path: &Path) -> Result<Source, Reason> {
     if u64::try_from(bytes.len()).is_ok_and(|read| read > MAX_FILE_BYTES) {
         return Err(Reason::TooLarge);
     }
-    Ok(Source {
-        name: path.display().to_string(),
-        bytes,
-    })
+    Ok(bytes)
 }

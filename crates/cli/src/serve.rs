@@ -5,21 +5,26 @@ use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use tidegate_limiter::{Charging, Limiter, LimiterConfig};
+use tidegate_limiter::{GlobalShadow, Limiter, LimiterConfig, NearRatio};
 use tidegate_rules::Compiled;
 use tidegate_server::HttpConfig;
 use tidegate_store::{EmbeddedStore, StoreConfig};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::args::{ChargingArg, ServeArgs};
+use crate::args::ServeArgs;
 use crate::banner::banner;
+use crate::config::{self, Address, Config, Loaded};
 use crate::failure::Failure;
 use crate::{reload, rules_files, terminal};
 
 /// Serves until it is told to stop.
 pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
-    let compiled = rules_files::load(&args.rules, args.compile)?;
+    if let Some(stray) = args.stray.first() {
+        return Err(Failure::StrayArgument(stray.clone()));
+    }
+    let loaded = config::load(&args.settings)?;
+    let compiled = rules_files::load(&loaded.config.rules)?;
     terminal::eprint(&compiled.warnings.render(terminal::color(&io::stderr())));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -28,46 +33,51 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
             what: "start the runtime",
             reason,
         })?;
-    runtime.block_on(serve(args, compiled))?;
+    runtime.block_on(serve(&loaded, compiled))?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn serve(args: &ServeArgs, compiled: Compiled) -> Result<(), Failure> {
+async fn serve(loaded: &Loaded, compiled: Compiled) -> Result<(), Failure> {
+    let config = &loaded.config;
     // Before the banner: who reads it may stop us at once.
     let stop = stop_signal()?;
     let hangup = listen(SignalKind::hangup())?;
-    let listener = TcpListener::bind(args.http)
+    let Address::Tcp(http) = config.listeners.http.address else {
+        return Ok(());
+    };
+    let listener = TcpListener::bind(http)
         .await
-        .map_err(|reason| cannot_listen(args, reason))?;
+        .map_err(|reason| cannot_listen(config, reason))?;
     let address = listener
         .local_addr()
-        .map_err(|reason| cannot_listen(args, reason))?;
-    let store = store(args)?;
-    terminal::print(&banner(args, &compiled, address));
-    let limiter = Arc::new(Limiter::new(store, compiled.rules, config(args)));
+        .map_err(|reason| cannot_listen(config, reason))?;
+    let store = store(config)?;
+    terminal::print(&banner(loaded, &compiled, address));
+    let limiter = Arc::new(Limiter::new(store, compiled.rules, limiter_config(config)));
     let served = tidegate_server::serve(listener, limiter.clone(), HttpConfig::default(), stop);
     tokio::select! {
         () = served => {}
-        () = reload::on_hangup(hangup, args, &limiter) => {}
+        () = reload::on_hangup(hangup, &config.rules, &limiter) => {}
     }
     Ok(())
 }
 
-fn store(args: &ServeArgs) -> Result<EmbeddedStore, Failure> {
+fn store(config: &Config) -> Result<EmbeddedStore, Failure> {
     let config = StoreConfig {
-        max_memory: args.max_memory.0,
+        max_memory: config.store.max_memory.0,
     };
     EmbeddedStore::try_new(config).map_err(Failure::NoMemory)
 }
 
-fn config(args: &ServeArgs) -> LimiterConfig {
-    let charging = match args.charging {
-        ChargingArg::AllOrNone => Charging::AllOrNone,
-        ChargingArg::EveryMatch => Charging::EveryMatch,
-    };
+fn limiter_config(config: &Config) -> LimiterConfig {
     LimiterConfig {
-        charging,
-        ..LimiterConfig::default()
+        charging: config.charging,
+        near: NearRatio::from_millionths(config.near_ratio.millionths()),
+        shadow: if config.shadow {
+            GlobalShadow::On
+        } else {
+            GlobalShadow::Off
+        },
     }
 }
 
@@ -90,9 +100,10 @@ fn listen(kind: SignalKind) -> Result<Signal, Failure> {
     })
 }
 
-fn cannot_listen(args: &ServeArgs, reason: io::Error) -> Failure {
+fn cannot_listen(config: &Config, reason: io::Error) -> Failure {
     Failure::CannotListen {
-        address: args.http,
+        address: config.listeners.http.address.clone(),
+        flag: "--http",
         reason,
     }
 }

@@ -4,7 +4,7 @@ macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
         /// What kind a finding is.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum Code {
+        pub enum Code {
             $($(#[$doc])* $variant,)*
         }
 
@@ -14,7 +14,7 @@ macro_rules! codes {
             const ALL: &[Self] = &[$(Self::$variant,)*];
 
             /// The stable name.
-            pub(crate) const fn as_str(self) -> &'static str {
+            pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
                 }

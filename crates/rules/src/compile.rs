@@ -9,6 +9,7 @@ use crate::findings::{Finding, Findings, quote};
 use crate::report::Report;
 use crate::rule_set::RuleSet;
 use crate::span::Span;
+use crate::yaml::Tree;
 use crate::{check, read, yaml};
 
 /// The most bytes of all files together.
@@ -96,8 +97,13 @@ fn read_all(sources: &[Source], findings: &mut Findings) -> Vec<DraftDomain> {
             break;
         };
         bytes_left = left;
-        let Some(root) = yaml::parse(file, bytes, &mut nodes_left, findings) else {
-            continue;
+        let root = match yaml::parse(file, bytes, &mut nodes_left, findings) {
+            Some(Tree::Root(root)) => root,
+            Some(Tree::Empty) => {
+                findings.push(no_rules(start));
+                continue;
+            }
+            None => continue,
         };
         let Some(domain) = read::domain(&root, findings) else {
             continue;
@@ -112,6 +118,11 @@ fn read_all(sources: &[Source], findings: &mut Findings) -> Vec<DraftDomain> {
         domains.push(domain);
     }
     domains
+}
+
+fn no_rules(start: Span) -> Finding {
+    Finding::error(Code::EmptyFile, start, "the file holds no rules")
+        .hint("a file begins with `domain: some_name`")
 }
 
 /// One draft for each domain.

@@ -19,7 +19,7 @@ const NANOS: u64 = 1_000_000_000;
 
 /// Why a text is no duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DurationFault {
+pub enum DurationFault {
     /// No unit after a number.
     NoUnit,
     /// Not numbers and units at all.
@@ -31,7 +31,7 @@ pub(crate) enum DurationFault {
 }
 
 /// Reads a duration. Units go from large to small, each at most once.
-pub(crate) fn parse(text: &str) -> Result<Duration, DurationFault> {
+pub fn parse(text: &str) -> Result<Duration, DurationFault> {
     let mut rest = text;
     let mut total: u64 = 0;
     let mut units_left = UNITS.as_slice();
@@ -75,7 +75,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, DurationFault> {
 }
 
 /// Writes a duration the way [`parse`] reads it, in the fewest units.
-pub(crate) fn format(duration: Duration) -> String {
+pub fn format(duration: Duration) -> String {
     let mut nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     let mut text = String::new();
     for (unit, size) in UNITS {

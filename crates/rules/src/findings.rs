@@ -22,7 +22,7 @@ const MAX_QUOTE: usize = 60;
 
 /// Everything found so far, and the texts it was found in.
 #[derive(Debug, Default)]
-pub(crate) struct Findings {
+pub struct Findings {
     texts: Vec<Text>,
     errors: Kept,
     warnings: Kept,
@@ -30,7 +30,7 @@ pub(crate) struct Findings {
 
 /// One thing found.
 #[derive(Debug)]
-pub(crate) struct Finding {
+pub struct Finding {
     severity: Severity,
     code: Code,
     span: Span,
@@ -55,7 +55,7 @@ struct Kept {
 
 impl Findings {
     /// Registers a source and returns its index. Bytes that are not UTF-8 show as `�`.
-    pub(crate) fn add_source(&mut self, name: &str, bytes: &[u8]) -> usize {
+    pub fn add_source(&mut self, name: &str, bytes: &[u8]) -> usize {
         self.texts.push(Text {
             name: clean(name).into(),
             content: String::from_utf8_lossy(bytes).into_owned(),
@@ -64,19 +64,19 @@ impl Findings {
     }
 
     /// The name of a source.
-    pub(crate) fn name_of(&self, file: usize) -> Arc<str> {
+    pub fn name_of(&self, file: usize) -> Arc<str> {
         self.texts
             .get(file)
             .map_or_else(|| Arc::from(""), |text| Arc::clone(&text.name))
     }
 
     /// The place of a span, for messages that refer to a second place.
-    pub(crate) fn place(&self, span: Span) -> String {
+    pub fn place(&self, span: Span) -> String {
         format!("{}:{}", self.name_of(span.file), span.line)
     }
 
     /// Notes a finding. The same finding at the same place, as an alias repeats it, is noted once.
-    pub(crate) fn push(&mut self, finding: Finding) {
+    pub fn push(&mut self, finding: Finding) {
         let (severity, span) = (finding.severity, finding.span);
         if self.kept(severity).holds(&finding) {
             return;
@@ -93,17 +93,17 @@ impl Findings {
     }
 
     /// Whether another finding would only be counted, so that its hint need not be worked out.
-    pub(crate) fn is_full(&self, severity: Severity) -> bool {
+    pub fn is_full(&self, severity: Severity) -> bool {
         self.kept(severity).findings.len() >= MAX_KEPT
     }
 
     /// Whether the rules cannot be used.
-    pub(crate) fn has_errors(&self) -> bool {
+    pub fn has_errors(&self) -> bool {
         !self.errors.findings.is_empty()
     }
 
     /// The report of everything, in the order of files and lines.
-    pub(crate) fn into_report(self) -> Report {
+    pub fn into_report(self) -> Report {
         let omitted = Omitted {
             errors: self.errors.omitted,
             warnings: self.warnings.omitted,
@@ -163,7 +163,8 @@ impl Findings {
 // === impl Finding ===
 
 impl Finding {
-    pub(crate) fn error(code: Code, span: Span, message: impl Into<String>) -> Self {
+    /// Something that must be mended.
+    pub fn error(code: Code, span: Span, message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Error,
             code,
@@ -173,7 +174,8 @@ impl Finding {
         }
     }
 
-    pub(crate) fn warning(code: Code, span: Span, message: impl Into<String>) -> Self {
+    /// Something odd.
+    pub fn warning(code: Code, span: Span, message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Warning,
             code,
@@ -183,12 +185,14 @@ impl Finding {
         }
     }
 
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+    /// Adds what to write instead.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    pub(crate) fn maybe_hint(mut self, hint: Option<String>) -> Self {
+    /// Adds what to write instead, where that is known.
+    pub fn maybe_hint(mut self, hint: Option<String>) -> Self {
         self.hint = hint;
         self
     }
@@ -207,7 +211,7 @@ impl Kept {
 }
 
 /// `text` between backticks, clipped, and without anything a terminal would act on.
-pub(crate) fn quote(text: &str) -> String {
+pub fn quote(text: &str) -> String {
     format!("`{}`", excerpt(text))
 }
 

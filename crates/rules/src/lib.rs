@@ -31,6 +31,7 @@ mod check;
 mod code;
 mod compile;
 mod dialect;
+pub mod document;
 mod draft;
 mod duration;
 pub mod explain;

@@ -4,29 +4,36 @@ use crate::span::Span;
 
 /// One value of the document.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
-    pub(crate) span: Span,
-    pub(crate) kind: Kind,
+pub struct Node {
+    /// Where it stands.
+    pub span: Span,
+    /// What it is.
+    pub kind: Kind,
 }
 
 /// What a node is.
 #[derive(Clone, Debug)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// A single value.
     Scalar(Scalar),
+    /// Values in order.
     List(Vec<Node>),
+    /// Fields in order.
     Block(Vec<Pair>),
 }
 
 /// A scalar as written.
 #[derive(Clone, Debug)]
-pub(crate) struct Scalar {
-    pub(crate) text: String,
-    pub(crate) style: Style,
+pub struct Scalar {
+    /// Its text, without quotes.
+    pub text: String,
+    /// Whether it was bare.
+    pub style: Style,
 }
 
 /// Whether a scalar may be anything but text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Style {
+pub enum Style {
     /// Bare: a number, a boolean, nothing, or text.
     Plain,
     /// Quoted, a `|` or `>` block, or tagged as text: text and nothing else.
@@ -35,16 +42,18 @@ pub(crate) enum Style {
 
 /// One field of a block.
 #[derive(Clone, Debug)]
-pub(crate) struct Pair {
-    pub(crate) key: Node,
-    pub(crate) value: Node,
+pub struct Pair {
+    /// Its name.
+    pub key: Node,
+    /// What it holds.
+    pub value: Node,
 }
 
 // === impl Node ===
 
 impl Node {
     /// The scalar.
-    pub(crate) const fn as_scalar(&self) -> Option<&Scalar> {
+    pub const fn as_scalar(&self) -> Option<&Scalar> {
         match &self.kind {
             Kind::Scalar(scalar) => Some(scalar),
             _ => None,
@@ -52,12 +61,12 @@ impl Node {
     }
 
     /// The text of a scalar, whatever its style.
-    pub(crate) fn as_text(&self) -> Option<&str> {
+    pub fn as_text(&self) -> Option<&str> {
         self.as_scalar().map(|scalar| scalar.text.as_str())
     }
 
     /// Whether nothing is written: an empty, `~` or `null` plain scalar.
-    pub(crate) fn is_null(&self) -> bool {
+    pub fn is_null(&self) -> bool {
         self.as_scalar().is_some_and(|scalar| {
             scalar.style == Style::Plain
                 && matches!(scalar.text.as_str(), "" | "~" | "null" | "Null" | "NULL")
@@ -65,7 +74,7 @@ impl Node {
     }
 
     /// What the node is, in words.
-    pub(crate) fn shape(&self) -> &'static str {
+    pub fn shape(&self) -> &'static str {
         match &self.kind {
             Kind::Scalar(_) if self.is_null() => "nothing",
             Kind::Scalar(_) => "a single value",

@@ -2,15 +2,15 @@
 
 /// A stretch of one line of one source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Span {
+pub struct Span {
     /// Index of the source.
-    pub(crate) file: usize,
+    pub file: usize,
     /// Line, from 1.
-    pub(crate) line: usize,
+    pub line: usize,
     /// First column, from 1, in characters.
-    pub(crate) column: usize,
+    pub column: usize,
     /// Column after the last; never before `column`.
-    pub(crate) end_column: usize,
+    pub end_column: usize,
 }
 
 /// Something with the place it was written at.
@@ -24,7 +24,7 @@ pub(crate) struct Spanned<T> {
 
 impl Span {
     /// The very beginning of a source.
-    pub(crate) const fn start_of(file: usize) -> Self {
+    pub const fn start_of(file: usize) -> Self {
         Self {
             file,
             line: 1,

@@ -28,6 +28,14 @@ pub(crate) const MAX_NODES: usize = 1_000_000;
 /// A scalar counts as one node more for each so many bytes, for an alias copies them as well.
 const BYTES_PER_NODE: usize = 64;
 
+/// What a file holds.
+pub(crate) enum Tree {
+    /// Nothing but blanks and comments.
+    Empty,
+    /// Its one document.
+    Root(Node),
+}
+
 /// Builds the tree from the parser's events.
 struct Builder<'a> {
     source: Places<'a>,
@@ -66,12 +74,13 @@ pub(crate) fn parse(
     bytes: &[u8],
     nodes_left: &mut usize,
     findings: &mut Findings,
-) -> Option<Node> {
+) -> Option<Tree> {
     match try_parse(file, bytes, nodes_left) {
-        Ok(mut root) => {
+        Ok(Some(mut root)) => {
             settle(&mut root, findings);
-            Some(root)
+            Some(Tree::Root(root))
         }
+        Ok(None) => Some(Tree::Empty),
         Err(fault) => {
             findings.push(fault);
             None
@@ -79,7 +88,7 @@ pub(crate) fn parse(
     }
 }
 
-fn try_parse(file: usize, bytes: &[u8], nodes_left: &mut usize) -> Result<Node, Finding> {
+fn try_parse(file: usize, bytes: &[u8], nodes_left: &mut usize) -> Result<Option<Node>, Finding> {
     let start = Span::start_of(file);
     if bytes.len() > MAX_FILE_BYTES {
         let message = format!(
@@ -109,10 +118,7 @@ fn try_parse(file: usize, bytes: &[u8], nodes_left: &mut usize) -> Result<Node, 
         let (event, span) = event.map_err(|error| builder.source.syntax(&error))?;
         builder.take(event, builder.source.span(&span))?;
     }
-    builder.root.ok_or_else(|| {
-        Finding::error(Code::EmptyFile, start, "the file holds no rules")
-            .hint("a file begins with `domain: some_name`")
-    })
+    Ok(builder.root)
 }
 
 fn decode(file: usize, bytes: &[u8]) -> Result<&str, Finding> {
@@ -320,7 +326,7 @@ fn too_deep(span: Span) -> Finding {
 
 fn second_document(span: Span) -> Finding {
     Finding::error(Code::SecondDocument, span, "a second document begins here")
-        .hint("one file holds one domain: put this part into a file of its own")
+        .hint("a file holds one document: put this part into a file of its own")
 }
 
 fn first_lower(text: &str) -> String {

@@ -1,25 +1,18 @@
 //! Amounts of memory as people write them.
 
 use std::fmt;
-use std::str::FromStr;
 
-/// An amount of memory for counters, in bytes.
+use serde_json::{Value as Json, json};
+
+use super::{Mismatch, Shown, Value};
+
+/// An amount of memory, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bytes(pub(crate) usize);
 
-/// Text that is no amount of memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NotBytes {
-    #[error("write a number with an optional unit: B, KiB, MiB, GiB, kB, MB or GB")]
-    Unreadable,
-    #[error("that is more memory than there are addresses")]
-    TooLarge,
-    #[error("the store needs at least 1MiB")]
-    TooSmall,
-}
+const UNREADABLE: &str = "write a number with an optional unit: B, KiB, MiB, GiB, kB, MB or GB";
 
-/// The least that the embedded store works with.
-const LEAST: usize = 1 << 20;
+const TOO_LARGE: &str = "that is more memory than there are addresses";
 
 /// Suffix and factor. The ones of the same end stand longest first.
 const UNITS: [(&str, usize); 7] = [
@@ -34,10 +27,9 @@ const UNITS: [(&str, usize); 7] = [
 
 // === impl Bytes ===
 
-impl FromStr for Bytes {
-    type Err = NotBytes;
-
-    fn from_str(text: &str) -> Result<Self, NotBytes> {
+impl Value for Bytes {
+    fn parse(text: &str) -> Result<Self, Mismatch> {
+        let mismatch = |hint| Mismatch::new("an amount of memory", hint);
         let with_unit = UNITS
             .iter()
             .find_map(|(suffix, factor)| Some((text.strip_suffix(suffix)?, *factor)));
@@ -45,12 +37,21 @@ impl FromStr for Bytes {
         let number: usize = digits
             .trim_end()
             .parse()
-            .map_err(|_| NotBytes::Unreadable)?;
-        let bytes = number.checked_mul(factor).ok_or(NotBytes::TooLarge)?;
-        if bytes < LEAST {
-            return Err(NotBytes::TooSmall);
-        }
+            .map_err(|_| mismatch(UNREADABLE))?;
+        let bytes = number
+            .checked_mul(factor)
+            .ok_or_else(|| mismatch(TOO_LARGE))?;
         Ok(Self(bytes))
+    }
+
+    fn show(&self) -> Shown {
+        Shown::Plain(json!(self.to_string()))
+    }
+
+    fn schema() -> Json {
+        let with_unit =
+            json!({ "type": "string", "pattern": "^[0-9]+ *(B|KiB|MiB|GiB|kB|MB|GB)?$" });
+        json!({ "anyOf": [{ "type": "integer", "minimum": 0 }, with_unit] })
     }
 }
 
@@ -71,34 +72,30 @@ impl fmt::Display for Bytes {
 mod tests {
     use super::*;
 
-    fn check(text: &str, expected: Result<usize, NotBytes>) {
-        assert_eq!(
-            text.parse::<Bytes>().map(|bytes| bytes.0),
-            expected,
-            "{text}"
-        );
-    }
-
     #[test]
     fn amounts_are_read_with_and_without_a_unit() {
-        check("1048576", Ok(1 << 20));
-        check("1048576B", Ok(1 << 20));
-        check("2048KiB", Ok(2 << 20));
-        check("256MiB", Ok(256 << 20));
-        check("2 GiB", Ok(2 << 30));
-        check("3000kB", Ok(3_000_000));
-        check("3MB", Ok(3_000_000));
-        check("3GB", Ok(3_000_000_000));
+        let check = |text, bytes| assert_eq!(Bytes::parse(text), Ok(Bytes(bytes)), "{text}");
+        check("0", 0);
+        check("1048576", 1 << 20);
+        check("1048576B", 1 << 20);
+        check("2048KiB", 2 << 20);
+        check("256MiB", 256 << 20);
+        check("2 GiB", 2 << 30);
+        check("3000kB", 3_000_000);
+        check("3MB", 3_000_000);
+        check("3GB", 3_000_000_000);
     }
 
     #[test]
     fn anything_else_is_refused() {
+        let check = |text, hint: &str| {
+            let refused = Bytes::parse(text).expect_err(text);
+            assert_eq!(refused.hint, hint, "{text}");
+        };
         for text in ["", "MiB", "-1MiB", "1.5MiB", "1 mib", "1MiBB", "much"] {
-            check(text, Err(NotBytes::Unreadable));
+            check(text, UNREADABLE);
         }
-        check("18446744073709551615KiB", Err(NotBytes::TooLarge));
-        check("0", Err(NotBytes::TooSmall));
-        check("1048575", Err(NotBytes::TooSmall));
+        check("18446744073709551615KiB", TOO_LARGE);
     }
 
     #[test]

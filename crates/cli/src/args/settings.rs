@@ -1,0 +1,92 @@
+//! Flags that are settings, as they are typed.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::config::{Page, Written};
+
+/// The flags of what a server is told. Their values are read with those of the file and the environment,
+/// so that all faults are told at once.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct SettingArgs {
+    /// The config file; without it, ./tidegate.yaml or /etc/tidegate/tidegate.yaml if there is one
+    #[arg(long, value_name = "PATH")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// A file of rules, or a folder of *.yaml and *.yml files; without it, an example inside the binary
+    #[arg(long, value_name = "PATH", num_args = 1..)]
+    rules: Vec<String>,
+
+    /// Take the rules of a domain that several files define together
+    #[arg(long)]
+    merge_domains: bool,
+
+    /// Where to listen for HTTP: IP:PORT, unix:PATH or off; port 0 takes a free one [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS")]
+    http: Option<String>,
+
+    /// Where to listen for gRPC, Envoy's rate limit service [default: 127.0.0.1:8081]
+    #[arg(long, value_name = "ADDRESS")]
+    grpc: Option<String>,
+
+    /// Where operators come in: metrics, health, the admin API [default: 127.0.0.1:6070]
+    #[arg(long, value_name = "ADDRESS")]
+    admin: Option<String>,
+
+    /// How a request with several limits is charged, where its domain does not say: all_or_none or
+    /// every_match, which is what envoyproxy/ratelimit does [default: all_or_none]
+    #[arg(long, value_name = "HOW")]
+    charging: Option<String>,
+
+    /// The most memory for counters: bytes, or with a unit such as KiB, MiB, GiB [default: 256MiB]
+    #[arg(long, value_name = "SIZE")]
+    max_memory: Option<String>,
+
+    /// Where counters outlive the process; without it, they do not
+    #[arg(long, value_name = "FILE")]
+    state: Option<String>,
+
+    /// How many threads answer [default: one for each core]
+    #[arg(long, value_name = "COUNT")]
+    threads: Option<String>,
+
+    /// How much is logged: off, error, warn, info, debug or trace [default: info]
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<String>,
+
+    /// How lines of the log look: text or json [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<String>,
+}
+
+// === impl SettingArgs ===
+
+impl SettingArgs {
+    /// What was typed, setting by setting.
+    pub(crate) fn written(&self, page: &mut Page) -> Vec<Written> {
+        let single = [
+            ("listeners.http.address", "--http", &self.http),
+            ("listeners.grpc.address", "--grpc", &self.grpc),
+            ("listeners.admin.address", "--admin", &self.admin),
+            ("charging", "--charging", &self.charging),
+            ("store.max_memory", "--max-memory", &self.max_memory),
+            ("store.state.file", "--state", &self.state),
+            ("threads", "--threads", &self.threads),
+            ("observing.log.level", "--log-level", &self.log_level),
+            ("observing.log.format", "--log-format", &self.log_format),
+        ];
+        let mut written: Vec<Written> = single
+            .into_iter()
+            .filter_map(|(path, flag, value)| Some(page.flag(path, flag, vec![value.clone()?])))
+            .collect();
+        if !self.rules.is_empty() {
+            written.push(page.flag("rules.paths", "--rules", self.rules.clone()));
+        }
+        if self.merge_domains {
+            let on = vec!["true".to_owned()];
+            written.push(page.flag("rules.merge_domains", "--merge-domains", on));
+        }
+        written
+    }
+}

@@ -1,0 +1,124 @@
+//! Settings: from flags, environment and file to one [`Config`], or to everything that is wrong with them.
+//!
+//! Flags have the last word, then the environment, then the file. [`RawConfig`] is what was written,
+//! [`Config`] what it means; nothing after this module looks at a flag or a variable again.
+
+mod effective;
+mod environment;
+mod raw;
+mod reader;
+mod reference;
+mod schema;
+mod sections;
+mod value;
+
+use std::path::{Path, PathBuf};
+
+use tidegate_rules::document::{self, Findings};
+
+use crate::args::SettingArgs;
+use crate::failure::Failure;
+use crate::rules_files;
+use environment::Environment;
+use raw::RawConfig;
+use reader::{Known, Reader};
+use reference::{StandIn, Unsupported};
+
+pub(crate) use effective::{json as effective_json, yaml as effective_yaml};
+pub(crate) use raw::{Page, Written};
+pub(crate) use schema::config as config_schema;
+pub(crate) use sections::{Config, Level, Listener, LogFormat, Rules, RulesFiles, Tls};
+pub(crate) use value::{Address, Bytes, word_of};
+
+/// The settings, and what else there is to say about them.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    /// What they mean.
+    pub(crate) config: Config,
+    /// The config file, if there is one.
+    pub(crate) file: Option<PathBuf>,
+    /// Every setting with its value and who set it.
+    pub(crate) known: Vec<Known>,
+    /// Whether we stand in for envoyproxy/ratelimit.
+    pub(crate) stand_in: StandIn,
+    /// Variables of the reference that do nothing here.
+    pub(crate) unsupported: Vec<Unsupported>,
+}
+
+/// Where a config file is looked for if none is named.
+const PLACES: [&str; 2] = ["tidegate.yaml", "/etc/tidegate/tidegate.yaml"];
+
+/// The numbers of the sources that findings refer to.
+const FILE: usize = 0;
+const ENVIRONMENT: usize = 1;
+const FLAGS: usize = 2;
+
+/// Reads all settings.
+pub(crate) fn load(args: &SettingArgs) -> Result<Loaded, Failure> {
+    let environment = Environment::read(ENVIRONMENT, std::env::vars_os());
+    let file = find_file(args.config.as_deref().or(environment.config_file()));
+    let bytes = file.as_deref().map(read_file).transpose()?;
+    resolve(args, environment, file, bytes.as_deref())
+}
+
+fn resolve(
+    args: &SettingArgs,
+    environment: Environment,
+    file: Option<PathBuf>,
+    bytes: Option<&[u8]>,
+) -> Result<Loaded, Failure> {
+    let mut findings = Findings::default();
+    let name = file
+        .as_deref()
+        .map_or_else(String::new, |path| path.display().to_string());
+    let bytes = bytes.unwrap_or_default();
+    findings.add_source(&name, bytes);
+    let mut page = Page::new(FLAGS);
+    let mut raw = RawConfig {
+        file: document::parse(FILE, bytes, &mut findings),
+        flags: args.written(&mut page),
+        environment: environment.own,
+        ..RawConfig::default()
+    };
+    environment.reference.translate(&mut raw);
+    environment.page.publish("environment", &mut findings);
+    page.publish("command line", &mut findings);
+    let mut reader = Reader::new(&raw, findings);
+    let config = Config::read(&mut reader.root());
+    let (mut findings, known) = reader.finish();
+    environment
+        .reference
+        .refuse(config.store.engine.is_some(), &mut findings);
+    if findings.has_errors() {
+        return Err(Failure::BadConfig(findings.into_report()));
+    }
+    Ok(Loaded {
+        config,
+        file,
+        known,
+        stand_in: environment.reference.stand_in(),
+        unsupported: environment.reference.unsupported(),
+    })
+}
+
+/// All settings as they are where nobody sets them.
+pub(crate) fn defaults() -> Vec<Known> {
+    let raw = RawConfig::default();
+    let mut reader = Reader::new(&raw, Findings::default());
+    Config::read(&mut reader.root());
+    reader.finish().1
+}
+
+fn find_file(named: Option<&Path>) -> Option<PathBuf> {
+    named.map(Path::to_owned).or_else(|| {
+        let mut places = PLACES.iter().map(PathBuf::from);
+        places.find(|place| place.exists())
+    })
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>, Failure> {
+    rules_files::read_bytes(path).map_err(|reason| Failure::NoConfig {
+        path: path.to_owned(),
+        reason,
+    })
+}

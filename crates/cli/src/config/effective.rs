@@ -1,0 +1,91 @@
+//! The settings in force, for people and programs.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value as Json};
+
+use super::reader::{Known, KnownKind};
+use super::value::Shown;
+
+/// The column at which the comments begin, where the settings leave room.
+const COMMENT_COLUMN: usize = 44;
+
+/// YAML that can be fed back, with who set what.
+pub(crate) fn yaml(known: &[Known]) -> String {
+    let mut text = String::new();
+    for one in known {
+        let depth = one.path.matches('.').count();
+        let name = one.path.rsplit('.').next().unwrap_or_default();
+        let indent = "  ".repeat(depth);
+        let (line, comment) = match &one.kind {
+            // A block of nothing but unset settings is still a block, but one of comments only reads
+            // back as nothing, which is as good.
+            KnownKind::Block { .. } => (format!("{indent}{name}:"), String::new()),
+            KnownKind::Setting { shown, origin, .. } => match shown {
+                Shown::Plain(value) => (
+                    format!("{indent}{name}: {}", scalar(value)),
+                    origin.to_string(),
+                ),
+                Shown::Secret => (
+                    format!("{indent}# {name}: …"),
+                    format!("{origin}, not shown"),
+                ),
+                Shown::Unset => (format!("{indent}# {name}:"), "not set".to_owned()),
+            },
+        };
+        // Writing to a string does not fail.
+        let _ = if comment.is_empty() {
+            writeln!(text, "{line}")
+        } else {
+            writeln!(text, "{line:<COMMENT_COLUMN$} # {comment}")
+        };
+    }
+    text
+}
+
+/// The same as a tree of JSON; secrets are `"redacted"`, and what is not set is `null`.
+pub(crate) fn json(known: &[Known]) -> Json {
+    let mut root = Map::new();
+    for one in known {
+        let value = match &one.kind {
+            KnownKind::Block { .. } => Json::Object(Map::new()),
+            KnownKind::Setting { shown, .. } => match shown {
+                Shown::Plain(value) => value.clone(),
+                Shown::Secret => Json::from("redacted"),
+                Shown::Unset => Json::Null,
+            },
+        };
+        put(&mut root, &one.path, value);
+    }
+    Json::Object(root)
+}
+
+/// Puts a value at a path whose blocks are there already.
+pub(super) fn put(root: &mut Map<String, Json>, path: &str, value: Json) {
+    match path.split_once('.') {
+        None => {
+            root.insert(path.to_owned(), value);
+        }
+        Some((block, rest)) => {
+            if let Some(Json::Object(inner)) = root.get_mut(block) {
+                put(inner, rest, value);
+            }
+        }
+    }
+}
+
+/// A value as YAML has it: JSON, but without quotes where none are needed.
+fn scalar(value: &Json) -> String {
+    match value {
+        Json::String(text) if is_bare(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn is_bare(text: &str) -> bool {
+    let starts_plain =
+        text.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '/');
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "-_./:[] ".contains(char);
+    let is_mapping = text.ends_with(':') || text.contains(": ");
+    starts_plain && text.chars().all(is_plain) && !is_mapping && !text.ends_with(' ')
+}

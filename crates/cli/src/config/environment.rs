@@ -1,0 +1,94 @@
+//! The environment: our own variables, and those of envoyproxy/ratelimit.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::raw::{Origin, Page, Written, scalar};
+use super::reference::Reference;
+
+/// What is set in the environment.
+#[derive(Debug)]
+pub(crate) struct Environment {
+    /// Our own variables.
+    pub(super) own: Vec<Written>,
+    /// Those of envoyproxy/ratelimit.
+    pub(super) reference: Reference,
+    /// All of them, a line each.
+    pub(super) page: Page,
+    config_file: Option<PathBuf>,
+}
+
+/// What our variables begin with.
+const PREFIX: &str = "TIDEGATE_";
+
+/// Names the config file, as `--config` does.
+const CONFIG: &str = "TIDEGATE_CONFIG";
+
+// === impl Environment ===
+
+impl Environment {
+    /// Picks the variables that concern us; their page will be source number `file`. One that is set
+    /// to nothing counts as not set.
+    pub(super) fn read(
+        file: usize,
+        variables: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Self {
+        let mut environment = Self {
+            own: Vec::new(),
+            reference: Reference::default(),
+            page: Page::new(file),
+            config_file: None,
+        };
+        let mut variables: Vec<(String, OsString)> = variables
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
+            .filter(|(_, value)| !value.is_empty())
+            .collect();
+        variables.sort();
+        for (name, value) in variables {
+            environment.take(&name, value);
+        }
+        environment
+    }
+
+    /// The config file that is named.
+    pub(super) fn config_file(&self) -> Option<&Path> {
+        self.config_file.as_deref()
+    }
+
+    fn take(&mut self, name: &str, value: OsString) {
+        if name == CONFIG {
+            self.config_file = Some(value.into());
+            return;
+        }
+        // What is not UTF-8 is no value of any setting, and the finding shows where it is not.
+        let value = value.to_string_lossy().into_owned();
+        if let Some(name) = Reference::known(name) {
+            let span = self.page.line(name, '=', shown(name, &value));
+            self.reference.insert(name, value, span);
+        } else if name.starts_with(PREFIX) && !is_of_kubernetes(name) {
+            let span = self.page.line(name, '=', shown(name, &value));
+            self.own.push(Written {
+                path: name.to_owned(),
+                origin: Origin::Environment(name.to_owned()),
+                node: scalar(span, value),
+            });
+        }
+    }
+}
+
+/// The value for a page that people see: not that of a secret.
+fn shown<'v>(name: &str, value: &'v str) -> &'v str {
+    let is_secret = ["_TOKEN", "_AUTH"].iter().any(|end| name.ends_with(end));
+    if is_secret { "…" } else { value }
+}
+
+/// Whether Kubernetes set the variable, as it does in every pod for a service that is called
+/// `tidegate` or `tidegate-something`.
+fn is_of_kubernetes(name: &str) -> bool {
+    let is_numbered = |rest: &str| rest.starts_with(|first: char| first.is_ascii_digit());
+    name.ends_with("_SERVICE_HOST")
+        || name.contains("_SERVICE_PORT")
+        || name.ends_with("_PORT")
+        || name.split("_PORT_").skip(1).any(is_numbered)
+}

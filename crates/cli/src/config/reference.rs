@@ -1,0 +1,354 @@
+//! The environment of envoyproxy/ratelimit, in our words.
+//!
+//! Every name it knows stands in `names.rs`: honoured here, or told at start as not supported, with
+//! what to do instead. None is passed over in silence.
+
+mod names;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use tidegate_rules::document::{Code, Finding, Findings, Span};
+
+use super::raw::{Origin, RawConfig, Written, list, scalar};
+pub(crate) use names::{Fate, NAMES, Reason};
+
+/// What is set of the names that the reference knows.
+#[derive(Debug, Default)]
+pub(crate) struct Reference {
+    set: BTreeMap<&'static str, Variable>,
+}
+
+/// A variable that is set.
+#[derive(Clone, Debug)]
+struct Variable {
+    value: String,
+    span: Span,
+}
+
+/// Whether we stand in for the reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StandIn {
+    /// Somebody put our image in its place: its rules' folder is named.
+    Yes,
+    /// We are ourselves.
+    No,
+}
+
+/// Names of one reason that are set in vain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unsupported {
+    pub(crate) names: Vec<&'static str>,
+    pub(crate) reason: Reason,
+}
+
+/// Where the reference has its rules if nothing is said.
+const RUNTIME_ROOT: &str = "/srv/runtime_data/current";
+
+/// Names that say where counters are shared.
+const SHARED_STORES: [&str; 4] = [
+    "REDIS_URL",
+    "REDIS_PERSECOND_URL",
+    "MEMCACHE_HOST_PORT",
+    "MEMCACHE_SRV",
+];
+
+// === impl Reference ===
+
+impl Reference {
+    /// The reference's name that `name` is, if it is one.
+    pub(crate) fn known(name: &str) -> Option<&'static str> {
+        let exact = NAMES.iter().map(|(known, _)| *known);
+        exact.into_iter().find(|known| *known == name).or_else(|| {
+            let families = [names::MOGRIFIER, names::OTLP];
+            families.into_iter().find(|family| name.starts_with(family))
+        })
+    }
+
+    /// Notes a variable.
+    pub(crate) fn insert(&mut self, name: &'static str, value: String, span: Span) {
+        self.set.insert(name, Variable { value, span });
+    }
+
+    /// Whether the environment is that of the reference.
+    pub(crate) fn stand_in(&self) -> StandIn {
+        if self.set.keys().any(|name| name.starts_with("RUNTIME_")) {
+            StandIn::Yes
+        } else {
+            StandIn::No
+        }
+    }
+
+    /// Puts into `raw` what the variables say.
+    pub(crate) fn translate(&self, raw: &mut RawConfig) {
+        raw.reference = [
+            self.plain(),
+            self.addresses(),
+            self.rules(),
+            self.tls(),
+            self.choices(),
+            self.traces(),
+        ]
+        .concat();
+        if self.stand_in() == StandIn::Yes {
+            raw.assumed = assumed();
+        }
+    }
+
+    /// The names that are set and not supported, by reason.
+    pub(crate) fn unsupported(&self) -> Vec<Unsupported> {
+        let mut found: Vec<Unsupported> = Vec::new();
+        for (name, fate) in NAMES {
+            let Some(reason) = self.reason_against(name, *fate) else {
+                continue;
+            };
+            match found.iter_mut().find(|one| one.reason == reason) {
+                Some(one) => one.names.push(name),
+                None => found.push(Unsupported {
+                    names: vec![name],
+                    reason,
+                }),
+            }
+        }
+        found
+    }
+
+    /// Refuses what would quietly limit less than before.
+    pub(crate) fn refuse(&self, engine_is_said: bool, findings: &mut Findings) {
+        if self.stand_in() == StandIn::No {
+            return;
+        }
+        if let Some(variable) = self.not("CONFIG_TYPE", "FILE") {
+            findings.push(
+                Finding::error(
+                    Code::NotAvailableYet,
+                    variable.span,
+                    "rules come from files only, not over xDS",
+                )
+                .hint(Reason::Xds.instead()),
+            );
+        }
+        let memcache = self
+            .not("BACKEND_TYPE", "redis")
+            .map(|variable| ("BACKEND_TYPE", variable));
+        let shared = SHARED_STORES
+            .into_iter()
+            .filter_map(|name| Some((name, self.set.get(name)?)));
+        for (name, variable) in shared.chain(memcache).filter(|_| !engine_is_said) {
+            let message = format!(
+                "`{name}` asks for counters that nodes share, and this release keeps them in the memory \
+                 of each node"
+            );
+            findings.push(
+                Finding::error(Code::NotAvailableYet, variable.span, message).hint(
+                    "with one node nothing is lost: say so with TIDEGATE_STORE_ENGINE=memory\n\
+                     several nodes would each admit the whole limit; stay with your image until the \
+                     Redis store comes",
+                ),
+            );
+        }
+    }
+
+    /// Why a name is set in vain, if it is.
+    fn reason_against(&self, name: &'static str, fate: Fate) -> Option<Reason> {
+        self.set.get(name)?;
+        match fate {
+            Fate::Unsupported(reason) => Some(reason),
+            Fate::MakesIfStandIn(_) if self.stand_in() == StandIn::No => Some(Reason::TooGeneral),
+            Fate::OnlyIf(value, reason) => self.not(name, value).map(|_| reason),
+            Fate::Sets(_) | Fate::Makes(_) | Fate::MakesIfStandIn(_) => None,
+        }
+    }
+
+    /// Those that mean the same as one of our settings.
+    fn plain(&self) -> Vec<Written> {
+        let pairs = NAMES.iter().filter_map(|(name, fate)| match fate {
+            Fate::Sets(path) => Some((*name, *path)),
+            _ => None,
+        });
+        let set = pairs.filter_map(|(name, path)| {
+            let Variable { value, span } = self.set.get(name)?;
+            Some(written(path, name, scalar(*span, value)))
+        });
+        set.collect()
+    }
+
+    /// Those of host and port, of which two make an address.
+    fn addresses(&self) -> Vec<Written> {
+        let mut addresses = Vec::new();
+        for (path, host, port, default_port) in [
+            ("listeners.http.address", "HOST", "PORT", "8080"),
+            ("listeners.grpc.address", "GRPC_HOST", "GRPC_PORT", "8081"),
+            (
+                "listeners.admin.address",
+                "DEBUG_HOST",
+                "DEBUG_PORT",
+                "6070",
+            ),
+        ] {
+            let host_is_ours = host != "HOST" || self.stand_in() == StandIn::Yes;
+            let host_set = self.set.get(host).filter(|_| host_is_ours);
+            let port_set = self.set.get(port);
+            let (Some(Variable { span, .. }), name) = (match (host_set, port_set) {
+                (_, Some(set)) => (Some(set), port),
+                (set, None) => (set, host),
+            }) else {
+                continue;
+            };
+            let everywhere = match self.stand_in() {
+                StandIn::Yes => "0.0.0.0",
+                StandIn::No => "127.0.0.1",
+            };
+            let host = host_set.map_or(everywhere, |set| set.value.as_str());
+            let port = port_set.map_or(default_port, |set| set.value.as_str());
+            addresses.push(written(path, name, scalar(*span, address(host, port))));
+        }
+        if let Some(Variable { value, span }) = self.set.get("GRPC_UDS") {
+            addresses.retain(|written| written.path != "listeners.grpc.address");
+            let node = scalar(*span, format!("unix:{value}"));
+            addresses.push(written("listeners.grpc.address", "GRPC_UDS", node));
+        }
+        addresses
+    }
+
+    /// The folder of the rules: root, subdirectory and `config`.
+    fn rules(&self) -> Vec<Written> {
+        let Some((name, Variable { span, .. })) = self
+            .set
+            .iter()
+            .find(|(name, _)| name.starts_with("RUNTIME_"))
+        else {
+            return Vec::new();
+        };
+        let value = |name, default| self.value(name).unwrap_or(default);
+        let path = Path::new(value("RUNTIME_ROOT", RUNTIME_ROOT))
+            // Joined as Go joins them: a slash at the front does not begin anew.
+            .join(value("RUNTIME_SUBDIRECTORY", "").trim_start_matches('/'))
+            .join(value("RUNTIME_APPDIRECTORY", "config").trim_start_matches('/'));
+        let paths = list(*span, [path.display().to_string()]);
+        let files = scalar(*span, "every");
+        vec![
+            written("rules.paths", name, paths),
+            written("rules.files", name, files),
+        ]
+    }
+
+    /// Certificates, once TLS is switched on.
+    fn tls(&self) -> Vec<Written> {
+        if !self.is_on("GRPC_SERVER_USE_TLS") {
+            return Vec::new();
+        }
+        let names = [
+            ("listeners.grpc.tls.cert", "GRPC_SERVER_TLS_CERT"),
+            ("listeners.grpc.tls.key", "GRPC_SERVER_TLS_KEY"),
+            ("listeners.grpc.tls.client_ca", "GRPC_CLIENT_TLS_CACERT"),
+            ("listeners.grpc.tls.client_san", "GRPC_CLIENT_TLS_SAN"),
+        ];
+        let set = names.into_iter().filter_map(|(path, name)| {
+            let Variable { value, span } = self.set.get(name)?;
+            Some(written(path, name, scalar(*span, value)))
+        });
+        set.collect()
+    }
+
+    /// Switches of the reference that choose among more than two of ours. Its headers are those of the
+    /// early IETF drafts; its keys that stop counting are charged as ours are by default.
+    fn choices(&self) -> Vec<Written> {
+        let names = [
+            (
+                "answers.headers",
+                "LIMIT_RESPONSE_HEADERS_ENABLED",
+                "ietf-06",
+                "none",
+            ),
+            (
+                "charging",
+                "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT",
+                "all_or_none",
+                "every_match",
+            ),
+        ];
+        let set = names.into_iter().filter_map(|(path, name, on, off)| {
+            let Variable { span, .. } = self.set.get(name)?;
+            let choice = if self.is_on(name) { on } else { off };
+            Some(written(path, name, scalar(*span, choice)))
+        });
+        set.collect()
+    }
+
+    /// Traces go where OpenTelemetry's own variables say, once they are switched on.
+    fn traces(&self) -> Vec<Written> {
+        let name = "TRACING_ENABLED";
+        match self.set.get(name) {
+            Some(Variable { span, .. }) if self.is_on(name) => {
+                let endpoint = self.value(names::OTLP).unwrap_or("http://localhost:4318");
+                vec![written(
+                    "observing.traces.endpoint",
+                    name,
+                    scalar(*span, endpoint),
+                )]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn value(&self, name: &str) -> Option<&str> {
+        self.set.get(name).map(|variable| variable.value.as_str())
+    }
+
+    /// What a variable is set to, if that is not `value`.
+    fn not(&self, name: &str, value: &str) -> Option<&Variable> {
+        let variable = self.set.get(name)?;
+        (!variable.value.eq_ignore_ascii_case(value)).then_some(variable)
+    }
+
+    fn is_on(&self, name: &str) -> bool {
+        // What Go takes for true.
+        matches!(
+            self.value(name),
+            Some("1" | "t" | "T" | "true" | "TRUE" | "True")
+        )
+    }
+}
+
+/// What goes without saying where the reference ran before.
+fn assumed() -> Vec<Written> {
+    let nowhere = Span {
+        file: 0,
+        line: 1,
+        column: 1,
+        end_column: 1,
+    };
+    let settings = [
+        ("listeners.http.address", "0.0.0.0:8080"),
+        ("listeners.grpc.address", "0.0.0.0:8081"),
+        ("listeners.admin.address", "0.0.0.0:6070"),
+        ("charging", "every_match"),
+        ("answers.headers", "none"),
+        ("answers.dynamic_metadata", "false"),
+        ("limits.connection_age", "24h"),
+    ];
+    let assume = |(path, value): (&str, &str)| Written {
+        path: path.to_owned(),
+        origin: Origin::Assumed("RUNTIME_ROOT"),
+        node: scalar(nowhere, value),
+    };
+    settings.map(assume).into()
+}
+
+fn written(path: &str, name: &str, node: tidegate_rules::document::Node) -> Written {
+    Written {
+        path: path.to_owned(),
+        origin: Origin::Environment(name.to_owned()),
+        node,
+    }
+}
+
+fn address(host: &str, port: &str) -> String {
+    let is_ipv6 = host.contains(':') && !host.starts_with('[');
+    if is_ipv6 {
+        format!("[{host}]:{port}")
+    } else {
+        format!("{host}:{port}")
+    }
+}
