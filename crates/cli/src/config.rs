@@ -27,8 +27,8 @@ use reference::{StandIn, Unsupported};
 pub(crate) use effective::{json as effective_json, yaml as effective_yaml};
 pub(crate) use raw::{Page, Written};
 pub(crate) use schema::config as config_schema;
-pub(crate) use sections::{Config, Level, Listener, LogFormat, Rules, RulesFiles, Tls};
-pub(crate) use value::{Address, Bytes, word_of};
+pub(crate) use sections::{Config, Rules, RulesFiles};
+pub(crate) use value::{Address, word_of};
 
 /// The settings, and what else there is to say about them.
 #[derive(Debug)]
@@ -44,6 +44,9 @@ pub(crate) struct Loaded {
     /// Variables of the reference that do nothing here.
     pub(crate) unsupported: Vec<Unsupported>,
 }
+
+/// The format of rules as a JSON schema.
+pub(crate) const RULES_SCHEMA: &str = include_str!("../../../deploy/schema/rules.schema.json");
 
 /// Where a config file is looked for if none is named.
 const PLACES: [&str; 2] = ["tidegate.yaml", "/etc/tidegate/tidegate.yaml"];

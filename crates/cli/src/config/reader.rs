@@ -4,7 +4,7 @@
 //! environment may name, what `tidegate config` prints and what the schema describes.
 
 use serde_json::{Value as Json, json};
-use tidegate_rules::document::{Code, Finding, Findings, Kind, Node, Pair, nearest, quote};
+use tidegate_rules::document::{Code, Finding, Findings, Kind, Node, Pair, Span, nearest, quote};
 
 use super::raw::{self, Origin, RawConfig, Written, field};
 use super::value::{Mismatch, Shown, Value};
@@ -98,18 +98,22 @@ impl<'r> Reader<'r> {
         (self.findings, self.known)
     }
 
-    /// The value that has the last word: flags, environment, file, assumption.
-    fn find(&self, path: &str) -> Option<Found<'r>> {
+    /// The values that were written, the one that has the last word first: flags, environment, file,
+    /// assumption.
+    fn find(&self, path: &str) -> impl Iterator<Item = Found<'r>> + use<'r> {
         let raw = self.raw;
         let named = |layer: &'r [Written]| {
             let written = layer.iter().find(|written| written.path == path)?;
             Some(Found::from(written))
         };
-        named(&raw.flags)
-            .or_else(|| self.in_environment(path))
-            .or_else(|| named(&raw.reference))
-            .or_else(|| self.in_file(path))
-            .or_else(|| named(&raw.assumed))
+        let layers = [
+            named(&raw.flags),
+            self.in_environment(path),
+            named(&raw.reference),
+            self.in_file(path),
+            named(&raw.assumed),
+        ];
+        layers.into_iter().flatten()
     }
 
     fn in_environment(&self, path: &str) -> Option<Found<'r>> {
@@ -235,7 +239,12 @@ impl<'r> Reader<'r> {
             let name = &written.path;
             if !variables.contains(name) {
                 let message = format!("unknown variable {}", quote(name));
-                let finding = Finding::error(Code::UnknownField, written.node.span, message);
+                let span = Span {
+                    column: 1,
+                    end_column: name.chars().count() + 1,
+                    ..written.node.span
+                };
+                let finding = Finding::error(Code::UnknownField, span, message);
                 self.findings
                     .push(finding.hint(nearest_variable(name, &variables)));
             }
@@ -290,11 +299,19 @@ impl<'r> Section<'_, 'r> {
         let schema = json!({
             "anyOf": [T::schema(), { "type": "array", "items": T::schema() }]
         });
-        let found = self.reader.find(&self.inner(name));
+        let found: Vec<_> = self.reader.find(&self.inner(name)).collect();
         let origin = found
-            .as_ref()
+            .first()
             .map_or(Origin::Default, |found| found.origin.clone());
-        let values: Vec<T> = found.map(|found| self.items(&found)).unwrap_or_default();
+        let mut read = found
+            .iter()
+            .map(|found| self.items(found))
+            .collect::<Vec<_>>();
+        let values: Vec<T> = if read.is_empty() {
+            Vec::new()
+        } else {
+            read.swap_remove(0)
+        };
         let shown = values.iter().filter_map(|value| match value.show() {
             Shown::Plain(json) => Some(json),
             Shown::Secret | Shown::Unset => None,
@@ -307,7 +324,7 @@ impl<'r> Section<'_, 'r> {
 
     /// Reports something about a setting that was written; about one that was not, nothing is said.
     pub(crate) fn fault(&mut self, name: &str, code: Code, message: String, hint: &str) {
-        if let Some(found) = self.reader.find(&self.inner(name)) {
+        if let Some(found) = self.reader.find(&self.inner(name)).next() {
             self.reader
                 .findings
                 .push(Finding::error(code, found.node.span, message).hint(hint));
@@ -332,10 +349,16 @@ impl<'r> Section<'_, 'r> {
         }
     }
 
+    /// Reads what was written, that which has not the last word too: its faults are faults.
     fn read<T: Value>(&mut self, name: &str) -> Option<(T, Origin)> {
-        let found = self.reader.find(&self.inner(name))?;
-        let value = self.parse(&found, found.node)?;
-        Some((value, found.origin))
+        let mut first = None;
+        for (at, found) in self.reader.find(&self.inner(name)).enumerate() {
+            let value = self.parse(&found, found.node);
+            if at == 0 {
+                first = value.map(|value| (value, found.origin));
+            }
+        }
+        first
     }
 
     fn items<T: Value>(&mut self, found: &Found<'r>) -> Vec<T> {

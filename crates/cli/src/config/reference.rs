@@ -251,14 +251,14 @@ impl Reference {
         set.collect()
     }
 
-    /// Switches of the reference that choose among more than two of ours. Its headers are those of the
-    /// early IETF drafts; its keys that stop counting are charged as ours are by default.
+    /// Switches of the reference that choose among more than two of ours. Keys that stop counting are
+    /// charged as ours are by default.
     fn choices(&self) -> Vec<Written> {
         let names = [
             (
                 "answers.headers",
                 "LIMIT_RESPONSE_HEADERS_ENABLED",
-                "ietf-06",
+                "named",
                 "none",
             ),
             (

@@ -15,7 +15,7 @@ use tidegate_rules::document::{DurationFault, format_duration, parse_duration};
 pub(crate) use address::Address;
 pub(crate) use bytes::Bytes;
 pub(crate) use number::{Count, Ratio};
-pub(crate) use word::{Words, from_word, word_of};
+pub(crate) use word::{Words, word_of};
 
 /// Something that a setting holds as a single value.
 pub(crate) trait Value: Sized {

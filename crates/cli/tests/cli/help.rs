@@ -6,6 +6,7 @@ use crate::program::{check, run};
 fn help_teaches() {
     check("help", &["--help"]);
     check("help_serve", &["serve", "--help"]);
+    check("help_config", &["config", "--help"]);
     check("help_check", &["check", "--help"]);
     check("help_explain", &["explain", "--help"]);
 }
@@ -25,6 +26,7 @@ fn a_command_line_that_makes_no_sense_says_what_to_do() {
     check("bad_memory", &["serve", "--max-memory", "lots"]);
     check("too_little_memory", &["serve", "--max-memory", "1KiB"]);
     check("bad_charging", &["serve", "--charging", "some"]);
+    check("stray_path", &["serve", "rules.yaml"]);
     check("check_without_path", &["check"]);
     check("explain_without_domain", &["explain", "user_id=42"]);
 }

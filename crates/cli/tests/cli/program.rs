@@ -17,10 +17,11 @@ pub(crate) struct Run {
     pub(crate) stderr: String,
 }
 
-/// The executable, in the folder of the fixtures so that what it prints has no path of a machine.
+/// The executable, in the folder of the fixtures so that what it prints has no path of a machine, and
+/// with none of the variables that tell it something.
 pub(crate) fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
-    command.args(args).current_dir(here("fixtures"));
+    command.args(args).current_dir(here("fixtures")).env_clear();
     command
 }
 

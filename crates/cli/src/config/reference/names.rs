@@ -2,8 +2,8 @@
 
 use Fate::{Makes, MakesIfStandIn, OnlyIf, Sets, Unsupported};
 use Reason::{
-    DotFiles, HeaderNames, InMemory, Memcached, NothingExpires, OtlpOverHttp, PrometheusPage,
-    QuotaMode, Redis, StartsWithRules, StatsAreRead, Statsd, TraceResource, Xds,
+    DotFiles, InMemory, Memcached, NothingExpires, OtlpOverHttp, PrometheusPage, QuotaMode, Redis,
+    StartsWithRules, StatsAreRead, Statsd, TraceResource, Xds,
 };
 
 /// What becomes of a name.
@@ -30,7 +30,6 @@ pub(crate) enum Reason {
     Statsd,
     StatsAreRead,
     PrometheusPage,
-    HeaderNames,
     InMemory,
     NothingExpires,
     StartsWithRules,
@@ -122,12 +121,9 @@ pub(crate) const NAMES: &[(&str, Fate)] = &[
     ("BACKEND_TYPE", OnlyIf("redis", Memcached)),
     ("STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT", Makes("charging")),
     ("LIMIT_RESPONSE_HEADERS_ENABLED", Makes("answers.headers")),
-    ("LIMIT_LIMIT_HEADER", OnlyIf("RateLimit-Limit", HeaderNames)),
-    (
-        "LIMIT_REMAINING_HEADER",
-        OnlyIf("RateLimit-Remaining", HeaderNames),
-    ),
-    ("LIMIT_RESET_HEADER", OnlyIf("RateLimit-Reset", HeaderNames)),
+    ("LIMIT_LIMIT_HEADER", Sets("answers.names.limit")),
+    ("LIMIT_REMAINING_HEADER", Sets("answers.names.remaining")),
+    ("LIMIT_RESET_HEADER", Sets("answers.names.reset")),
     (
         "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED",
         OnlyIf("true", StartsWithRules),
@@ -210,7 +206,6 @@ impl Reason {
             PrometheusPage => {
                 "metrics stand at /metrics of the admin listener, in units and labels of their own"
             }
-            HeaderNames => "the names of headers come in dialects",
             InMemory => "the store is this process's own memory",
             NothingExpires => "counters need no expiry",
             StartsWithRules => "a server without good rules does not start",
@@ -237,7 +232,6 @@ impl Reason {
             PrometheusPage => {
                 "scrape port 6070, and set observing.metrics.reference_names for the old names"
             }
-            HeaderNames => "choose one with answers.headers",
             InMemory => "leave it out",
             NothingExpires => "leave it out",
             StartsWithRules => "see to it that the rules are there first",

@@ -14,14 +14,6 @@ pub(crate) trait Words: Copy + PartialEq + 'static {
     const WORDS: &'static [(&'static str, Self)];
 }
 
-/// The meaning of a word, whatever its case.
-pub(crate) fn from_word<T: Words>(text: &str) -> Option<T> {
-    let found = T::WORDS
-        .iter()
-        .find(|(word, _)| text.eq_ignore_ascii_case(word));
-    found.map(|(_, meaning)| *meaning)
-}
-
 /// The word for a meaning.
 pub(crate) fn word_of<T: Words>(meaning: T) -> &'static str {
     let found = T::WORDS.iter().find(|(_, other)| *other == meaning);
@@ -30,7 +22,10 @@ pub(crate) fn word_of<T: Words>(meaning: T) -> &'static str {
 
 impl<T: Words> Value for T {
     fn parse(text: &str) -> Result<Self, Mismatch> {
-        from_word(text).ok_or_else(|| {
+        let meant = T::WORDS
+            .iter()
+            .find(|(word, _)| text.eq_ignore_ascii_case(word));
+        meant.map(|(_, meaning)| *meaning).ok_or_else(|| {
             let known = || T::WORDS.iter().map(|(word, _)| *word);
             let hint = did_you_mean(text, known()).unwrap_or_else(|| one_of(known()));
             Mismatch::new(T::EXPECTED, hint)
