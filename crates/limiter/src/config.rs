@@ -64,6 +64,10 @@ impl NearRatio {
 
     /// The use of `limit` above which it is near, rounded down.
     pub fn threshold(self, limit: u64) -> u64 {
+        // Divisions of 128 bits are slow, and limits above 2^44 rare.
+        if let Some(product) = limit.checked_mul(u64::from(self.0)) {
+            return product / u64::from(Self::WHOLE);
+        }
         let threshold = u128::from(limit) * u128::from(self.0) / u128::from(Self::WHOLE);
         // The ratio is at most one, so the threshold is at most the limit.
         u64::try_from(threshold).unwrap_or(limit)

@@ -92,7 +92,7 @@ impl Default for TopConfig {
             sample_one_in: NonZeroU32::new(16).unwrap_or(NonZeroU32::MIN),
             keys_per_rule: 256,
             max_memory: 2 * 1024 * 1024,
-            window: Duration::from_secs(60),
+            window: Duration::from_mins(1),
         }
     }
 }

@@ -3,6 +3,9 @@
 use std::ops::AddAssign;
 use std::time::Duration;
 
+use crate::rule_table::Outcome;
+use crate::ruled::Ruled;
+
 /// What became of the requests that a rule applied to. Each request is in one of the five; a rule
 /// that applies to several descriptors of a request counts each of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,6 +62,22 @@ pub struct Totals {
     pub lost_spans: u64,
 }
 
+/// What envoyproxy/ratelimit counts for a rule, all in hits. Its `total_hits` is [`RuleCounts::hits`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReferenceCounts {
+    pub(crate) over_limit: u64,
+    pub(crate) near_limit: u64,
+    pub(crate) within_limit: u64,
+    pub(crate) shadow_mode: u64,
+}
+
+/// All that is counted for a rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub(crate) own: RuleCounts,
+    pub(crate) reference: ReferenceCounts,
+}
+
 // === impl RuleCounts ===
 
 impl RuleCounts {
@@ -81,5 +100,46 @@ impl AddAssign for RuleCounts {
         self.shadowed = self.shadowed.wrapping_add(other.shadowed);
         self.refused = self.refused.wrapping_add(other.refused);
         self.hits = self.hits.wrapping_add(other.hits);
+    }
+}
+
+// === impl ReferenceCounts ===
+
+impl AddAssign for ReferenceCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.over_limit = self.over_limit.wrapping_add(other.over_limit);
+        self.near_limit = self.near_limit.wrapping_add(other.near_limit);
+        self.within_limit = self.within_limit.wrapping_add(other.within_limit);
+        self.shadow_mode = self.shadow_mode.wrapping_add(other.shadow_mode);
+    }
+}
+
+// === impl Counts ===
+
+impl Counts {
+    /// What one rule made of one request.
+    pub(crate) fn of(ruled: &Ruled<'_>) -> Self {
+        let mut own = RuleCounts {
+            hits: ruled.hits,
+            ..RuleCounts::default()
+        };
+        *match ruled.outcome {
+            Outcome::Allowed => &mut own.allowed,
+            Outcome::Near => &mut own.near,
+            Outcome::Over => &mut own.over,
+            Outcome::Shadowed => &mut own.shadowed,
+            Outcome::Refused => &mut own.refused,
+        } = 1;
+        Self {
+            own,
+            reference: ruled.reference(),
+        }
+    }
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.own += other.own;
+        self.reference += other.reference;
     }
 }

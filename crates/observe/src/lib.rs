@@ -7,18 +7,28 @@
 
 mod clock;
 mod config;
+mod connections;
+mod core;
+mod counter;
 mod counts;
 mod gauges;
+mod histogram;
+mod ledger;
 mod observatory;
 mod recorder;
+mod reloads;
+mod render;
+mod rule_table;
+mod ruled;
 mod top;
 mod trace;
 
 pub use config::{KeyLogging, MetricNames, ObserveConfig, RefusalLog, TopConfig};
+pub use connections::{OpenConnection, Protocol};
 pub use counts::{RuleCounts, RuleReport, Totals};
 pub use gauges::{Gauges, StoreGauges};
 pub use observatory::Observatory;
-pub use recorder::{Asked, OpenConnection, Protocol, Recorder};
+pub use recorder::{Asked, Recorder};
 pub use top::{TopKey, TopKind, TopQuery, TopReport};
 pub use trace::{
     Endpoint, EndpointError, Exporter, OtelError, Sampling, TraceConfig, TraceHeaders, otel,

@@ -1,70 +1,180 @@
 //! Where what the cores recorded is read.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::clock;
+use crate::connections::{Connections, OpenConnection, Protocol};
+use crate::core::{Answered, Core};
+use crate::counter::Counter;
+use crate::ledger::{RuleName, Sums};
+use crate::reloads::Reloads;
+use crate::render;
 use crate::{
-    Exporter, Gauges, ObserveConfig, Recorder, RuleCounts, RuleReport, TopQuery, TopReport, Totals,
+    Exporter, Gauges, MetricNames, ObserveConfig, Recorder, RuleCounts, RuleReport, TopQuery,
+    TopReport, Totals,
 };
 
 /// Reads what all recorders wrote.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Observatory {
     config: ObserveConfig,
+    started: Duration,
+    cores: Mutex<Vec<Arc<Core>>>,
+    connections: Arc<Connections>,
+    reloads: Reloads,
 }
 
 // === impl Observatory ===
 
 impl Observatory {
+    /// The name under which the rules past the most that are counted apart are shown.
+    pub const OTHER: &'static str = "_other";
+
     /// An observatory, and what sends its spans away if it is to trace.
     pub fn new(config: ObserveConfig) -> (Self, Option<Exporter>) {
         let exporter = config.traces.as_ref().map(|_| Exporter {});
-        (Self { config }, exporter)
+        let observatory = Self {
+            config,
+            started: clock::since_epoch(),
+            cores: Mutex::default(),
+            connections: Arc::default(),
+            reloads: Reloads::default(),
+        };
+        (observatory, exporter)
     }
 
-    /// A recorder for one more core.
+    /// A recorder for one more core. What it counted is kept when it is gone, so it is to live as long
+    /// as the core.
     pub fn recorder(self: &Arc<Self>) -> Recorder {
-        Recorder::new(Arc::clone(self))
+        let core = Arc::new(Core::new(&self.config));
+        let mut cores = self.cores.lock().unwrap_or_else(PoisonError::into_inner);
+        cores.push(Arc::clone(&core));
+        drop(cores);
+        Recorder::new(Arc::clone(self), core)
+    }
+
+    /// A connection was opened.
+    pub fn opened(&self, protocol: Protocol) -> OpenConnection {
+        self.connections.open(protocol)
     }
 
     /// Rules were put in force.
     pub fn reloaded(&self) {
-        let _ = clock::since_epoch();
+        self.reloads.succeed(clock::since_epoch());
     }
 
     /// Rules were refused for their faults; the old ones stay.
-    pub fn reload_failed(&self) {}
+    pub fn reload_failed(&self) {
+        self.reloads.fail();
+    }
 
     /// The sums over all requests.
     pub fn totals(&self) -> Totals {
-        Totals::default()
+        let cores = self.cores();
+        let answered = |of: Answered| sum(&cores, |core| &core.answered[of as usize]);
+        Totals {
+            allowed: answered(Answered::Allowed),
+            refused: answered(Answered::Refused),
+            shadowed: answered(Answered::Shadowed),
+            unmatched: answered(Answered::Unmatched),
+            unknown_domains: sum(&cores, |core| &core.unknown_domains),
+            rejected: sum_all(&cores, |core| &core.rejected),
+            store_failures: sum_all(&cores, |core| &core.failures),
+            reloads: self.reloads.succeeded(),
+            failed_reloads: self.reloads.failed(),
+            last_reload: self.reloads.last(),
+            lost_spans: 0,
+        }
     }
 
-    /// The counts of every rule that was ever met, by domain and path.
+    /// The counts of every rule that was ever met, by domain and path, and at last those of the rules
+    /// that are not counted apart, if there are any.
     pub fn rules(&self) -> Vec<RuleReport> {
-        Vec::new()
+        let Sums { by_name, other } = self.sums();
+        let report = |((domain, rule), counts): (RuleName, _)| RuleReport {
+            domain: domain.into(),
+            rule: rule.into(),
+            counts,
+        };
+        let named = by_name
+            .into_iter()
+            .map(|(name, counts)| report((name, counts.own)));
+        let rest = ((Self::OTHER.into(), Self::OTHER.into()), other.own);
+        let rest = (other.own != RuleCounts::default()).then(|| report(rest));
+        named.chain(rest).collect()
     }
 
     /// The counts of one rule, by its domain and path.
     pub fn rule(&self, domain: &str, path: &str) -> RuleCounts {
-        let _ = (domain, path);
-        RuleCounts::default()
+        let name: RuleName = (domain.into(), path.into());
+        let counts = self.sums().by_name.remove(&name);
+        counts.unwrap_or_default().own
     }
 
     /// The busiest or the most refused keys.
     pub fn top(&self, query: &TopQuery<'_>) -> TopReport {
-        let _ = (query, &self.config);
+        let _ = query;
         TopReport::default()
     }
 
     /// The page of metrics in Prometheus' text format (0.0.4).
     pub fn prometheus(&self, gauges: &Gauges) -> String {
-        let _ = gauges;
-        String::new()
+        let seen = render::Seen::of(self, gauges);
+        let own = render::own::page(&seen);
+        match self.config.names {
+            MetricNames::Own => own,
+            MetricNames::WithReference => own + &render::reference::page(&seen),
+        }
     }
 
-    /// The counters under the names of envoyproxy/ratelimit, one `name: value` to a line.
+    /// The counters under the names of envoyproxy/ratelimit, one `name: value` to a line. Those of
+    /// rules are there only with [`MetricNames::WithReference`].
     pub fn reference_stats(&self) -> String {
-        String::new()
+        render::reference::stats(&render::Seen::of(self, &Gauges::default()))
     }
+
+    pub(crate) fn config(&self) -> &ObserveConfig {
+        &self.config
+    }
+
+    pub(crate) fn started(&self) -> Duration {
+        self.started
+    }
+
+    pub(crate) fn connections(&self) -> &Connections {
+        &self.connections
+    }
+
+    /// The cores, without holding up who adds one.
+    pub(crate) fn cores(&self) -> Vec<Arc<Core>> {
+        let cores = self.cores.lock().unwrap_or_else(PoisonError::into_inner);
+        cores.clone()
+    }
+
+    pub(crate) fn sums(&self) -> Sums {
+        let mut sums = Sums::default();
+        for core in self.cores() {
+            sums.add(&core.ledger());
+        }
+        sums
+    }
+}
+
+impl Default for Observatory {
+    fn default() -> Self {
+        Self::new(ObserveConfig::default()).0
+    }
+}
+
+/// One counter, over all cores.
+pub(crate) fn sum(cores: &[Arc<Core>], counter: impl Fn(&Core) -> &Counter) -> u64 {
+    let counts = cores.iter().map(|core| counter(core).get());
+    counts.fold(0, u64::wrapping_add)
+}
+
+/// Several counters, over all cores.
+fn sum_all(cores: &[Arc<Core>], counters: impl Fn(&Core) -> &[Counter]) -> u64 {
+    let counts = cores.iter().flat_map(|core| counters(core));
+    counts.map(Counter::get).fold(0, u64::wrapping_add)
 }

@@ -1,16 +1,26 @@
 //! What one core writes down.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_limiter::{Descriptor, LimiterError, Verdict};
+use tidegate_limiter::{Answer, Descriptor, LimiterError, Verdict};
 
+use crate::connections::{OpenConnection, Protocol};
+use crate::core::{Answered, Core, Failure, Rejection};
+use crate::counts::Counts;
+use crate::rule_table::RuleTable;
+use crate::ruled::{self, Ruled};
 use crate::{Observatory, TraceHeaders};
 
-/// Writes down what came of the requests of one core.
+/// Writes down what came of the requests of one core. It is that core's alone: it can be moved to
+/// another thread, but not shared.
 #[derive(Debug)]
 pub struct Recorder {
-    _observatory: Arc<Observatory>,
+    observatory: Arc<Observatory>,
+    core: Arc<Core>,
+    /// The same as in the core's ledger, without its lock.
+    table: RefCell<Arc<RuleTable>>,
 }
 
 /// What was asked.
@@ -26,43 +36,50 @@ pub struct Asked<'a> {
     pub trace: TraceHeaders<'a>,
 }
 
-/// What a connection speaks.
+/// What became of the rules of a verdict that were not those counted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
-    /// Envoy's service.
-    Grpc,
-    /// The HTTP front doors.
-    Http,
-    /// The admin listener.
-    Admin,
+enum Turn {
+    /// They are counted by now.
+    Over,
+    /// They are the ones from before.
+    Late,
 }
-
-/// A connection, open until this is dropped.
-#[derive(Debug)]
-#[must_use = "the connection counts as closed once this is dropped"]
-pub struct OpenConnection {}
 
 // === impl Recorder ===
 
 impl Recorder {
-    pub(crate) fn new(observatory: Arc<Observatory>) -> Self {
+    pub(crate) fn new(observatory: Arc<Observatory>, core: Arc<Core>) -> Self {
+        let table = Arc::clone(core.ledger().table());
         Self {
-            _observatory: observatory,
+            observatory,
+            core,
+            table: RefCell::new(table),
         }
     }
 
     /// A request was judged, and that took so long.
     pub fn judged(&self, asked: &Asked<'_>, verdict: &Verdict, took: Duration) {
-        let _ = (asked, verdict, took);
+        self.core.times.add(took);
+        self.core.answered[answered(verdict) as usize].add(1);
+        if verdict.limits().len() == 0 {
+            self.unmatched(asked, verdict);
+            return;
+        }
+        if let Some(error) = verdict.failure() {
+            self.core.failures[Failure::of(error) as usize].add(1);
+        }
+        self.count_rules(asked, verdict);
     }
 
     /// A request made no sense.
     pub fn rejected(&self, error: &LimiterError) {
-        let _ = error;
+        self.core.rejected[Rejection::of(error) as usize].add(1);
     }
 
     /// A message was no request at all: bytes that do not parse, or too many of them.
-    pub fn malformed(&self) {}
+    pub fn malformed(&self) {
+        self.core.rejected[Rejection::Malformed as usize].add(1);
+    }
 
     /// Whether requests may be traced: if not, nobody needs to look for the headers.
     #[inline]
@@ -72,7 +89,68 @@ impl Recorder {
 
     /// A connection was opened.
     pub fn opened(&self, protocol: Protocol) -> OpenConnection {
-        let _ = protocol;
-        OpenConnection {}
+        self.observatory.opened(protocol)
+    }
+
+    fn unmatched(&self, asked: &Asked<'_>, verdict: &Verdict) {
+        if verdict.rules().domain(asked.domain).is_none() {
+            self.core.unknown_domains.add(1);
+        }
+    }
+
+    fn count_rules(&self, asked: &Asked<'_>, verdict: &Verdict) {
+        if !self.table.borrow().is_of(verdict.rules()) && self.turn_over(verdict) == Turn::Late {
+            self.count_late(asked, verdict);
+            return;
+        }
+        let table = self.table.borrow();
+        ruled::each(asked, verdict, |ruled| self.count(&table, ruled));
+    }
+
+    #[inline]
+    fn count(&self, table: &RuleTable, ruled: &Ruled<'_>) {
+        let Some(rule) = ruled.rule else {
+            self.core.overrides.add(ruled.outcome, ruled.hits);
+            return;
+        };
+        table.cells(rule).add(ruled.outcome, ruled.hits);
+        if let Some(reference) = table.reference(rule) {
+            reference.add(&ruled.reference());
+        }
+    }
+
+    /// Counts by the rules of `verdict` from now on, unless those are the ones from before.
+    #[cold]
+    fn turn_over(&self, verdict: &Verdict) -> Turn {
+        let mut ledger = self.core.ledger();
+        if ledger.is_before(verdict.rules()) {
+            return Turn::Late;
+        }
+        let config = self.observatory.config();
+        let rules = Arc::clone(verdict.rules());
+        let table = Arc::new(RuleTable::new(rules, config.max_rules, config.names));
+        ledger.turn_over(Arc::clone(&table));
+        *self.table.borrow_mut() = table;
+        Turn::Over
+    }
+
+    /// Counts a verdict by rules that were replaced while it was made.
+    #[cold]
+    fn count_late(&self, asked: &Asked<'_>, verdict: &Verdict) {
+        let mut ledger = self.core.ledger();
+        ruled::each(asked, verdict, |ruled| match ruled.rule {
+            Some(rule) => ledger.add_late(verdict.rules(), rule, Counts::of(ruled)),
+            None => self.core.overrides.add(ruled.outcome, ruled.hits),
+        });
+    }
+}
+
+#[inline]
+fn answered(verdict: &Verdict) -> Answered {
+    match verdict.answer() {
+        Answer::Refused => Answered::Refused,
+        Answer::Allowed if verdict.limits().len() == 0 => Answered::Unmatched,
+        Answer::Allowed if verdict.is_shadowed() => Answered::Shadowed,
+        Answer::Allowed => Answered::Allowed,
     }
 }

@@ -142,6 +142,12 @@ impl<'a> LimitStatus<'a> {
         })
     }
 
+    /// The use of the limit above which it is near, if it was decided.
+    pub fn near_threshold(&self) -> Option<u64> {
+        let decision = self.decision()?;
+        Some(self.verdict.near.threshold(decision.limit))
+    }
+
     /// Whether the limit admits, but over its ordinary number: on a soft or an elastic allowance.
     pub fn is_over(&self) -> bool {
         let standing = |decision: &Decision| match decision.outcome {

@@ -1,0 +1,168 @@
+//! What one core wrote down, where others read it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tidegate_limiter::{LimiterError, RuleSet, StoreError, StoreErrorKind};
+
+use crate::ObserveConfig;
+use crate::counter::Counter;
+use crate::histogram::Histogram;
+use crate::ledger::Ledger;
+use crate::rule_table::{RuleCells, RuleTable};
+
+/// What one core wrote down. Aligned, so that no line of it is another core's too.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct Core {
+    /// By [`Answered`].
+    pub(crate) answered: [Counter; Answered::ALL.len()],
+    pub(crate) unknown_domains: Counter,
+    /// By [`Rejection`].
+    pub(crate) rejected: [Counter; Rejection::ALL.len()],
+    /// By [`Failure`].
+    pub(crate) failures: [Counter; Failure::ALL.len()],
+    /// What limits said that came with the request.
+    pub(crate) overrides: RuleCells,
+    pub(crate) times: Histogram,
+    /// The core itself takes this lock only when the rules have changed.
+    ledger: Mutex<Ledger>,
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answered {
+    Allowed,
+    Refused,
+    Shadowed,
+    Unmatched,
+}
+
+/// Why a request made no sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rejection {
+    EmptyDomain,
+    NoDescriptors,
+    TooManyDescriptors,
+    TooManyLimits,
+    BadOverride,
+    Malformed,
+    Other,
+}
+
+/// Why the store could not decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    Rejected,
+    Timeout,
+    Unavailable,
+    Other,
+}
+
+// === impl Core ===
+
+impl Core {
+    pub(crate) fn new(config: &ObserveConfig) -> Self {
+        let nothing = Arc::new(RuleSet::default());
+        let table = RuleTable::new(nothing, config.max_rules, config.names);
+        Self {
+            answered: Default::default(),
+            unknown_domains: Counter::default(),
+            rejected: Default::default(),
+            failures: Default::default(),
+            overrides: RuleCells::default(),
+            times: Histogram::default(),
+            ledger: Mutex::new(Ledger::new(Arc::new(table), config.max_rules)),
+        }
+    }
+
+    pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        // Counts are whole whatever a thread that panicked was about to add.
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Answered ===
+
+impl Answered {
+    pub(crate) const ALL: [Self; 4] = [
+        Self::Allowed,
+        Self::Refused,
+        Self::Shadowed,
+        Self::Unmatched,
+    ];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Refused => "refused",
+            Self::Shadowed => "shadowed",
+            Self::Unmatched => "unmatched",
+        }
+    }
+}
+
+// === impl Rejection ===
+
+impl Rejection {
+    pub(crate) const ALL: [Self; 7] = [
+        Self::EmptyDomain,
+        Self::NoDescriptors,
+        Self::TooManyDescriptors,
+        Self::TooManyLimits,
+        Self::BadOverride,
+        Self::Malformed,
+        Self::Other,
+    ];
+
+    pub(crate) const fn of(error: &LimiterError) -> Self {
+        match error {
+            LimiterError::EmptyDomain => Self::EmptyDomain,
+            LimiterError::NoDescriptors => Self::NoDescriptors,
+            LimiterError::TooManyDescriptors { .. } => Self::TooManyDescriptors,
+            LimiterError::TooManyLimits { .. } => Self::TooManyLimits,
+            LimiterError::BadOverride { .. } => Self::BadOverride,
+            _ => Self::Other,
+        }
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::EmptyDomain => "empty_domain",
+            Self::NoDescriptors => "no_descriptors",
+            Self::TooManyDescriptors => "too_many_descriptors",
+            Self::TooManyLimits => "too_many_limits",
+            Self::BadOverride => "bad_override",
+            Self::Malformed => "malformed",
+            Self::Other => "other",
+        }
+    }
+}
+
+// === impl Failure ===
+
+impl Failure {
+    pub(crate) const ALL: [Self; 4] = [
+        Self::Rejected,
+        Self::Timeout,
+        Self::Unavailable,
+        Self::Other,
+    ];
+
+    pub(crate) const fn of(error: &StoreError) -> Self {
+        match error.kind() {
+            StoreErrorKind::Rejected => Self::Rejected,
+            StoreErrorKind::Timeout => Self::Timeout,
+            StoreErrorKind::Unavailable => Self::Unavailable,
+            _ => Self::Other,
+        }
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Rejected => "rejected",
+            Self::Timeout => "timeout",
+            Self::Unavailable => "unavailable",
+            Self::Other => "other",
+        }
+    }
+}

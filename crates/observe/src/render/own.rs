@@ -1,0 +1,181 @@
+//! The page under our own names.
+
+use super::Seen;
+use super::family::Family;
+use super::page::{Page, Seconds};
+use crate::connections::Protocol;
+use crate::core::{Answered, Failure, Rejection};
+use crate::counts::Counts;
+use crate::{Observatory, RuleCounts, StoreGauges};
+
+const BUILD_INFO: Family = Family::gauge("tidegate_build_info", "The version that runs; always 1.");
+const START_TIME: Family = Family::gauge(
+    "process_start_time_seconds",
+    "When the process began, in seconds since the epoch.",
+);
+const DECISIONS: Family = Family::counter(
+    "tidegate_decisions_total",
+    "Requests that were judged, by what became of them.",
+);
+const DURATION: Family = Family::histogram(
+    "tidegate_decision_duration_seconds",
+    "How long it took to judge a request, from its parsed message to the verdict.",
+);
+const UNKNOWN_DOMAIN: Family = Family::counter(
+    "tidegate_unknown_domain_requests_total",
+    "Requests that named a domain without rules; they pass.",
+);
+const REJECTED: Family = Family::counter(
+    "tidegate_rejected_requests_total",
+    "Requests that made no sense and were answered with an error.",
+);
+const FAILURES: Family = Family::counter(
+    "tidegate_store_failures_total",
+    "Requests that the store could not decide; on_failure answered them.",
+);
+const RULE_REQUESTS: Family = Family::counter(
+    "tidegate_rule_requests_total",
+    "Descriptors that a rule applied to, by what the rule said.",
+);
+const RULE_HITS: Family = Family::counter(
+    "tidegate_rule_hits_total",
+    "Hits that were asked of a rule, admitted or not.",
+);
+const OVERRIDES: Family = Family::counter(
+    "tidegate_override_requests_total",
+    "Descriptors that brought a limit along, by what that limit said.",
+);
+const RULES: Family = Family::gauge("tidegate_rules", "Rules in force.");
+const RELOADS: Family = Family::counter(
+    "tidegate_reloads_total",
+    "Rule sets that were put in force or refused, the first one included.",
+);
+const LAST_RELOAD: Family = Family::gauge(
+    "tidegate_last_reload_timestamp_seconds",
+    "When rules were last put in force, in seconds since the epoch.",
+);
+const CONNECTIONS: Family = Family::gauge("tidegate_connections", "Connections that are open.");
+const CONNECTIONS_OPENED: Family = Family::counter(
+    "tidegate_connections_opened_total",
+    "Connections that were opened.",
+);
+const STORE_USED: Family = Family::gauge(
+    "tidegate_store_used_bytes",
+    "Memory of the embedded store that is in use.",
+);
+const STORE_MAX: Family = Family::gauge(
+    "tidegate_store_max_bytes",
+    "Memory that the embedded store may use.",
+);
+const STORE_EVICTED: Family = Family::counter(
+    "tidegate_store_evicted_total",
+    "Live counters, none of them refused, that made way for new ones.",
+);
+const STORE_UNTRACKED: Family = Family::counter(
+    "tidegate_store_untracked_total",
+    "Charges that found no room for their counter; on_full answered them.",
+);
+const SPANS_LOST: Family = Family::counter(
+    "tidegate_spans_lost_total",
+    "Spans that were dropped because they could not be sent.",
+);
+
+/// The page.
+pub(crate) fn page(seen: &Seen) -> String {
+    let mut page = Page::default();
+    let version = [("version", env!("CARGO_PKG_VERSION"))];
+    page.family(&BUILD_INFO).add(&version, 1);
+    page.single(&START_TIME, Seconds(seen.started));
+    add_requests(&mut page, seen);
+    add_rules(&mut page, seen);
+    add_reloads(&mut page, seen);
+    add_connections(&mut page, seen);
+    if let Some(store) = &seen.gauges.store {
+        add_store(&mut page, store);
+    }
+    page.single(&SPANS_LOST, seen.totals.lost_spans);
+    page.into_text()
+}
+
+fn add_requests(page: &mut Page, seen: &Seen) {
+    let mut series = page.family(&DECISIONS);
+    for (outcome, count) in Answered::ALL.iter().zip(seen.answered) {
+        series.add(&[("outcome", outcome.name())], count);
+    }
+    page.times(&DURATION, &[], &seen.times);
+    page.single(&UNKNOWN_DOMAIN, seen.totals.unknown_domains);
+    let mut series = page.family(&REJECTED);
+    for (reason, count) in Rejection::ALL.iter().zip(seen.rejected) {
+        series.add(&[("reason", reason.name())], count);
+    }
+    let mut series = page.family(&FAILURES);
+    for (kind, count) in Failure::ALL.iter().zip(seen.failures) {
+        series.add(&[("kind", kind.name())], count);
+    }
+}
+
+fn add_rules(page: &mut Page, seen: &Seen) {
+    let mut series = page.family(&RULE_REQUESTS);
+    for (domain, rule, counts) in rules(seen) {
+        for (outcome, count) in outcomes(&counts.own) {
+            let labels = [("domain", domain), ("rule", rule), ("outcome", outcome)];
+            series.add(&labels, count);
+        }
+    }
+    let mut series = page.family(&RULE_HITS);
+    for (domain, rule, counts) in rules(seen) {
+        series.add(&[("domain", domain), ("rule", rule)], counts.own.hits);
+    }
+    let mut series = page.family(&OVERRIDES);
+    for (outcome, count) in outcomes(&seen.overrides) {
+        series.add(&[("outcome", outcome)], count);
+    }
+}
+
+fn add_reloads(page: &mut Page, seen: &Seen) {
+    page.single(&RULES, seen.gauges.rules);
+    let mut series = page.family(&RELOADS);
+    series.add(&[("result", "success")], seen.totals.reloads);
+    series.add(&[("result", "failure")], seen.totals.failed_reloads);
+    let mut series = page.family(&LAST_RELOAD);
+    if let Some(last) = seen.totals.last_reload {
+        series.add(&[], Seconds(last));
+    }
+}
+
+fn add_connections(page: &mut Page, seen: &Seen) {
+    let mut series = page.family(&CONNECTIONS);
+    for (protocol, (open, _)) in Protocol::ALL.iter().zip(seen.connections) {
+        series.add(&[("protocol", protocol.name())], open);
+    }
+    let mut series = page.family(&CONNECTIONS_OPENED);
+    for (protocol, (_, total)) in Protocol::ALL.iter().zip(seen.connections) {
+        series.add(&[("protocol", protocol.name())], total);
+    }
+}
+
+fn add_store(page: &mut Page, store: &StoreGauges) {
+    page.single(&STORE_USED, store.used_bytes);
+    page.single(&STORE_MAX, store.max_bytes);
+    page.single(&STORE_EVICTED, store.evicted);
+    page.single(&STORE_UNTRACKED, store.untracked);
+}
+
+/// The rules that were ever met, and then all others together.
+fn rules(seen: &Seen) -> impl Iterator<Item = (&str, &str, &Counts)> {
+    let named = seen.rules.by_name.iter();
+    let named = named.map(|((domain, rule), counts)| (&**domain, &**rule, counts));
+    let other = &seen.rules.other;
+    let other = (*other != Counts::default()).then_some(other);
+    named.chain(other.map(|other| (Observatory::OTHER, Observatory::OTHER, other)))
+}
+
+fn outcomes(counts: &RuleCounts) -> [(&'static str, u64); 5] {
+    [
+        ("allowed", counts.allowed),
+        ("near", counts.near),
+        ("over", counts.over),
+        ("shadowed", counts.shadowed),
+        ("refused", counts.refused),
+    ]
+}

@@ -1,0 +1,9 @@
+//! What an observatory says of requests that were judged by real limiters.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod fixture;
+mod late;
+mod page;
+mod reference;
+mod rules;

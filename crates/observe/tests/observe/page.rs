@@ -1,0 +1,114 @@
+//! The page of metrics, and the table of them in the documents.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use tidegate_observe::{Gauges, MetricNames, ObserveConfig, Protocol, StoreGauges};
+
+use crate::fixture::watched;
+
+const YAML: &str = "
+domain: test
+descriptors:
+  - key: 'a\"b'
+    rate_limit: { unit: minute, requests_per_unit: 1 }
+";
+
+const GAUGES: Gauges = Gauges {
+    rules: 1,
+    store: Some(StoreGauges {
+        used_bytes: 10,
+        max_bytes: 20,
+        evicted: 3,
+        untracked: 4,
+    }),
+};
+
+/// A page with all metrics there are.
+fn page() -> String {
+    let config = ObserveConfig {
+        names: MetricNames::WithReference,
+        ..ObserveConfig::default()
+    };
+    let watched = watched(YAML, config);
+    watched.ask(&[("a\"b", "client's own")], 1);
+    watched.ask(&[("a\"b", "client's own")], 1);
+    watched.observatory.reloaded();
+    watched.observatory.reload_failed();
+    let open = watched.recorder.opened(Protocol::Grpc);
+    drop(watched.recorder.opened(Protocol::Grpc));
+    let page = watched.observatory.prometheus(&GAUGES);
+    drop(open);
+    page
+}
+
+fn names_on_the_page() -> BTreeSet<String> {
+    let page = page();
+    let types = page.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+    types.map(|line| line.replace(' ', " | ")).collect()
+}
+
+#[test]
+fn shows_what_was_counted() {
+    let page = page();
+    for line in [
+        "tidegate_decisions_total{outcome=\"allowed\"} 1",
+        "tidegate_decisions_total{outcome=\"refused\"} 1",
+        "tidegate_decision_duration_seconds_bucket{le=\"0.0000005\"} 0",
+        "tidegate_decision_duration_seconds_bucket{le=\"0.000001\"} 2",
+        "tidegate_decision_duration_seconds_sum 0.000001400",
+        "tidegate_rule_requests_total{domain=\"test\",rule=\"a\\\"b\",outcome=\"refused\"} 1",
+        "tidegate_rule_hits_total{domain=\"test\",rule=\"a\\\"b\"} 2",
+        "tidegate_reloads_total{result=\"success\"} 1",
+        "tidegate_reloads_total{result=\"failure\"} 1",
+        "tidegate_rules 1",
+        "tidegate_connections{protocol=\"grpc\"} 1",
+        "tidegate_connections_opened_total{protocol=\"grpc\"} 2",
+        "tidegate_store_used_bytes 10",
+        "tidegate_store_untracked_total 4",
+        "ratelimit_service_total_requests{grpc_method=\"ShouldRateLimit\"} 2",
+    ] {
+        assert!(page.lines().any(|it| it == line), "no {line} in {page}");
+    }
+}
+
+#[test]
+fn no_word_of_a_client_is_on_the_page() {
+    assert!(!page().contains("client"));
+}
+
+#[test]
+fn every_series_is_of_a_metric_that_was_introduced() {
+    let page = page();
+    let mut current = "";
+    for line in page.lines() {
+        if let Some(introduced) = line.strip_prefix("# TYPE ") {
+            current = introduced.split(' ').next().unwrap();
+        } else if !line.starts_with('#') {
+            let name = line.split(['{', ' ']).next().unwrap();
+            let rest = name
+                .strip_prefix(current)
+                .unwrap_or_else(|| panic!("{line}"));
+            assert!(["", "_bucket", "_sum", "_count"].contains(&rest), "{line}");
+            let value = line.rsplit(' ').next().unwrap();
+            value.parse::<f64>().unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_documents_list_every_metric_and_no_other() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
+    let text = fs::read_to_string(path).unwrap();
+    let row = |line: &str| {
+        let line = line.strip_prefix("| `")?;
+        let (name, rest) = line.split_once('`')?;
+        let kind = rest.split('|').nth(1)?.trim();
+        ["counter", "gauge", "histogram"]
+            .contains(&kind)
+            .then(|| format!("{name} | {kind}"))
+    };
+    let listed: BTreeSet<String> = text.lines().filter_map(row).collect();
+    assert_eq!(listed, names_on_the_page());
+}
