@@ -1,7 +1,7 @@
 //! The counters of envoyproxy/ratelimit.
 
 use tidegate_limiter::{Charging, LimiterConfig};
-use tidegate_observe::{MetricNames, ObserveConfig};
+use tidegate_observe::{Gauges, MetricNames, ObserveConfig};
 
 use crate::fixture::{Watched, watched_with};
 
@@ -99,7 +99,7 @@ fn levels_below_the_second_are_added_to_it() {
     watched.ask(&[("user", "a")], 1);
     watched.ask(&[("user", "a"), ("plan", "free")], 1);
     watched.ask(&[("user", "a"), ("plan", "free"), ("deep", "b")], 4);
-    let page = watched.observatory.prometheus(&Default::default());
+    let page = watched.observatory.prometheus(&Gauges::default());
     let name = "ratelimit_service_rate_limit_total_hits";
     let expected = format!(
         "{name}{{domain=\"test\",key1=\"user\"}} 1\n\
