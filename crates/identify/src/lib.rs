@@ -27,3 +27,4 @@ pub use client::{AddressHeader, ClientAddress, Peer, Proxies, Proxy, ProxyFault,
 pub use grouping::{BadPrefix, Grouping};
 pub use recipe::{Described, Ingredient, Recipe, RecipeFault, Recipes, Source, SourceFault};
 pub use request::{Headers, Request};
+pub use uri::query_parameters;

@@ -22,11 +22,18 @@ pub(crate) fn path(uri: &str) -> Option<Cow<'_, str>> {
 
 /// The first value that the query of a URI has for `name`, decoded.
 pub(crate) fn query<'a>(uri: &'a str, name: &str) -> Option<Cow<'a, str>> {
-    let pairs = split_query(uri).1?.split('&');
-    pairs
-        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
-        .find(|(its_name, _)| decode(its_name) == name)
-        .map(|(_, value)| decode(value))
+    query_parameters(split_query(uri).1?)
+        .find(|(its_name, _)| its_name == name)
+        .map(|(_, value)| value)
+}
+
+/// The names and values of a query, in order and decoded; one without a `=` has an empty value.
+pub fn query_parameters(query: &str) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    pairs.map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (decode(name), decode(value))
+    })
 }
 
 /// A host in lower case, without port and trailing dot.
@@ -69,7 +76,8 @@ fn decode_unreserved(path: &str) -> String {
     while let Some(at) = rest.find('%') {
         decoded.push_str(&rest[..at]);
         let Some(byte) = escaped(&rest.as_bytes()[at..]) else {
-            decoded.push('%');
+            // Left alone it could become an escape together with what follows.
+            decoded.push_str("%25");
             rest = &rest[at + 1..];
             continue;
         };
@@ -179,8 +187,9 @@ mod tests {
         check("/a..b/...", "/a..b/...");
         check("/a%2fb", "/a%2Fb");
         check("/caf%c3%a9", "/caf%C3%A9");
-        check("/100%", "/100%");
-        check("/%zz%4", "/%zz%4");
+        check("/100%", "/100%25");
+        check("/%zz%4", "/%25zz%254");
+        check("/%%341", "/%2541");
         check("/é%C3é", "/é%C3é");
         check("/Login", "/Login");
         check("*", "*");
