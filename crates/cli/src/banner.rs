@@ -1,9 +1,9 @@
 //! What a server says when it starts.
 
 use std::fmt::{self, Write};
-use std::net::SocketAddr;
 
 use tidegate_rules::{Compiled, Domain, RuleSet};
+use tidegate_server::{Address, Bound, Front};
 
 use crate::config::{Config, Loaded, word_of};
 use crate::sample;
@@ -17,7 +17,7 @@ pub(crate) struct Inventory {
 }
 
 /// The greeting: what is loaded, where it listens, and a line to try.
-pub(crate) fn banner(loaded: &Loaded, compiled: &Compiled, address: SocketAddr) -> String {
+pub(crate) fn banner(loaded: &Loaded, compiled: &Compiled, bound: &[Bound]) -> String {
     let config = &loaded.config;
     let rules = &compiled.rules;
     let mut banner = format!("tidegate {}\n", env!("CARGO_PKG_VERSION"));
@@ -39,8 +39,10 @@ pub(crate) fn banner(loaded: &Loaded, compiled: &Compiled, address: SocketAddr) 
         "counters",
         &format_args!("in memory, at most {}", config.store.max_memory),
     );
-    line("listening", &format_args!("http://{address}"));
-    if let Some(curl) = sample::curl(rules, address) {
+    for bound in bound {
+        line("listening", &listening(bound));
+    }
+    if let Some(curl) = bound.iter().find_map(|bound| sample::curl(rules, bound)) {
         let _ = write!(banner, "\nTry it:\n  {curl}\n");
     }
     banner
@@ -73,6 +75,19 @@ impl fmt::Display for Inventory {
             s(rules),
             s(limits)
         )
+    }
+}
+
+/// Where a listener is, and what to say to it.
+fn listening(bound: &Bound) -> String {
+    let Bound { front, address, .. } = bound;
+    let secure = if bound.is_secure { "s" } else { "" };
+    match (front, address) {
+        (Front::Http, Address::Tcp(address)) => format!("http{secure}://{address}"),
+        (Front::Admin, Address::Tcp(address)) => format!("http{secure}://{address} (admin)"),
+        (Front::Grpc, Address::Tcp(address)) => format!("grpc{secure}://{address}"),
+        (_, Address::Unix(_)) if bound.is_secure => format!("{address} ({front}, TLS)"),
+        (_, Address::Unix(_)) => format!("{address} ({front})"),
     }
 }
 

@@ -27,7 +27,7 @@ use reference::{StandIn, Unsupported};
 pub(crate) use effective::{json as effective_json, yaml as effective_yaml};
 pub(crate) use raw::{Page, Written};
 pub(crate) use schema::config as config_schema;
-pub(crate) use sections::{Config, Rules, RulesFiles};
+pub(crate) use sections::{Config, Listener, Rules, RulesFiles, Tls};
 pub(crate) use value::{Address, word_of};
 
 /// The settings, and what else there is to say about them.

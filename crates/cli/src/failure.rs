@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use tidegate_rules::Report;
+use tidegate_server::{BindError, BindFault, RunError};
 use tidegate_store::MemoryRefused;
 
-use crate::config::Address;
 use crate::descriptor::NotADescriptor;
 use crate::rules_files::{Reason, Unreadable};
 use crate::terminal;
@@ -39,13 +39,12 @@ pub(crate) enum Failure {
         text: String,
         reason: NotADescriptor,
     },
-    /// An address that cannot be had.
-    #[error("cannot listen on {address}: {reason}; choose another one with {flag}")]
-    CannotListen {
-        address: Address,
-        flag: &'static str,
-        reason: io::Error,
-    },
+    /// Listeners that cannot be had.
+    #[error("{0}")]
+    CannotListen(BindError),
+    /// A server that cannot go on.
+    #[error("{0}")]
+    CannotRun(RunError),
     /// Memory that cannot be had.
     #[error("{0}; choose less with --max-memory")]
     NoMemory(MemoryRefused),
@@ -68,6 +67,7 @@ impl Failure {
                 report.render(terminal::color(&io::stderr()))
             }
             Self::Unreadable(unreadable) => unreadable.text(),
+            Self::CannotListen(error) => error.faults.iter().map(listener_fault).collect(),
             other => format!("error: {other}\n"),
         };
         terminal::eprint(&text);
@@ -83,9 +83,19 @@ impl Failure {
             Self::BadRules(_)
             | Self::BadConfig(_)
             | Self::NoSuchDomain { .. }
-            | Self::CannotListen { .. }
+            | Self::CannotListen(_)
+            | Self::CannotRun(_)
             | Self::NoMemory(_)
             | Self::System { .. } => ExitCode::FAILURE,
         }
+    }
+}
+
+fn listener_fault(fault: &BindFault) -> String {
+    match fault {
+        BindFault::Address { front, .. } => {
+            format!("error: {fault}; choose another one with --{front}\n")
+        }
+        BindFault::Tls { .. } => format!("error: {fault}\n"),
     }
 }

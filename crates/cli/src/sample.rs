@@ -1,9 +1,8 @@
 //! A request that the loaded rules limit, for the reader of the banner to try.
 
-use std::net::SocketAddr;
-
 use serde::Serialize;
 use tidegate_rules::{Domain, Entry, Rule, RuleSet, Terms};
+use tidegate_server::{Address, Bound, Front};
 
 #[derive(Debug, Serialize)]
 struct SampleRequest<'a> {
@@ -22,8 +21,14 @@ struct SampleEntry<'a> {
     value: &'a str,
 }
 
-/// A `curl` line with a request that a limit applies to; `None` if there is no such limit.
-pub(crate) fn curl(rules: &RuleSet, address: SocketAddr) -> Option<String> {
+/// A `curl` line with a request that a limit applies to; `None` if there is no such limit, or if `curl`
+/// alone cannot ask there.
+pub(crate) fn curl(rules: &RuleSet, bound: &Bound) -> Option<String> {
+    let (Front::Http, Address::Tcp(address), false) =
+        (bound.front, &bound.address, bound.is_secure)
+    else {
+        return None;
+    };
     let json = rules
         .domains()
         .find_map(|domain| domain.rules().find_map(|rule| request(domain, rule)))?;

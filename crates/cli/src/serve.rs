@@ -1,20 +1,20 @@
 //! `tidegate serve`: the rules, the embedded store and the HTTP front door, joined.
 
-use std::future::Future;
+mod settings;
+
 use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use tidegate_limiter::{GlobalShadow, Limiter, LimiterConfig, NearRatio};
+use tidegate_limiter::Limiter;
 use tidegate_rules::Compiled;
-use tidegate_server::HttpConfig;
+use tidegate_server::{Parts, Server, Stop};
 use tidegate_store::{EmbeddedStore, StoreConfig};
-use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::ServeArgs;
 use crate::banner::banner;
-use crate::config::{self, Address, Config, Loaded};
+use crate::config::{self, Config, Loaded};
 use crate::failure::Failure;
 use crate::{reload, rules_files, terminal};
 
@@ -40,26 +40,48 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
 async fn serve(loaded: &Loaded, compiled: Compiled) -> Result<(), Failure> {
     let config = &loaded.config;
     // Before the banner: who reads it may stop us at once.
-    let stop = stop_signal()?;
+    let mut stops = Stops::listen()?;
     let hangup = listen(SignalKind::hangup())?;
-    let Address::Tcp(http) = config.listeners.http.address else {
-        return Ok(());
-    };
-    let listener = TcpListener::bind(http)
-        .await
-        .map_err(|reason| cannot_listen(config, reason))?;
-    let address = listener
-        .local_addr()
-        .map_err(|reason| cannot_listen(config, reason))?;
     let store = store(config)?;
-    terminal::print(&banner(loaded, &compiled, address));
-    let limiter = Arc::new(Limiter::new(store, compiled.rules, limiter_config(config)));
-    let served = tidegate_server::serve(listener, limiter.clone(), HttpConfig::default(), stop);
+    let server = Server::bind(settings::server(config)).map_err(Failure::CannotListen)?;
+    terminal::print(&banner(loaded, &compiled, &server.bound()));
+    let limiter = Limiter::new(store, compiled.rules, settings::limiter(config));
+    let limiter = Arc::new(limiter);
+    let parts = Parts {
+        limiter: Arc::clone(&limiter),
+        observatory: Arc::default(),
+        admin: None,
+    };
+    let served = server.run(&parts, async || stops.next().await);
     tokio::select! {
-        () = served => {}
-        () = reload::on_hangup(hangup, &config.rules, &limiter) => {}
+        served = served => served.map_err(Failure::CannotRun),
+        () = reload::on_hangup(hangup, &config.rules, &limiter) => Ok(()),
     }
-    Ok(())
+}
+
+/// What the process is asked by signals to stop.
+struct Stops {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+// === impl Stops ===
+
+impl Stops {
+    fn listen() -> Result<Self, Failure> {
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+        })
+    }
+
+    /// The next time the process is asked to stop. Who presses Ctrl-C does not wait for a load balancer.
+    async fn next(&mut self) -> Stop {
+        tokio::select! {
+            _ = self.interrupt.recv() => Stop::Now,
+            _ = self.terminate.recv() => Stop::AfterDelay,
+        }
+    }
 }
 
 fn store(config: &Config) -> Result<EmbeddedStore, Failure> {
@@ -69,41 +91,9 @@ fn store(config: &Config) -> Result<EmbeddedStore, Failure> {
     EmbeddedStore::try_new(config).map_err(Failure::NoMemory)
 }
 
-fn limiter_config(config: &Config) -> LimiterConfig {
-    LimiterConfig {
-        charging: config.charging,
-        near: NearRatio::from_millionths(config.near_ratio.millionths()),
-        shadow: if config.shadow {
-            GlobalShadow::On
-        } else {
-            GlobalShadow::Off
-        },
-    }
-}
-
-/// Ready when the process is asked to stop.
-fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
-    let mut interrupt = listen(SignalKind::interrupt())?;
-    let mut terminate = listen(SignalKind::terminate())?;
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    })
-}
-
 fn listen(kind: SignalKind) -> Result<Signal, Failure> {
     signal(kind).map_err(|reason| Failure::System {
         what: "listen for signals",
         reason,
     })
-}
-
-fn cannot_listen(config: &Config, reason: io::Error) -> Failure {
-    Failure::CannotListen {
-        address: config.listeners.http.address.clone(),
-        flag: "--http",
-        reason,
-    }
 }

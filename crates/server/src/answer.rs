@@ -11,6 +11,7 @@ use serde::Serialize;
 use tidegate_answer::Headers;
 use tidegate_limiter::{Answer, LimiterError, Verdict};
 
+use crate::drain::Health;
 use crate::wire::{BadRequest, RateLimitResponse};
 
 /// An HTTP answer.
@@ -49,9 +50,13 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
-/// The answer of a server that is up.
-pub(crate) fn healthy() -> Response {
-    response(StatusCode::OK, TEXT, Bytes::from_static(b"OK"))
+/// The answer to a health check; the codes are those of envoyproxy/ratelimit.
+pub(crate) fn health(health: Health) -> Response {
+    let (status, text) = match health {
+        Health::Serving => (StatusCode::OK, "OK"),
+        Health::Draining => (StatusCode::INTERNAL_SERVER_ERROR, "DRAINING"),
+    };
+    response(status, TEXT, Bytes::from_static(text.as_bytes()))
 }
 
 /// The answer to a request that was judged.

@@ -9,6 +9,8 @@ use tidegate_answer::Answers;
 use tidegate_limiter::{Descriptor, Limiter, LimiterError, Store, Verdict};
 use tidegate_observe::{Asked, Recorder, TraceHeaders};
 
+use crate::cores::Load;
+
 /// What the connections of one core share.
 #[derive(Debug)]
 pub(crate) struct Door<S> {
@@ -18,6 +20,8 @@ pub(crate) struct Door<S> {
     pub(crate) recorder: Recorder,
     /// How answers look.
     pub(crate) answers: Answers,
+    /// How much this core has to do.
+    pub(crate) load: Arc<Load>,
 }
 
 /// A door, as a connection holds it.
@@ -54,6 +58,7 @@ impl<S: Store> Door<S> {
 
     /// Judges one request, which may be part of a trace, and writes down what came of it.
     pub(crate) async fn check_asked(&self, asked: &Asked<'_>) -> Result<Verdict, LimiterError> {
+        self.load.count_call();
         let started = now();
         let judged = self
             .limiter

@@ -1,8 +1,8 @@
-//! The end of a server, as connections see it.
+//! The end of a server, as connections and health checks see it.
 
 use tokio::sync::watch;
 
-/// Tells everybody to finish. Dropping it does so too.
+/// Leads a server through the phases of its end. Dropping it ends the server at once.
 #[derive(Debug)]
 pub(crate) struct DrainSwitch(watch::Sender<Phase>);
 
@@ -10,12 +10,25 @@ pub(crate) struct DrainSwitch(watch::Sender<Phase>);
 #[derive(Clone, Debug)]
 pub(crate) struct Drain(watch::Receiver<Phase>);
 
-/// Where a server is in its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Where a server is in its life, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     /// It takes requests.
     Serving,
+    /// It still does, but health checks are told to send no more.
+    Leaving,
     /// It answers what is under way and takes nothing new.
+    Draining,
+    /// What is not answered by now never will be.
+    Over,
+}
+
+/// What a health check is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Health {
+    /// Send requests here.
+    Serving,
+    /// Send them elsewhere.
     Draining,
 }
 
@@ -28,9 +41,18 @@ pub(crate) fn drain() -> (DrainSwitch, Drain) {
 // === impl DrainSwitch ===
 
 impl DrainSwitch {
+    /// Goes on to `phase`, or stays where it is if that has passed.
+    pub(crate) fn advance(&self, phase: Phase) {
+        self.0.send_if_modified(|current| {
+            let is_news = phase > *current;
+            *current = phase.max(*current);
+            is_news
+        });
+    }
+
     /// Begins the end.
     pub(crate) fn begin(&self) {
-        self.0.send_replace(Phase::Draining);
+        self.advance(Phase::Draining);
     }
 }
 
@@ -42,9 +64,64 @@ impl Drain {
         *self.0.borrow()
     }
 
-    /// Ready once the end has begun.
+    /// What a health check is told now.
+    pub(crate) fn health(&self) -> Health {
+        match self.phase() {
+            Phase::Serving => Health::Serving,
+            Phase::Leaving | Phase::Draining | Phase::Over => Health::Draining,
+        }
+    }
+
+    /// Ready once health checks are told to send no more.
+    pub(crate) async fn left(&mut self) {
+        self.reached(Phase::Leaving).await;
+    }
+
+    /// Ready once the end has begun: finish what is under way.
     pub(crate) async fn begun(&mut self) {
-        // A switch that is gone has begun the end too.
-        let _ = self.0.wait_for(|phase| *phase == Phase::Draining).await;
+        self.reached(Phase::Draining).await;
+    }
+
+    /// Ready once there is no time left.
+    pub(crate) async fn over(&mut self) {
+        self.reached(Phase::Over).await;
+    }
+
+    async fn reached(&mut self, phase: Phase) {
+        // A switch that is gone has ended it all.
+        let _ = self.0.wait_for(|current| *current >= phase).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Health, Phase, drain};
+
+    #[tokio::test]
+    async fn health_turns_before_the_end_begins() {
+        let (switch, mut drain) = drain();
+        assert_eq!(drain.health(), Health::Serving);
+        switch.advance(Phase::Leaving);
+        drain.left().await;
+        assert_eq!(drain.health(), Health::Draining);
+        assert_eq!(drain.phase(), Phase::Leaving);
+        switch.begin();
+        drain.begun().await;
+    }
+
+    #[tokio::test]
+    async fn no_phase_comes_back() {
+        let (switch, mut drain) = drain();
+        switch.advance(Phase::Over);
+        switch.begin();
+        drain.over().await;
+        assert_eq!(drain.phase(), Phase::Over);
+    }
+
+    #[tokio::test]
+    async fn a_switch_that_is_gone_has_ended_it_all() {
+        let (switch, mut drain) = drain();
+        drop(switch);
+        drain.over().await;
     }
 }

@@ -1,24 +1,38 @@
-//! ANSWER programs: the HTTP decision endpoint.
+//! ANSWER programs: a server with its front doors.
 //!
-//! `POST /json` takes a `RateLimitRequest` of Envoy's protocol as proto3 JSON and answers with a
-//! `RateLimitResponse`: 200 if the request may pass, 429 if not. Wire types stay in `wire`; what a
-//! verdict or an error looks like to a client is settled in `answer`, and nowhere else.
+//! [`Server`] listens, hands connections to its cores and ends in good order. `http` answers `POST /json`,
+//! which takes a `RateLimitRequest` of Envoy's protocol as proto3 JSON, `grpc` the same protocol over
+//! gRPC, `admin` what operators ask. Wire types stay in `wire`; what a verdict or an error looks like to
+//! a client is settled in `answer`, and nowhere else.
 
+mod address;
 mod admin;
 mod answer;
+mod config;
+mod connection;
+mod cores;
 mod door;
 mod drain;
+mod front;
 mod grpc;
 mod http;
+mod listen;
 mod patience;
+mod server;
 #[cfg(feature = "test-util")]
 pub mod test_util;
+mod tls;
 mod wire;
 
+pub use address::{Address, NotAnAddress};
 pub use admin::{
     Admin, AdminConfig, AdminHooks, AdminReads, AdminToken, ReloadOutcome, ReloadReport,
     ReloadTrigger, Reloading, StoreReport,
 };
+pub use config::{CoreCount, DrainConfig, ListenConfig, ServerConfig, TlsConfig};
+pub use front::Front;
 pub use grpc::GrpcConfig;
-pub use http::{AuthorizeConfig, AuthorizeDomain, HttpConfig, RequestHeaders, serve};
+pub use http::{AuthorizeConfig, AuthorizeDomain, HttpConfig, RequestHeaders};
+pub use server::{BindError, BindFault, Bound, Parts, RunError, Server, Stop};
 pub use tidegate_answer::Answers;
+pub use tls::{Certificates, TlsError};

@@ -30,6 +30,7 @@ impl<S: Store + 'static> GrpcCore<S> {
             limiter: Arc::new(limiter),
             recorder: Arc::new(Observatory::default()).recorder(),
             answers: Answers::default(),
+            load: Arc::default(),
         };
         Self {
             door: Rc::new(door),

@@ -21,7 +21,7 @@ struct Server {
 impl Server {
     /// Starts a server on a free port and reads its banner up to the line to try.
     fn start(args: &[&str]) -> Self {
-        let args = [&["serve", "--http", "127.0.0.1:0"], args].concat();
+        let args = [&["serve", "--http", "127.0.0.1:0"], &OTHERS[..], args].concat();
         let mut command = command(&args);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -102,6 +102,9 @@ fn number(answer: &str, header: &str) -> Option<u64> {
         .find_map(|line| line.strip_prefix(header)?.strip_prefix(": "))?;
     Some(line.parse().unwrap())
 }
+
+/// Free ports for the listeners that a test does not ask.
+const OTHERS: [&str; 4] = ["--grpc", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
 
 const USER: &str =
     r#"{"domain": "shop", "descriptors": [{"entries": [{"key": "user_id", "value": "7"}]}]}"#;
@@ -226,9 +229,8 @@ fn what_cannot_be_served_says_why() {
 #[test]
 fn an_address_in_use_says_what_to_do() {
     let server = Server::start(&[]);
-    let output = command(&["serve", "--http", &server.address])
-        .output()
-        .unwrap();
+    let args = [&["serve", "--http", &server.address], &OTHERS[..]].concat();
+    let output = command(&args).output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1));
     let start = format!("error: cannot listen on {}: ", server.address);

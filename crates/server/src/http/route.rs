@@ -5,23 +5,18 @@ use std::time::Duration;
 use http_body_util::{BodyExt, Limited};
 use hyper::Request;
 use hyper::body::{Body, Bytes, Incoming};
-use tidegate_answer::Headers;
-use tidegate_limiter::{Limiter, Store};
+use tidegate_limiter::Store;
 use tokio::time::timeout;
 
-use super::HttpConfig;
+use super::Visit;
 use crate::answer::{self, Refusal, Response};
 use crate::wire::{Object, Question, RateLimitRequest};
 
 /// Answers one HTTP request.
-pub(super) async fn respond<S: Store>(
-    request: Request<Incoming>,
-    limiter: &Limiter<S>,
-    config: HttpConfig,
-) -> Response {
+pub(super) async fn respond<S: Store>(request: Request<Incoming>, visit: &Visit<S>) -> Response {
     let answered = match request.uri().path() {
-        "/json" => judge(request.into_body(), limiter, config).await,
-        "/healthcheck" => Ok(answer::healthy()),
+        "/json" => judge(request.into_body(), visit).await,
+        "/healthcheck" => Ok(answer::health(visit.drain.health())),
         path => Err(Refusal::NoSuchPath {
             path: path.to_owned(),
         }),
@@ -29,21 +24,18 @@ pub(super) async fn respond<S: Store>(
     answered.unwrap_or_else(Refusal::into_response)
 }
 
-async fn judge<S: Store>(
-    body: Incoming,
-    limiter: &Limiter<S>,
-    config: HttpConfig,
-) -> Result<Response, Refusal> {
+async fn judge<S: Store>(body: Incoming, visit: &Visit<S>) -> Result<Response, Refusal> {
+    let (door, config) = (&visit.door, visit.config);
     let bytes = read(body, config.max_body_bytes, config.body_timeout).await?;
     if bytes.is_empty() {
         return Err(Refusal::BodyEmpty);
     }
     let Object(request): Object<RateLimitRequest<'_>> = serde_json::from_slice(&bytes)?;
     let question = Question::try_from(&request)?;
-    let verdict = limiter
+    let verdict = door
         .check(question.domain, &question.descriptors(), question.hits())
         .await?;
-    Ok(answer::verdict(&verdict, &Headers::default()))
+    Ok(answer::verdict(&verdict, &door.answers.headers))
 }
 
 /// Reads a whole body that is neither too large nor too slow.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tidegate_server::HttpConfig;
 use tokio::io::AsyncWriteExt;
 
-use crate::client::{Server, post, read_to_end};
+use crate::client::{self, Server, post, read_to_end};
 
 const RULES: &str = "
 domain: api
@@ -15,6 +15,9 @@ descriptors:
 ";
 
 const SMALL: &str = r#"{"domain": "api", "descriptors": [{}]}"#;
+
+/// A bound that is meant to be reached.
+const SHORT: Duration = Duration::from_millis(50);
 
 fn config() -> HttpConfig {
     HttpConfig {
@@ -58,27 +61,30 @@ async fn a_body_of_just_the_bound_is_taken() {
     assert_eq!(server.ask(&body).await.status, 200);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_slow_body_is_given_up() {
-    let server = Server::start(RULES).await;
+    let config = HttpConfig {
+        body_timeout: SHORT,
+        ..HttpConfig::default()
+    };
+    let server = Server::start_with(RULES, config).await;
     let head =
         "POST /json HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Length: 10\r\n\r\n{";
     let reply = server.exchange(head).await;
     assert_eq!(reply.status, 408);
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_client_that_never_reads_is_given_up() {
     let config = HttpConfig {
-        // The other bounds are out of the way.
-        head_timeout: Duration::from_hours(1_000),
+        write_timeout: SHORT,
         ..HttpConfig::default()
     };
     let server = Server::start_with(RULES, config).await;
     let mut stream = server.connect().await;
     let question = post(SMALL).replace("Connection: close\r\n", "");
     let ask_for_ever = async { while stream.write_all(question.as_bytes()).await.is_ok() {} };
-    let given_up = tokio::time::timeout(Duration::from_hours(1), ask_for_ever).await;
+    let given_up = tokio::time::timeout(Duration::from_mins(1), ask_for_ever).await;
     assert!(given_up.is_ok(), "the connection is still open");
 }
 
@@ -92,11 +98,9 @@ async fn what_is_no_http_is_answered_with_400() {
 
 #[tokio::test]
 async fn connections_above_the_bound_wait_for_a_place() {
-    let config = HttpConfig {
-        max_connections: 1,
-        ..HttpConfig::default()
-    };
-    let server = Server::start_with(RULES, config).await;
+    let mut config = client::config();
+    config.http[0].max_connections = 1;
+    let server = Server::start_as(RULES, config).await;
     let mut first = server.connect().await;
     let mut second = server.connect().await;
     second.write_all(post(SMALL).as_bytes()).await.unwrap();

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use tidegate_limiter::{Limiter, LimiterConfig, RuleSet};
 use tidegate_rules::{CompileOptions, Source, compile};
-use tidegate_server::{HttpConfig, serve};
+use tidegate_server::{Address, HttpConfig, ListenConfig, Parts, ServerConfig, Stop};
 use tidegate_store::{EmbeddedStore, ManualClock, StoreConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 /// 2026-11-15 12:00:00.25 UTC, a quarter of a second into a minute, since the epoch.
@@ -19,7 +19,7 @@ const NOON: Duration = Duration::from_millis(1_794_744_000_250);
 /// A server under test. Its clock stands still.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
-    stop: oneshot::Sender<()>,
+    stop: mpsc::UnboundedSender<Stop>,
     serving: JoinHandle<()>,
 }
 
@@ -38,18 +38,34 @@ impl Server {
         Self::start_with(yaml, HttpConfig::default()).await
     }
 
-    pub(crate) async fn start_with(yaml: &str, config: HttpConfig) -> Self {
+    pub(crate) async fn start_with(yaml: &str, http_bounds: HttpConfig) -> Self {
+        let config = ServerConfig {
+            http_bounds,
+            ..config()
+        };
+        Self::start_as(yaml, config).await
+    }
+
+    pub(crate) async fn start_as(yaml: &str, config: ServerConfig) -> Self {
         let clock = ManualClock::default();
         clock.advance(NOON);
         let store = EmbeddedStore::with_clock(StoreConfig::default(), clock);
-        let limiter = Arc::new(Limiter::new(store, rules(yaml), LimiterConfig::default()));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let (stop, stopped) = oneshot::channel();
-        let shutdown = async {
-            let _ = stopped.await;
+        let limiter = Limiter::new(store, rules(yaml), LimiterConfig::default());
+        let parts = Parts {
+            limiter: Arc::new(limiter),
+            observatory: Arc::default(),
+            admin: None,
         };
-        let serving = tokio::spawn(serve(listener, limiter, config, shutdown));
+        let server = tidegate_server::Server::bind(config).unwrap();
+        let Address::Tcp(address) = server.bound()[0].address else {
+            panic!("the first listener is no TCP socket");
+        };
+        let (stop, mut stops) = mpsc::unbounded_channel();
+        let stop_asked = async move || match stops.recv().await {
+            Some(stop) => stop,
+            None => std::future::pending().await,
+        };
+        let serving = tokio::spawn(async move { server.run(&parts, stop_asked).await.unwrap() });
         Self {
             address,
             stop,
@@ -59,7 +75,7 @@ impl Server {
 
     /// Tells the server to stop, and gives what to wait for until it has.
     pub(crate) fn stop(self) -> JoinHandle<()> {
-        let _ = self.stop.send(());
+        let _ = self.stop.send(Stop::AfterDelay);
         self.serving
     }
 
@@ -82,6 +98,15 @@ impl Server {
         let mut stream = self.connect().await;
         stream.write_all(request.as_bytes()).await.unwrap();
         read_to_end(&mut stream).await
+    }
+}
+
+/// One HTTP listener on a free port.
+pub(crate) fn config() -> ServerConfig {
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    ServerConfig {
+        http: vec![ListenConfig::new(any)],
+        ..ServerConfig::default()
     }
 }
 

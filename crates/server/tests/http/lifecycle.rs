@@ -1,9 +1,11 @@
 //! Other paths, several requests on a connection, and the end.
 
+use std::time::Duration;
+
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::client::{Server, post, read_to_end};
+use crate::client::{self, Server, post, read_to_end};
 
 const RULES: &str = "
 domain: api
@@ -80,9 +82,11 @@ async fn a_request_under_way_is_answered_before_the_end() {
     assert!(TcpStream::connect(address).await.is_err());
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_client_that_never_finishes_does_not_hold_up_the_end() {
-    let server = Server::start(RULES).await;
+    let mut config = client::config();
+    config.drain.grace = Duration::from_millis(50);
+    let server = Server::start_as(RULES, config).await;
     let mut stream = server.connect().await;
     stream
         .write_all(b"POST /json HTTP/1.1\r\nContent-Length: 10\r\n\r\n{")

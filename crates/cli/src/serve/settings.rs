@@ -1,0 +1,92 @@
+//! The settings as the parts of a server take them.
+
+use std::num::NonZeroUsize;
+
+use tidegate_limiter::{GlobalShadow, LimiterConfig, NearRatio};
+use tidegate_server::{
+    Answers, CoreCount, DrainConfig, GrpcConfig, HttpConfig, ListenConfig, ServerConfig, TlsConfig,
+};
+
+use crate::config::{Address, Config, Listener, Tls};
+
+/// What the server is told.
+pub(super) fn server(config: &Config) -> ServerConfig {
+    let listen = |listener| listen(config, listener).into_iter().collect();
+    ServerConfig {
+        http: listen(&config.listeners.http),
+        grpc: listen(&config.listeners.grpc),
+        admin: Vec::new(),
+        http_bounds: http_bounds(config),
+        grpc_bounds: grpc_bounds(config),
+        answers: Answers {
+            headers: config.answers.headers.clone(),
+        },
+        cores: config
+            .threads
+            .and_then(|threads| NonZeroUsize::new(threads.get()))
+            .map_or_else(CoreCount::default, CoreCount),
+        drain: DrainConfig {
+            delay: config.drain.delay,
+            grace: config.drain.grace,
+        },
+    }
+}
+
+/// What the limiter is told.
+pub(super) fn limiter(config: &Config) -> LimiterConfig {
+    LimiterConfig {
+        charging: config.charging,
+        near: NearRatio::from_millionths(config.near_ratio.millionths()),
+        shadow: if config.shadow {
+            GlobalShadow::On
+        } else {
+            GlobalShadow::Off
+        },
+    }
+}
+
+fn listen(config: &Config, listener: &Listener) -> Option<ListenConfig> {
+    let address = match &listener.address {
+        Address::Off => return None,
+        Address::Tcp(address) => tidegate_server::Address::Tcp(*address),
+        Address::Unix(path) => tidegate_server::Address::Unix(path.clone()),
+    };
+    Some(ListenConfig {
+        tls: listener.tls.as_ref().map(tls),
+        max_connections: config.limits.connections.get(),
+        ..ListenConfig::new(address)
+    })
+}
+
+fn tls(tls: &Tls) -> TlsConfig {
+    TlsConfig {
+        client_ca: tls.client_ca.clone(),
+        client_names: tls.client_san.clone(),
+        ..TlsConfig::new(&tls.cert, &tls.key)
+    }
+}
+
+fn http_bounds(config: &Config) -> HttpConfig {
+    let limits = &config.limits;
+    HttpConfig {
+        max_head_bytes: limits.head_bytes.0,
+        max_body_bytes: limits.body_bytes.0,
+        head_timeout: limits.head_timeout,
+        body_timeout: limits.body_timeout,
+        write_timeout: limits.write_timeout,
+    }
+}
+
+fn grpc_bounds(config: &Config) -> GrpcConfig {
+    let limits = &config.limits;
+    let bytes = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
+    GrpcConfig {
+        max_message_bytes: bytes(limits.body_bytes.0),
+        max_header_bytes: bytes(limits.head_bytes.0),
+        call_timeout: limits.body_timeout,
+        write_timeout: limits.write_timeout,
+        idle_timeout: limits.idle_timeout,
+        max_age: limits.connection_age,
+        ..GrpcConfig::default()
+    }
+}

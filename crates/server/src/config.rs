@@ -1,0 +1,133 @@
+//! What a server is told, once.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use crate::{Address, Answers, GrpcConfig, HttpConfig};
+
+/// All that a server is told.
+#[derive(Clone, Debug, Default)]
+pub struct ServerConfig {
+    /// Where HTTP requests are answered.
+    pub http: Vec<ListenConfig>,
+    /// Where Envoy's rate limit service is answered.
+    pub grpc: Vec<ListenConfig>,
+    /// Where operators are answered.
+    pub admin: Vec<ListenConfig>,
+    /// What one HTTP connection is allowed.
+    pub http_bounds: HttpConfig,
+    /// What one gRPC connection is allowed.
+    pub grpc_bounds: GrpcConfig,
+    /// How answers look where a rule does not say.
+    pub answers: Answers,
+    /// How many threads answer.
+    pub cores: CoreCount,
+    /// How the server ends.
+    pub drain: DrainConfig,
+}
+
+/// What one listener is told.
+#[derive(Clone, Debug)]
+pub struct ListenConfig {
+    /// Where it listens.
+    pub address: Address,
+    /// Who may connect to a unix socket, as `chmod` has it; without it, the umask says.
+    pub socket_mode: Option<u32>,
+    /// With it, clients must speak TLS.
+    pub tls: Option<TlsConfig>,
+    /// Connections open at once, at least one; further ones wait in the kernel's backlog.
+    pub max_connections: usize,
+    /// Connections that wait in the kernel until they are accepted; the kernel may have a lower bound.
+    pub backlog: u32,
+}
+
+/// The files that a listener needs for TLS, and whom it lets in. They are read again when they change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsConfig {
+    /// The certificate and those between it and the root, in PEM.
+    pub certificate: PathBuf,
+    /// The private key of the certificate, in PEM.
+    pub key: PathBuf,
+    /// With it, clients must show a certificate that one of these vouches for.
+    pub client_ca: Option<PathBuf>,
+    /// With them, a client's certificate must be for one of these names: DNS names or IP addresses.
+    pub client_names: Vec<String>,
+    /// How long a client may take over the handshake.
+    pub handshake_timeout: Duration,
+}
+
+/// How many threads answer, each with a runtime of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoreCount(pub NonZeroUsize);
+
+/// How a server ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DrainConfig {
+    /// How long it goes on as before once health checks are told, so that load balancers notice.
+    pub delay: Duration,
+    /// How long calls under way may take after that; what is not done by then is cut off.
+    pub grace: Duration,
+}
+
+// === impl ListenConfig ===
+
+impl ListenConfig {
+    /// Connections open at once where nobody says: with every head and body as large as can be, they
+    /// take at most 320 MiB.
+    pub const MAX_CONNECTIONS: usize = 4_096;
+
+    /// Enough for every client of a large fleet to come back at once; the kernel's own bound is
+    /// `net.core.somaxconn`, 4,096 on most.
+    pub const BACKLOG: u32 = 4_096;
+
+    /// A listener in plain text with the usual bounds.
+    pub fn new(address: impl Into<Address>) -> Self {
+        Self {
+            address: address.into(),
+            socket_mode: None,
+            tls: None,
+            max_connections: Self::MAX_CONNECTIONS,
+            backlog: Self::BACKLOG,
+        }
+    }
+}
+
+// === impl TlsConfig ===
+
+impl TlsConfig {
+    /// A handshake takes two round trips; ten seconds are enough for the slowest line.
+    pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+    /// TLS that lets in everybody.
+    pub fn new(certificate: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Self {
+        Self {
+            certificate: certificate.into(),
+            key: key.into(),
+            client_ca: None,
+            client_names: Vec::new(),
+            handshake_timeout: Self::HANDSHAKE_TIMEOUT,
+        }
+    }
+}
+
+// === impl CoreCount ===
+
+impl Default for CoreCount {
+    /// As many as the process may use; one if the system does not say.
+    fn default() -> Self {
+        Self(available_parallelism().unwrap_or(NonZeroUsize::MIN))
+    }
+}
+
+// === impl DrainConfig ===
+
+impl Default for DrainConfig {
+    fn default() -> Self {
+        Self {
+            delay: Duration::ZERO,
+            grace: Duration::from_secs(10),
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The threads that answer: one runtime on each, and nothing shared between their connections.
+//!
+//! A connection stays on the core that got it. There is no stealing of work and no lock between the
+//! calls of one core: see docs/adr/0007-one-runtime-per-core.md.
+
+mod balance;
+
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread;
+
+use tidegate_limiter::{Limiter, Store};
+use tidegate_observe::Observatory;
+use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{JoinError, JoinSet};
+use tracing::error;
+
+use crate::connection::Connection;
+use crate::door::{Door, SharedDoor};
+use crate::drain::Drain;
+use crate::{Admin, Answers, GrpcConfig, HttpConfig};
+
+use balance::Turn;
+pub(crate) use balance::{Balance, Lane, Load};
+
+/// All that a core needs, on its way to the core's thread.
+#[derive(Debug)]
+pub(crate) struct Kit<S> {
+    pub(crate) limiter: Arc<Limiter<S>>,
+    pub(crate) observatory: Arc<Observatory>,
+    pub(crate) admin: Option<Arc<Admin<S>>>,
+    pub(crate) answers: Answers,
+    pub(crate) http: HttpConfig,
+    pub(crate) grpc: GrpcConfig,
+    pub(crate) drain: Drain,
+}
+
+/// What the connections of a core are served with.
+#[derive(Debug)]
+pub(crate) struct Desk<S> {
+    pub(crate) door: SharedDoor<S>,
+    pub(crate) admin: Option<Arc<Admin<S>>>,
+    pub(crate) http: HttpConfig,
+    pub(crate) grpc: GrpcConfig,
+    pub(crate) drain: Drain,
+}
+
+/// A core, seen from outside. It ends when its lane is dropped and its connections have closed.
+#[derive(Debug)]
+pub(crate) struct Core {
+    /// The way to it.
+    pub(crate) lane: Lane,
+    /// Ready when it has ended; an error if it failed.
+    pub(crate) ended: oneshot::Receiver<()>,
+}
+
+/// A connection that was handed to a core.
+#[derive(Debug)]
+struct Handed {
+    connection: Connection,
+    turn: Turn,
+}
+
+// === impl Kit ===
+
+impl<S> Kit<S> {
+    /// Unpacks it on the core's thread: a door never leaves it.
+    fn unpack(self, load: Arc<Load>) -> Rc<Desk<S>> {
+        let door = Door {
+            limiter: self.limiter,
+            recorder: self.observatory.recorder(),
+            answers: self.answers,
+            load,
+        };
+        Rc::new(Desk {
+            door: Rc::new(door),
+            admin: self.admin,
+            http: self.http,
+            grpc: self.grpc,
+            drain: self.drain,
+        })
+    }
+}
+
+// === impl Core ===
+
+impl Core {
+    /// Starts a thread of this name, and waits until it can serve.
+    pub(crate) fn start<S>(name: String, kit: Kit<S>) -> io::Result<Self>
+    where
+        S: Store + Send + Sync + 'static,
+    {
+        let load = Arc::new(Load::default());
+        let (sender, inbox) = mpsc::unbounded_channel();
+        let (starting, started) = std::sync::mpsc::sync_channel(1);
+        let (ending, ended) = oneshot::channel();
+        let lane = Lane::new(sender, Arc::clone(&load));
+        let run = move || {
+            let built = runtime();
+            // Both receivers outlive what is sent, or nobody is left who cares.
+            let (runtime, outcome) = match built {
+                Ok(runtime) => (Some(runtime), Ok(())),
+                Err(error) => (None, Err(error)),
+            };
+            let _ = starting.send(outcome);
+            if let Some(runtime) = runtime {
+                runtime.block_on(serve(inbox, kit.unpack(load)));
+                drop(runtime);
+                let _ = ending.send(());
+            }
+        };
+        thread::Builder::new().name(name).spawn(run)?;
+        started.recv().map_err(io::Error::other)??;
+        Ok(Self { lane, ended })
+    }
+}
+
+// === impl Handed ===
+
+impl Handed {
+    async fn serve<S: Store + 'static>(self, desk: Rc<Desk<S>>) {
+        self.connection.serve(desk).await;
+        drop(self.turn);
+    }
+}
+
+fn runtime() -> io::Result<LocalRuntime> {
+    Builder::new_current_thread()
+        .enable_all()
+        .build_local(LocalOptions::default())
+}
+
+/// Serves what comes in until nothing can come any more and all connections have closed, or until
+/// there is no time left.
+async fn serve<S: Store + 'static>(mut inbox: mpsc::UnboundedReceiver<Handed>, desk: Rc<Desk<S>>) {
+    let mut drain = desk.drain.clone();
+    let mut open = JoinSet::new();
+    let all = async {
+        loop {
+            tokio::select! {
+                handed = inbox.recv() => match handed {
+                    Some(handed) => {
+                        open.spawn_local(handed.serve(Rc::clone(&desk)));
+                    }
+                    None => break,
+                },
+                Some(closed) = open.join_next() => report(closed),
+            }
+        }
+        while let Some(closed) = open.join_next().await {
+            report(closed);
+        }
+    };
+    tokio::select! {
+        () = all => {}
+        () = drain.over() => {}
+    }
+}
+
+/// A panic ends one connection, and is our fault.
+fn report(closed: Result<(), JoinError>) {
+    if let Err(error) = closed {
+        error!(%error, "a connection was cut off by a fault of the server; please report it");
+    }
+}

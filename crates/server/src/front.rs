@@ -1,0 +1,36 @@
+//! Who is answered at a listener.
+
+use std::fmt;
+
+/// A front door: what is spoken there, and to whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Front {
+    /// Gateways, over HTTP.
+    Http,
+    /// Envoy, over gRPC.
+    Grpc,
+    /// Operators.
+    Admin,
+}
+
+// === impl Front ===
+
+impl Front {
+    /// Every front door.
+    pub const ALL: [Self; 3] = [Self::Http, Self::Grpc, Self::Admin];
+
+    /// Its name in a config file, in flags and in logs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Grpc => "grpc",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+impl fmt::Display for Front {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}

@@ -1,0 +1,192 @@
+//! Sockets that take connections.
+
+mod place;
+mod socket_file;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpSocket, UnixListener};
+use tokio::time::timeout;
+use tracing::{info, warn};
+
+use crate::connection::{Connection, Socket};
+use crate::door::Peer;
+use crate::tls::Tls;
+use crate::{Address, Front, ListenConfig};
+
+pub(crate) use place::Place;
+use place::Places;
+use socket_file::SocketFile;
+
+/// Takes the connections of one address, bounded in number.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    front: Front,
+    address: Address,
+    source: Source,
+    places: Places,
+    tls: Option<Arc<Tls>>,
+    /// Whether the last accept failed, so that a row of failures is told once.
+    is_failing: bool,
+}
+
+#[derive(Debug)]
+enum Source {
+    Tcp(TcpListener),
+    /// The file goes when the listener does.
+    Unix(
+        UnixListener,
+        #[expect(dead_code, reason = "held for its drop")] SocketFile,
+    ),
+}
+
+/// How long to hold off after `accept` failed, unless a connection closes before. It fails when the
+/// process is out of file descriptors, and without a pause the loop would spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+// === impl Listener ===
+
+impl Listener {
+    /// Listens where `config` says. Call it inside a runtime.
+    pub(crate) fn bind(
+        front: Front,
+        config: &ListenConfig,
+        tls: Option<Arc<Tls>>,
+    ) -> io::Result<Self> {
+        let source = match &config.address {
+            Address::Tcp(address) => Source::Tcp(bind_tcp(*address, config.backlog)?),
+            Address::Unix(path) => {
+                let (listener, file) = socket_file::bind(path, config.socket_mode, config.backlog)?;
+                Source::Unix(listener, file)
+            }
+        };
+        let address = match &source {
+            Source::Tcp(listener) => Address::Tcp(listener.local_addr()?),
+            Source::Unix(..) => config.address.clone(),
+        };
+        Ok(Self {
+            front,
+            address,
+            source,
+            places: Places::new(config.max_connections),
+            tls,
+            is_failing: false,
+        })
+    }
+
+    /// What it serves.
+    pub(crate) const fn front(&self) -> Front {
+        self.front
+    }
+
+    /// Where it listens; a port 0 has become a real one.
+    pub(crate) const fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Whether clients must speak TLS.
+    pub(crate) const fn is_secure(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// Hands over one connection after the other, for ever.
+    pub(crate) async fn run(mut self, mut hand_over: impl FnMut(Connection)) {
+        loop {
+            let place = self.place().await;
+            match self.source.accept().await {
+                Ok((socket, peer)) => {
+                    self.recovered();
+                    hand_over(Connection {
+                        socket,
+                        peer,
+                        front: self.front,
+                        tls: self.tls.clone(),
+                        place,
+                    });
+                }
+                Err(error) => self.hold_off(&error).await,
+            }
+        }
+    }
+
+    /// Waits for a place if there is none, and says so once.
+    async fn place(&mut self) -> Place {
+        if let Some(place) = self.places.take_now() {
+            if self.places.has_relaxed() {
+                info!(front = %self.front, address = %self.address, "there is room for connections again");
+            }
+            return place;
+        }
+        if self.places.has_filled() {
+            warn!(
+                front = %self.front,
+                address = %self.address,
+                max_connections = self.places.most(),
+                "as many connections are open as may be; further ones wait"
+            );
+        }
+        self.places.take().await
+    }
+
+    async fn hold_off(&mut self, error: &io::Error) {
+        if is_of_one_connection(error) {
+            return;
+        }
+        if !self.is_failing {
+            self.is_failing = true;
+            warn!(front = %self.front, address = %self.address, %error, "cannot accept connections");
+        }
+        let _ = timeout(ACCEPT_PAUSE, self.places.one_closed()).await;
+    }
+
+    fn recovered(&mut self) {
+        if self.is_failing {
+            self.is_failing = false;
+            info!(front = %self.front, address = %self.address, "accepts connections again");
+        }
+    }
+}
+
+// === impl Source ===
+
+impl Source {
+    /// The next connection, free of this runtime.
+    async fn accept(&self) -> io::Result<(Socket, Peer)> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, peer) = listener.accept().await?;
+                // Answers are small; without this they would wait for the client's next
+                // acknowledgement. A socket that refuses the option is about to fail anyway.
+                let _ = stream.set_nodelay(true);
+                Ok((Socket::Tcp(stream.into_std()?), Peer::Tcp(peer)))
+            }
+            Self::Unix(listener, _) => {
+                let (stream, _) = listener.accept().await?;
+                Ok((Socket::Unix(stream.into_std()?), Peer::Unix))
+            }
+        }
+    }
+}
+
+fn bind_tcp(address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // A server that comes back at once must not wait for the sockets of the one before.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(backlog)
+}
+
+/// Whether the fault is of a connection that broke off before it was taken, not of the listener.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
+    matches!(
+        error.kind(),
+        ConnectionAborted | ConnectionReset | Interrupted
+    )
+}

@@ -1,0 +1,197 @@
+//! TLS by rustls: who we are, who may come in, and files that change under a running server.
+//!
+//! The provider of cryptography is `ring`: see docs/adr/0007-one-runtime-per-core.md.
+
+mod client_name;
+mod material;
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::spawn_blocking;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls;
+use tokio_rustls::server::TlsStream;
+use tracing::{info, warn};
+
+use crate::{Front, TlsConfig};
+
+use client_name::ClientName;
+pub use material::TlsError;
+use material::{Digest, Material};
+
+/// The TLS of one listener.
+#[derive(Debug)]
+pub(crate) struct Tls {
+    front: Front,
+    files: TlsConfig,
+    names: Vec<ClientName>,
+    in_force: ArcSwap<rustls::ServerConfig>,
+    seen: Mutex<Seen>,
+    failures: AtomicU64,
+}
+
+/// The certificates of all listeners of a server, to have them read again.
+#[derive(Clone, Debug)]
+pub struct Certificates(Arc<[Arc<Tls>]>);
+
+/// What was seen of the files, so that a change is acted on once.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    /// What was acted on last, whatever came of it.
+    settled: Digest,
+    /// What was seen last.
+    latest: Digest,
+}
+
+/// When files that changed are acted on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Patience {
+    /// At once.
+    None,
+    /// When they were the same twice: who replaces them may be between the certificate and its key.
+    UntilStill,
+}
+
+/// How often the files are looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+// === impl Tls ===
+
+impl Tls {
+    /// Reads the files for the first time.
+    pub(crate) fn load(front: Front, files: &TlsConfig) -> Result<Self, TlsError> {
+        let names = client_name::parse(files)?;
+        let material = Material::read(files)?;
+        let config = material.config(files, &names, protocol(front))?;
+        let digest = material.digest();
+        Ok(Self {
+            front,
+            files: files.clone(),
+            names,
+            in_force: ArcSwap::from_pointee(config),
+            seen: Mutex::new(Seen {
+                settled: digest,
+                latest: digest,
+            }),
+            failures: AtomicU64::new(0),
+        })
+    }
+
+    /// Shakes hands with a client; `None` if that came to nothing, which is the client's affair.
+    pub(crate) async fn accept<I>(&self, io: I) -> Option<TlsStream<I>>
+    where
+        I: AsyncRead + AsyncWrite + Unpin,
+    {
+        let acceptor = TlsAcceptor::from(self.in_force.load_full());
+        match timeout(self.files.handshake_timeout, acceptor.accept(io)).await {
+            Ok(Ok(stream)) => return Some(stream),
+            Ok(Err(reason)) => self.failed(&reason),
+            Err(_) => self.failed(&"it took too long"),
+        }
+        None
+    }
+
+    /// Tells of the first failure, the second, the fourth, the eighth and so on: clients cannot fill a
+    /// log, and who looks into it sees whether it happens often.
+    fn failed(&self, reason: &dyn fmt::Display) {
+        let failures = self
+            .failures
+            .fetch_add(1, Ordering::Relaxed)
+            .wrapping_add(1);
+        if failures.is_power_of_two() {
+            warn!(front = %self.front, %reason, failures, "a TLS handshake failed");
+        }
+    }
+
+    /// Looks at the files, and acts if they have changed. Blocks for as long as reading takes.
+    fn look(&self, patience: Patience) -> Result<(), TlsError> {
+        let read = Material::read(&self.files);
+        let digest = match &read {
+            Ok(material) => material.digest(),
+            Err(error) => Digest::of(&error.to_string()),
+        };
+        if !self.is_due(digest, patience) {
+            return Ok(());
+        }
+        let taken = read.and_then(|material| self.take(&material));
+        match &taken {
+            Ok(()) => info!(
+                front = %self.front,
+                certificate = %self.files.certificate.display(),
+                "a new certificate is in force"
+            ),
+            Err(error) => warn!(
+                front = %self.front,
+                %error,
+                "a new certificate is no good; the one before stays in force"
+            ),
+        }
+        taken
+    }
+
+    fn is_due(&self, digest: Digest, patience: Patience) -> bool {
+        // No panic can happen while it is held.
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_still = seen.latest == digest;
+        let is_due = seen.settled != digest && (is_still || patience == Patience::None);
+        seen.latest = digest;
+        if is_due {
+            seen.settled = digest;
+        }
+        is_due
+    }
+
+    /// Connections made before keep what they have.
+    fn take(&self, material: &Material) -> Result<(), TlsError> {
+        let config = material.config(&self.files, &self.names, protocol(self.front))?;
+        self.in_force.store(Arc::new(config));
+        Ok(())
+    }
+}
+
+// === impl Certificates ===
+
+impl Certificates {
+    pub(crate) fn new(all: Vec<Arc<Tls>>) -> Self {
+        Self(all.into())
+    }
+
+    /// Reads all files again at once, and gives what is wrong with those that have changed and are no
+    /// good; the certificates before them stay in force. Blocks for as long as reading takes.
+    pub fn reload(&self) -> Vec<TlsError> {
+        let looks = self.0.iter().map(|tls| tls.look(Patience::None));
+        looks.filter_map(Result::err).collect()
+    }
+
+    /// Looks at all files again and again, for ever.
+    pub(crate) async fn watch(self) {
+        let mut looks = interval(LOOK);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while !self.0.is_empty() {
+            looks.tick().await;
+            let all = Arc::clone(&self.0);
+            let look = move || {
+                for tls in all.iter() {
+                    // It has been told.
+                    let _ = tls.look(Patience::UntilStill);
+                }
+            };
+            // A file system may be slow, and this thread accepts connections.
+            let _ = spawn_blocking(look).await;
+        }
+    }
+}
+
+/// What is spoken inside, by its registered name.
+const fn protocol(front: Front) -> &'static [u8] {
+    match front {
+        Front::Grpc => b"h2",
+        Front::Http | Front::Admin => b"http/1.1",
+    }
+}
