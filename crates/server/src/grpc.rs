@@ -4,11 +4,15 @@
 //! no task and no allocation of its own; see `worker.rs`. Beside it stand `grpc.health.v1` and server
 //! reflection. Errors become statuses in `status.rs`, and nowhere else.
 
+mod answer;
 mod call;
 mod connection;
 mod head;
+mod health;
 mod life;
 mod message;
+mod method;
+mod reflection;
 mod status;
 mod timeout;
 mod worker;

@@ -5,16 +5,17 @@ use std::cell::RefCell;
 use bytes::{Bytes, BytesMut};
 use h2::RecvStream;
 use h2::server::SendResponse;
-use http::header::CONTENT_TYPE;
-use http::{HeaderMap, Request, Response};
+use http::Request;
 use tidegate_limiter::Store;
 
-use super::GrpcConfig;
-use super::head::{Head, Method, Rejection};
+use super::head::{Head, Rejection};
 use super::message::{Messages, framed};
-use super::status::{self, Code, Status};
-use super::timeout::within;
+use super::method::Method;
+use super::status::{self, Status};
+use super::timeout::{until, within};
+use super::{GrpcConfig, answer, health, reflection};
 use crate::door::SharedDoor;
+use crate::drain::Drain;
 use crate::wire::Question;
 use crate::wire::protobuf::write_response;
 
@@ -26,6 +27,7 @@ pub(super) type Call = (Request<RecvStream>, SendResponse<Bytes>);
 pub(super) struct Office<S> {
     pub(super) door: SharedDoor<S>,
     pub(super) config: GrpcConfig,
+    pub(super) drain: Drain,
     /// Where answers are written; once sent, the same memory is used again.
     pub(super) out: RefCell<BytesMut>,
 }
@@ -40,17 +42,23 @@ pub(super) async fn answer<S: Store>(call: Call, office: &Office<S>) {
         Err(Rejection::Grpc(status)) => return status.send(&mut respond),
     };
     let messages = Messages::new(body, office.config.max_message_bytes);
+    let most = office.config.call_timeout;
+    let most = head.timeout.map_or(most, |timeout| timeout.min(most));
     let answered = match head.method {
-        Method::ShouldRateLimit => {
-            let most = office.config.call_timeout;
-            let most = head.timeout.map_or(most, |timeout| timeout.min(most));
-            within(most, office.should_rate_limit(messages)).await
+        Method::ShouldRateLimit => within(most, office.should_rate_limit(messages)).await,
+        Method::HealthCheck => within(most, health::check(messages, office)).await,
+        Method::HealthWatch => {
+            let watch = health::watch(messages, &mut respond, office);
+            return until(head.timeout, watch).await;
+        }
+        Method::Reflection => {
+            let reflection = reflection::answer(messages, &mut respond, office);
+            return until(head.timeout, reflection).await;
         }
     };
-    match answered {
-        Some(Ok(message)) => send(message, &mut respond),
-        Some(Err(status)) => status.send(&mut respond),
-        None => Status::new(Code::DeadlineExceeded, "the deadline has passed").send(&mut respond),
+    match answered.unwrap_or_else(|| Err(Status::late())) {
+        Ok(message) => answer::send(message, &mut respond),
+        Err(status) => status.send(&mut respond),
     }
 }
 
@@ -68,19 +76,5 @@ impl<S: Store> Office<S> {
         Ok(framed(&mut self.out.borrow_mut(), |out| {
             write_response(&verdict, &self.door.answers.headers, out);
         }))
-    }
-}
-
-fn send(message: Bytes, respond: &mut SendResponse<Bytes>) {
-    // With room for one, where an ordinary map begins with eight.
-    let mut headers = HeaderMap::with_capacity(1);
-    headers.insert(CONTENT_TYPE, status::GRPC);
-    let mut response = Response::new(());
-    *response.headers_mut() = headers;
-    let Ok(mut stream) = respond.send_response(response, false) else {
-        return;
-    };
-    if stream.send_data(message, false).is_ok() {
-        let _ = stream.send_trailers(status::ok());
     }
 }

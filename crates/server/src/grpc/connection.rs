@@ -90,6 +90,7 @@ where
         let office = Rc::new(Office {
             door,
             config,
+            drain: drain.clone(),
             out: RefCell::new(BytesMut::new()),
         });
         Self {

@@ -6,6 +6,7 @@ use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderMap, Method as HttpMethod, StatusCode};
 
+use super::method::Method;
 use super::status::{Code, Status};
 use super::timeout;
 
@@ -17,12 +18,6 @@ pub(super) struct Head {
     pub(super) timeout: Option<Duration>,
 }
 
-/// The methods that are served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Method {
-    ShouldRateLimit,
-}
-
 /// Why a head is not understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Rejection {
@@ -31,8 +26,6 @@ pub(super) enum Rejection {
     /// It is a call, but not one for here.
     Grpc(Status),
 }
-
-const SHOULD_RATE_LIMIT: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 
 // === impl Head ===
 
@@ -44,20 +37,6 @@ impl Head {
         let timeout = read_headers(&request.headers)?;
         let method = Method::at(request.uri.path())?;
         Ok(Self { method, timeout })
-    }
-}
-
-// === impl Method ===
-
-impl Method {
-    fn at(path: &str) -> Result<Self, Status> {
-        match path {
-            SHOULD_RATE_LIMIT => Ok(Self::ShouldRateLimit),
-            _ => Err(Status::told(
-                Code::Unimplemented,
-                format!("there is no method {path} here"),
-            )),
-        }
     }
 }
 
@@ -107,7 +86,7 @@ mod tests {
     fn check(header: (&str, &str), expected: Result<Option<Duration>, &Rejection>) {
         let request = http::Request::builder()
             .method("POST")
-            .uri(SHOULD_RATE_LIMIT)
+            .uri(Method::paths().next().unwrap())
             .header("content-type", "application/grpc")
             .header(header.0, header.1);
         let (parts, ()) = request.body(()).unwrap().into_parts();

@@ -9,7 +9,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use tidegate_limiter::LimiterError;
 
-use crate::wire::protobuf::BadMessage;
+use crate::wire::protobuf::{BadMessage, Malformed};
 
 /// Why a call has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +54,15 @@ impl Status {
             code,
             message: Cow::Owned(message),
         }
+    }
+
+    pub(super) const fn late() -> Self {
+        Self::new(Code::DeadlineExceeded, "the deadline has passed")
+    }
+
+    /// Why calls end that would go on for ever.
+    pub(super) const fn draining() -> Self {
+        Self::new(Code::Unavailable, "the server is about to end")
     }
 
     /// Answers a call with nothing but the status. A peer that is gone does not hear it.
@@ -101,6 +110,12 @@ impl From<BadMessage> for Status {
     }
 }
 
+impl From<Malformed> for Status {
+    fn from(error: Malformed) -> Self {
+        Self::told(Code::InvalidArgument, error.to_string())
+    }
+}
+
 impl From<LimiterError> for Status {
     /// envoyproxy/ratelimit gives its errors no code of their own, and Envoy's operators know them so.
     fn from(error: LimiterError) -> Self {
@@ -111,6 +126,11 @@ impl From<LimiterError> for Status {
 // === impl Code ===
 
 impl Code {
+    /// The number, where it is no header.
+    pub(super) const fn number(self) -> u64 {
+        self as u64
+    }
+
     const fn value(self) -> HeaderValue {
         HeaderValue::from_static(match self {
             Self::Ok => "0",

@@ -37,6 +37,15 @@ pub(super) async fn within<T>(most: Duration, future: impl Future<Output = T>) -
     }
 }
 
+/// Lets `future` run to its end, or to the end of the client's patience; then it is dropped, and with it
+/// the call is taken back.
+pub(super) async fn until(patience: Option<Duration>, future: impl Future<Output = ()>) {
+    match patience {
+        Some(most) => within(most, future).await.unwrap_or_default(),
+        None => future.await,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

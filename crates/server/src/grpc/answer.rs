@@ -1,0 +1,69 @@
+//! The answer to a call, as it is sent.
+
+use std::future::poll_fn;
+
+use bytes::Bytes;
+use h2::SendStream;
+use h2::server::SendResponse;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, Response};
+
+use super::status::{self, Status};
+
+/// An answer of any number of messages.
+#[derive(Debug)]
+pub(super) struct Answer(SendStream<Bytes>);
+
+/// The client is not there any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Gone;
+
+/// Sends an answer of one message. It is small, and waits in h2 for room.
+pub(super) fn send(message: Bytes, respond: &mut SendResponse<Bytes>) {
+    if let Some(Answer(mut stream)) = Answer::begin(respond)
+        && stream.send_data(message, false).is_ok()
+    {
+        let _ = stream.send_trailers(status::ok());
+    }
+}
+
+// === impl Answer ===
+
+impl Answer {
+    /// Begins an answer, unless the client is gone.
+    pub(super) fn begin(respond: &mut SendResponse<Bytes>) -> Option<Self> {
+        // With room for one, where an ordinary map begins with eight.
+        let mut headers = HeaderMap::with_capacity(1);
+        headers.insert(CONTENT_TYPE, status::GRPC);
+        let mut response = Response::new(());
+        *response.headers_mut() = headers;
+        respond.send_response(response, false).ok().map(Self)
+    }
+
+    /// Sends a message when the client has room for it, so that who does not read is sent no more.
+    pub(super) async fn send(&mut self, mut message: Bytes) -> Result<(), Gone> {
+        while !message.is_empty() {
+            self.0.reserve_capacity(message.len());
+            let room = match self.0.capacity() {
+                0 => poll_fn(|context| self.0.poll_capacity(context)).await,
+                room => Some(Ok(room)),
+            };
+            let room = room.and_then(Result::ok).ok_or(Gone)?;
+            let piece = message.split_to(room.min(message.len()));
+            self.0.send_data(piece, false).map_err(|_| Gone)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the answer.
+    pub(super) fn end(mut self, status: &Status) {
+        let mut trailers = HeaderMap::new();
+        status.write(&mut trailers);
+        let _ = self.0.send_trailers(trailers);
+    }
+
+    /// Ready when the client takes back its call or goes away.
+    pub(super) async fn gone(&mut self) {
+        let _ = poll_fn(|context| self.0.poll_reset(context)).await;
+    }
+}

@@ -1,0 +1,108 @@
+//! `grpc.health.v1.Health`: whether to send calls here.
+
+use bytes::{Bytes, BytesMut};
+use h2::server::SendResponse;
+use tidegate_limiter::Store;
+
+use super::answer::{Answer, Gone};
+use super::call::Office;
+use super::message::{Messages, framed};
+use super::method::RATE_LIMIT;
+use super::status::{Code, Status};
+use super::timeout::within;
+use crate::drain::{Drain, Phase};
+use crate::wire::protobuf::{Malformed, Reader, Writer};
+
+/// The services whose health is known: the server as a whole, the name that envoyproxy/ratelimit has for
+/// itself, and the service. All are as healthy as the server.
+const SERVICES: [&str; 3] = ["", "ratelimit", RATE_LIMIT];
+
+/// `HealthCheckResponse.ServingStatus`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Serving {
+    Yes,
+    No,
+    /// There is no such service.
+    Unknown,
+}
+
+/// Answers `Check`.
+pub(super) async fn check<S: Store>(
+    mut messages: Messages,
+    office: &Office<S>,
+) -> Result<Bytes, Status> {
+    let message = messages.only().await?;
+    match Serving::of(service(&message)?, office.drain.phase()) {
+        Serving::Unknown => Err(Status::new(Code::NotFound, "there is no such service")),
+        serving => Ok(serving.message()),
+    }
+}
+
+/// Answers `Watch`: the state now, and once more when it changes. It changes once, at the end.
+pub(super) async fn watch<S: Store>(
+    mut messages: Messages,
+    respond: &mut SendResponse<Bytes>,
+    office: &Office<S>,
+) {
+    let read = within(office.config.call_timeout, messages.only()).await;
+    let message = match read.unwrap_or_else(|| Err(Status::late())) {
+        Ok(message) => message,
+        Err(status) => return status.send(respond),
+    };
+    let service = match service(&message) {
+        Ok(service) => service,
+        Err(malformed) => return Status::from(malformed).send(respond),
+    };
+    if let Some(answer) = Answer::begin(respond) {
+        // A client that is gone wants to know no more.
+        let _ = tell(service, answer, office.drain.clone()).await;
+    }
+}
+
+async fn tell(service: &str, mut answer: Answer, mut drain: Drain) -> Result<(), Gone> {
+    let first = Serving::of(service, drain.phase());
+    answer.send(first.message()).await?;
+    tokio::select! {
+        () = drain.begun() => {}
+        () = answer.gone() => return Err(Gone),
+    }
+    let last = Serving::of(service, Phase::Draining);
+    if last != first {
+        answer.send(last.message()).await?;
+    }
+    answer.end(&Status::draining());
+    Ok(())
+}
+
+// === impl Serving ===
+
+impl Serving {
+    fn of(service: &str, phase: Phase) -> Self {
+        match phase {
+            _ if !SERVICES.contains(&service) => Self::Unknown,
+            Phase::Serving => Self::Yes,
+            Phase::Draining => Self::No,
+        }
+    }
+
+    fn message(self) -> Bytes {
+        let number = match self {
+            Self::Yes => 1,
+            Self::No => 2,
+            Self::Unknown => 3,
+        };
+        framed(&mut BytesMut::new(), |out| Writer(out).uint(1, number))
+    }
+}
+
+/// The service that is asked about.
+fn service(message: &[u8]) -> Result<&str, Malformed> {
+    let mut service = "";
+    let mut fields = Reader::new(message);
+    while let Some((field, value)) = fields.next()? {
+        if field == 1 {
+            service = value.text(field)?;
+        }
+    }
+    Ok(service)
+}
