@@ -1,6 +1,6 @@
 //! What one core wrote down, where others read it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use tidegate_limiter::{LimiterError, RuleSet, StoreError, StoreErrorKind};
 
@@ -9,6 +9,7 @@ use crate::counter::Counter;
 use crate::histogram::Histogram;
 use crate::ledger::Ledger;
 use crate::rule_table::{RuleCells, RuleTable};
+use crate::top::Lately;
 
 /// What one core wrote down. Aligned, so that no line of it is another core's too.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub(crate) struct Core {
     pub(crate) times: Histogram,
     /// The core itself takes this lock only when the rules have changed.
     ledger: Mutex<Ledger>,
+    /// The busiest keys, if they are asked for. The core never waits for this lock.
+    lately: Option<Mutex<Lately>>,
 }
 
 /// What became of a request.
@@ -63,6 +66,9 @@ pub(crate) enum Failure {
 impl Core {
     pub(crate) fn new(config: &ObserveConfig) -> Self {
         let nothing = Arc::new(RuleSet::default());
+        let lately = config
+            .top
+            .map(|top| Mutex::new(Lately::new(&top, Arc::clone(&nothing))));
         let table = RuleTable::new(nothing, config.max_rules, config.names);
         Self {
             answered: Default::default(),
@@ -72,12 +78,28 @@ impl Core {
             overrides: RuleCells::default(),
             times: Histogram::default(),
             ledger: Mutex::new(Ledger::new(Arc::new(table), config.max_rules)),
+            lately,
         }
     }
 
     pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
         // Counts are whole whatever a thread that panicked was about to add.
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The busiest keys, if they are asked for.
+    pub(crate) fn lately(&self) -> Option<MutexGuard<'_, Lately>> {
+        let lately = self.lately.as_ref()?.lock();
+        Some(lately.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The same, unless somebody else is at it.
+    pub(crate) fn try_lately(&self) -> Option<MutexGuard<'_, Lately>> {
+        match self.lately.as_ref()?.try_lock() {
+            Ok(lately) => Some(lately),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 }
 

@@ -33,6 +33,12 @@ pub(crate) struct Sums {
     pub(crate) other: Counts,
 }
 
+/// The name of a rule of `rules`.
+pub(crate) fn rule_name(rules: &RuleSet, rule: RuleId) -> RuleName {
+    let domain = rules.domain_of(rule).name();
+    (domain.into(), rules.rule(rule).path().into())
+}
+
 // === impl Ledger ===
 
 impl Ledger {
@@ -66,16 +72,11 @@ impl Ledger {
 
     /// Adds to a rule of a set that is no longer the current one.
     pub(crate) fn add_late(&mut self, rules: &RuleSet, rule: RuleId, counts: Counts) {
-        let named = rules
-            .domains()
-            .flat_map(|domain| domain.rules().map(|rule| (domain.name(), rule)));
-        let mut of_rule = named.filter(|(_, it)| it.id() == rule);
-        let sum = match of_rule.next() {
-            Some((domain, rule)) if rule.id().index() < self.max_rules => {
-                let name = (domain.into(), rule.path().into());
-                self.past.entry(name).or_default()
-            }
-            _ => &mut self.past_other,
+        let sum = if rule.index() < self.max_rules {
+            let name = rule_name(rules, rule);
+            self.past.entry(name).or_default()
+        } else {
+            &mut self.past_other
         };
         *sum += counts;
     }

@@ -11,6 +11,7 @@ mod connections;
 mod core;
 mod counter;
 mod counts;
+mod dice;
 mod gauges;
 mod histogram;
 mod ledger;

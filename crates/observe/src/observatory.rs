@@ -1,7 +1,10 @@
 //! Where what the cores recorded is read.
 
+use std::hash::RandomState;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+use tidegate_limiter::Time;
 
 use crate::clock;
 use crate::connections::{Connections, OpenConnection, Protocol};
@@ -10,6 +13,7 @@ use crate::counter::Counter;
 use crate::ledger::{RuleName, Sums};
 use crate::reloads::Reloads;
 use crate::render;
+use crate::top::{self, Sketches};
 use crate::{
     Exporter, Gauges, MetricNames, ObserveConfig, Recorder, RuleCounts, RuleReport, TopQuery,
     TopReport, Totals,
@@ -23,6 +27,8 @@ pub struct Observatory {
     cores: Mutex<Vec<Arc<Core>>>,
     connections: Arc<Connections>,
     reloads: Reloads,
+    /// The seed of the hashes of keys, the same for all cores: their keys are added up by it.
+    seed: RandomState,
 }
 
 // === impl Observatory ===
@@ -40,6 +46,7 @@ impl Observatory {
             cores: Mutex::default(),
             connections: Arc::default(),
             reloads: Reloads::default(),
+            seed: RandomState::new(),
         };
         (observatory, exporter)
     }
@@ -112,10 +119,34 @@ impl Observatory {
         counts.unwrap_or_default().own
     }
 
-    /// The busiest or the most refused keys.
+    /// The busiest or the most refused keys, in the current window and the one before.
     pub fn top(&self, query: &TopQuery<'_>) -> TopReport {
-        let _ = query;
-        TopReport::default()
+        let nanos = u64::try_from(clock::since_epoch().as_nanos()).unwrap_or(u64::MAX);
+        self.top_at(query, Time::from_nanos(nanos))
+    }
+
+    /// The same, as of `now` by the clock of the store.
+    pub fn top_at(&self, query: &TopQuery<'_>, now: Time) -> TopReport {
+        let Some(config) = &self.config.top else {
+            return TopReport::default();
+        };
+        let wanted = |(domain, rule): &RuleName| {
+            query.domain.is_none_or(|it| it == &**domain)
+                && query.rule.is_none_or(|it| it == &**rule)
+        };
+        let sketches: Vec<Sketches> = self
+            .cores()
+            .iter()
+            .filter_map(|core| Some(core.lately()?.sketches(query.kind, now, wanted)))
+            .flatten()
+            .collect();
+        let nanos = config.window.as_nanos().max(1);
+        let into_window = u64::try_from(u128::from(now.nanos()) % nanos).unwrap_or(u64::MAX);
+        TopReport {
+            keys: top::merge(&sketches, query.most),
+            span: config.window + Duration::from_nanos(into_window),
+            sampled_one_in: config.sample_one_in.get(),
+        }
     }
 
     /// The page of metrics in Prometheus' text format (0.0.4).
@@ -136,6 +167,10 @@ impl Observatory {
 
     pub(crate) fn config(&self) -> &ObserveConfig {
         &self.config
+    }
+
+    pub(crate) fn seed(&self) -> &RandomState {
+        &self.seed
     }
 
     pub(crate) fn started(&self) -> Duration {

@@ -9,8 +9,10 @@ use tidegate_limiter::{Answer, Descriptor, LimiterError, Verdict};
 use crate::connections::{OpenConnection, Protocol};
 use crate::core::{Answered, Core, Failure, Rejection};
 use crate::counts::Counts;
-use crate::rule_table::RuleTable;
+use crate::dice::Dice;
+use crate::rule_table::{Outcome, RuleTable};
 use crate::ruled::{self, Ruled};
+use crate::top::Looker;
 use crate::{Observatory, TraceHeaders};
 
 /// Writes down what came of the requests of one core. It is that core's alone: it can be moved to
@@ -21,6 +23,9 @@ pub struct Recorder {
     core: Arc<Core>,
     /// The same as in the core's ledger, without its lock.
     table: RefCell<Arc<RuleTable>>,
+    dice: Dice,
+    /// Looks for the busiest keys, if they are asked for.
+    looker: Option<Looker>,
 }
 
 /// What was asked.
@@ -50,10 +55,16 @@ enum Turn {
 impl Recorder {
     pub(crate) fn new(observatory: Arc<Observatory>, core: Arc<Core>) -> Self {
         let table = Arc::clone(core.ledger().table());
+        let looker = observatory
+            .config()
+            .top
+            .map(|config| Looker::new(config, observatory.seed().clone(), Arc::clone(&core)));
         Self {
             observatory,
             core,
             table: RefCell::new(table),
+            dice: Dice::new(),
+            looker,
         }
     }
 
@@ -68,7 +79,12 @@ impl Recorder {
         if let Some(error) = verdict.failure() {
             self.core.failures[Failure::of(error) as usize].add(1);
         }
-        self.count_rules(asked, verdict);
+        let gravest = self.count_rules(asked, verdict);
+        if let Some(looker) = &self.looker
+            && let Some(looks) = looker.choose(gravest, &self.dice)
+        {
+            looker.look(looks, asked, verdict);
+        }
     }
 
     /// A request made no sense.
@@ -98,13 +114,20 @@ impl Recorder {
         }
     }
 
-    fn count_rules(&self, asked: &Asked<'_>, verdict: &Verdict) {
+    /// Gives the gravest word that a rule spoke.
+    fn count_rules(&self, asked: &Asked<'_>, verdict: &Verdict) -> Outcome {
         if !self.table.borrow().is_of(verdict.rules()) && self.turn_over(verdict) == Turn::Late {
             self.count_late(asked, verdict);
-            return;
+            // Its rules have other numbers, so there is no telling its keys.
+            return Outcome::Allowed;
         }
         let table = self.table.borrow();
-        ruled::each(asked, verdict, |ruled| self.count(&table, ruled));
+        let mut gravest = Outcome::Allowed;
+        ruled::each(asked, verdict, |ruled| {
+            gravest = gravest.max(ruled.outcome);
+            self.count(&table, ruled);
+        });
+        gravest
     }
 
     #[inline]
@@ -130,6 +153,9 @@ impl Recorder {
         let rules = Arc::clone(verdict.rules());
         let table = Arc::new(RuleTable::new(rules, config.max_rules, config.names));
         ledger.turn_over(Arc::clone(&table));
+        if let Some(mut lately) = self.core.lately() {
+            lately.turn_over(table.rules());
+        }
         *self.table.borrow_mut() = table;
         Turn::Over
     }

@@ -1,6 +1,18 @@
 //! The busiest and the most refused keys, lately.
 
+mod key;
+mod lately;
+mod looker;
+mod merge;
+mod space_saving;
+mod tally;
+
 use std::time::Duration;
+
+pub(crate) use lately::Lately;
+pub(crate) use looker::Looker;
+pub(crate) use merge::merge;
+pub(crate) use tally::Sketches;
 
 /// What keys are counted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +43,8 @@ pub struct TopReport {
     pub keys: Vec<TopKey>,
     /// The time that the counts cover.
     pub span: Duration,
-    /// One request in so many was looked at; counts are multiplied by it.
+    /// After the first thousand of a core and a window, one request in so many was looked at; it
+    /// stands for as many.
     pub sampled_one_in: u32,
 }
 

@@ -97,12 +97,21 @@ impl RuleSet {
     ///
     /// If `id` comes from a larger set.
     pub fn rule(&self, id: RuleId) -> &Rule {
+        let domain = self.domain_of(id);
+        &domain.rules[id.index() - domain.first_rule]
+    }
+
+    /// The domain of the rule of this number.
+    ///
+    /// # Panics
+    ///
+    /// If there is no domain.
+    pub fn domain_of(&self, id: RuleId) -> &Domain {
         // Of domains that begin at the same number all but the last are empty.
         let after = self
             .domains
             .partition_point(|domain| domain.first_rule <= id.index());
-        let domain = &self.domains[after - 1];
-        &domain.rules[id.index() - domain.first_rule]
+        &self.domains[after - 1]
     }
 }
 

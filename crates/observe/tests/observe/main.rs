@@ -7,3 +7,4 @@ mod late;
 mod page;
 mod reference;
 mod rules;
+mod top;
