@@ -11,7 +11,7 @@ use crate::address::Addresses;
 use crate::bans::{ActiveBan, Ban, NewBan};
 use crate::bill::{Bill, Charges, Intent, Values};
 use crate::matched::Matched;
-use crate::request::{Descriptor, Hits};
+use crate::request::Descriptor;
 use crate::{Limiter, LimiterError, Verdict};
 
 /// Why nothing was done to a caller.
@@ -64,9 +64,21 @@ impl<S: Store> Limiter<S> {
     /// show, [`ban_on`](Self::ban_on) tells.
     pub async fn lookup(&self, domain: &str, entries: &[Entry<'_>]) -> Result<Verdict, KeyError> {
         rule(&self.rules(), domain, entries)?;
-        let descriptors = [looking(entries)];
-        let mut verdict = self.unjudged(&descriptors);
-        self.judge(&mut verdict, domain, &descriptors, Intent::Look)
+        self.look(domain, &[Descriptor::new(entries)]).await
+    }
+
+    /// What every limit of a request says now, whatever its hits. Costs nothing and changes nothing;
+    /// bans do not show.
+    pub async fn look(
+        &self,
+        domain: &str,
+        descriptors: &[Descriptor<'_>],
+    ) -> Result<Verdict, KeyError> {
+        let mut verdict = self.unjudged(descriptors);
+        if verdict.rules().domain(domain).is_none() {
+            return Err(no_such_domain(domain));
+        }
+        self.judge(&mut verdict, domain, descriptors, Intent::Look)
             .await?;
         match verdict.failure() {
             Some(error) => Err(error.clone().into()),
@@ -145,7 +157,7 @@ impl<S: Store> Limiter<S> {
     async fn act(&self, domain: &str, entries: &[Entry<'_>], act: Act) -> Result<usize, KeyError> {
         let rules = self.rules();
         rule(&rules, domain, entries)?;
-        let descriptors = [looking(entries)];
+        let descriptors = [Descriptor::new(entries)];
         let mut matched = Matched::default();
         if let Some(found) = rules.domain(domain) {
             matched.find(found, &descriptors, &[])?;
@@ -178,18 +190,14 @@ impl<S: Store> Limiter<S> {
 
 /// The rule that a descriptor ends at.
 fn rule<'a>(rules: &'a RuleSet, domain: &str, entries: &[Entry<'_>]) -> Result<&'a Rule, KeyError> {
-    let found = rules.domain(domain).ok_or_else(|| KeyError::NoSuchDomain {
-        domain: domain.to_owned(),
-    })?;
+    let found = rules.domain(domain).ok_or_else(|| no_such_domain(domain))?;
     found.find(entries).ok_or_else(|| KeyError::NoRule {
         domain: domain.to_owned(),
     })
 }
 
-const fn looking<'a>(entries: &'a [Entry<'a>]) -> Descriptor<'a> {
-    Descriptor {
-        entries,
-        hits: Hits::Take(0),
-        limit: None,
+fn no_such_domain(domain: &str) -> KeyError {
+    KeyError::NoSuchDomain {
+        domain: domain.to_owned(),
     }
 }

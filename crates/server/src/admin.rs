@@ -1,27 +1,53 @@
 //! The admin listener: what operators see and change, apart from the traffic.
+//!
+//! `route` lists every path, `guard` says who may ask, `pages` and `api` answer, `fault` is the only place
+//! where an error becomes a status, `audit` writes down every change. What only the program around knows
+//! comes through [`AdminHooks`]. It is hyper without a framework: see docs/adr/0010-admin-without-a-framework.md.
 
+mod api;
+mod audit;
+mod body;
+mod fault;
+mod guard;
 mod hooks;
+mod pages;
+mod query;
+mod reply;
+mod respond;
+mod route;
+mod timestamp;
+mod view;
 
+use std::convert::Infallible;
 use std::fmt;
+use std::pin::pin;
+use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tidegate_limiter::{Limiter, Store};
 use tidegate_observe::Observatory;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::door::Peer;
 use crate::drain::Drain;
+use crate::patience::Patient;
 
 pub use hooks::{AdminHooks, ReloadOutcome, ReloadReport, ReloadTrigger, Reloading, StoreReport};
 
-/// Who may change things over the admin listener.
+/// Who may ask what over the admin listener.
 #[derive(Clone, Debug, Default)]
 pub struct AdminConfig {
     /// What a change must bring along as `Authorization: Bearer …`. Without one, changes are taken
-    /// on loopback addresses and unix sockets only.
+    /// only where nobody but this machine reaches the listener.
     pub token: Option<AdminToken>,
     /// Whether reading needs the token too.
     pub reads: AdminReads,
+    /// Who can reach the listener.
+    pub reach: AdminReach,
 }
 
 /// Who may read over the admin listener.
@@ -32,6 +58,16 @@ pub enum AdminReads {
     Open,
     /// Who brings the token along. `/healthcheck` and `/readyz` stay open for probes.
     WithToken,
+}
+
+/// Who can reach the admin listener.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AdminReach {
+    /// Other machines.
+    #[default]
+    Network,
+    /// This machine only: it listens on a loopback address or a unix socket.
+    ThisMachine,
 }
 
 /// A bearer token. It does not show in a log.
@@ -47,17 +83,57 @@ pub struct Admin<S> {
     pub observatory: Arc<Observatory>,
     /// What the program around does.
     pub hooks: Arc<dyn AdminHooks>,
-    /// Who may change things.
+    /// Who may ask what.
     pub config: AdminConfig,
 }
 
+/// What the requests of one connection share.
+struct Visit<S> {
+    admin: Arc<Admin<S>>,
+    peer: Peer,
+    drain: Drain,
+}
+
+/// Bytes of a request's head. A query names a rule and a domain, no more.
+const MAX_HEAD_BYTES: usize = 16 * 1024;
+
+/// How long a client may take over the head of a request, the idle time before it included.
+const HEAD_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// How long a client may take nothing of an answer that waits for it.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Serves one connection until it closes, or until the drain has begun and its request is answered.
-pub(crate) async fn serve_connection<S, I>(io: I, peer: Peer, admin: Arc<Admin<S>>, drain: Drain)
-where
+pub(crate) async fn serve_connection<S, I>(
+    io: I,
+    peer: Peer,
+    admin: Arc<Admin<S>>,
+    mut drain: Drain,
+) where
     S: Store + 'static,
     I: AsyncRead + AsyncWrite + Unpin + 'static,
 {
-    let _ = (io, peer, admin, drain);
+    let visit = Rc::new(Visit {
+        admin,
+        peer,
+        drain: drain.clone(),
+    });
+    let service = service_fn(|request| {
+        let visit = Rc::clone(&visit);
+        async move { Ok::<_, Infallible>(respond::respond(request, &visit).await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(MAX_HEAD_BYTES)
+        .serve_connection(TokioIo::new(Patient::new(io, WRITE_TIMEOUT)), service);
+    let mut connection = pin!(connection);
+    // A client that breaks off or speaks no HTTP is its own affair; hyper has answered it.
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        () = drain.begun() => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = connection.await;
 }
 
 // === impl AdminToken ===

@@ -26,8 +26,8 @@ mod wire;
 
 pub use address::{Address, NotAnAddress};
 pub use admin::{
-    Admin, AdminConfig, AdminHooks, AdminReads, AdminToken, ReloadOutcome, ReloadReport,
-    ReloadTrigger, Reloading, StoreReport,
+    Admin, AdminConfig, AdminHooks, AdminReach, AdminReads, AdminToken, ReloadOutcome,
+    ReloadReport, ReloadTrigger, Reloading, StoreReport,
 };
 pub use config::{CoreCount, DrainConfig, ListenConfig, ServerConfig, TlsConfig};
 pub use front::Front;

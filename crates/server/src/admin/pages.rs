@@ -1,0 +1,127 @@
+//! The pages beside the API: for people, probes and scrapers.
+
+use std::fmt::Write;
+
+use hyper::StatusCode;
+use serde::Serialize;
+use tidegate_limiter::{RuleSet, Store};
+use tidegate_observe::{Gauges, StoreGauges};
+use tidegate_rules::{Domain, Rule, RuleMode};
+
+use super::Admin;
+use super::reply::{self, Reply};
+use super::route::ROUTES;
+use crate::drain::{Drain, Phase};
+
+/// Whether requests may be sent here.
+#[derive(Debug, Serialize)]
+struct Readiness {
+    ready: bool,
+    /// Why not.
+    reasons: Vec<&'static str>,
+}
+
+/// What there is.
+pub(super) fn index() -> Reply {
+    let mut page = String::from(
+        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>tidegate</title>\
+         <h1>tidegate</h1><table>\n",
+    );
+    for route in ROUTES {
+        let (method, path, purpose) = (&route.method, route.path, route.purpose);
+        let path = if *method == hyper::Method::GET {
+            format!("<a href=\"{path}\">{path}</a>")
+        } else {
+            path.to_owned()
+        };
+        // Writing to a string cannot fail.
+        let _ = writeln!(page, "<tr><td>{method}<td>{path}<td>{purpose}");
+    }
+    page.push_str("</table></html>\n");
+    reply::with(StatusCode::OK, reply::HTML, page)
+}
+
+/// For load balancers: the same words as envoyproxy/ratelimit's.
+pub(super) fn health(drain: &Drain) -> Reply {
+    match drain.phase() {
+        Phase::Serving => reply::with(StatusCode::OK, reply::TEXT, "OK"),
+        _ => reply::with(StatusCode::INTERNAL_SERVER_ERROR, reply::TEXT, "draining"),
+    }
+}
+
+/// For orchestrators.
+pub(super) fn ready(rules: &RuleSet, drain: &Drain) -> Reply {
+    let mut reasons = Vec::new();
+    if drain.phase() != Phase::Serving {
+        reasons.push("the server drains");
+    }
+    if rules.domains().next().is_none() {
+        reasons.push("no rules are loaded");
+    }
+    let ready = reasons.is_empty();
+    let status = if ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    reply::json_as(status, reply::JSON, &Readiness { ready, reasons })
+}
+
+/// For Prometheus.
+pub(super) fn metrics<S: Store>(admin: &Admin<S>) -> Reply {
+    let store = admin.hooks.store();
+    let gauges = Gauges {
+        rules: u64::try_from(admin.limiter.rules().rules().count()).unwrap_or(u64::MAX),
+        store: Some(StoreGauges {
+            used_bytes: store.used_bytes,
+            max_bytes: store.max_bytes,
+            evicted: store.evicted,
+            untracked: store.untracked,
+        }),
+    };
+    let page = admin.observatory.prometheus(&gauges);
+    reply::with(StatusCode::OK, reply::METRICS, page)
+}
+
+/// For who knows envoyproxy/ratelimit.
+pub(super) fn stats<S: Store>(admin: &Admin<S>) -> Reply {
+    let page = admin.observatory.reference_stats();
+    reply::with(StatusCode::OK, reply::TEXT, page)
+}
+
+/// The rules in force, a limit to a line.
+pub(super) fn rules_text(rules: &RuleSet) -> Reply {
+    let mut page = String::new();
+    for domain in rules.domains() {
+        for rule in domain.rules() {
+            describe(domain, rule, &mut page);
+        }
+    }
+    reply::with(StatusCode::OK, reply::TEXT, page)
+}
+
+fn describe(domain: &Domain, rule: &Rule, page: &mut String) {
+    let mode = match rule.mode() {
+        RuleMode::Enforce => "",
+        RuleMode::Quota => ", quota mode",
+        RuleMode::Shadow => ", shadow mode",
+    };
+    let place = rule.location();
+    let mut line = |what: &str| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            page,
+            "{} | {}: {what}{mode} ({}:{})",
+            domain.name(),
+            rule.path(),
+            place.file,
+            place.line
+        );
+    };
+    if rule.limits().is_empty() {
+        line("no limit");
+    }
+    for limit in rule.limits() {
+        line(limit.description());
+    }
+}
