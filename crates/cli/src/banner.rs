@@ -11,9 +11,9 @@ use crate::sample;
 /// How much there is in a set of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Inventory {
-    domains: usize,
-    rules: usize,
-    limits: usize,
+    pub(crate) domains: usize,
+    pub(crate) rules: usize,
+    pub(crate) limits: usize,
 }
 
 /// The greeting: what is loaded, where it listens, and a line to try.

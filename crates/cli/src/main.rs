@@ -7,12 +7,14 @@ mod config;
 mod descriptor;
 mod explain;
 mod failure;
+mod log;
 mod reload;
 mod rules_files;
 mod sample;
 mod serve;
 mod show_config;
 mod terminal;
+mod watch;
 
 use std::process::ExitCode;
 

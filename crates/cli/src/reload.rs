@@ -1,39 +1,184 @@
-//! New rules for a server that runs, on SIGHUP. Bad ones never replace good ones.
+//! New rules for a server that runs. Bad ones never replace good ones, and counters live on.
 
-use std::io;
+mod clock;
+
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tidegate_limiter::Limiter;
+use tidegate_observe::Observatory;
+use tidegate_rules::{Color, Compiled, Report, Severity};
+use tidegate_server::{ReloadOutcome, ReloadReport, ReloadTrigger};
 use tokio::signal::unix::Signal;
 use tokio::task::spawn_blocking;
+use tracing::{error, info, warn};
 
 use crate::banner::Inventory;
 use crate::config::Rules;
-use crate::{rules_files, terminal};
+use crate::failure::Failure;
+use crate::rules_files;
+use crate::watch::Fingerprint;
 
-/// Reads the rules again each time `hangup` comes, for ever.
-pub(crate) async fn on_hangup<S>(mut hangup: Signal, rules: &Rules, limiter: &Limiter<S>) {
-    while hangup.recv().await.is_some() {
-        reload(rules, limiter).await;
+/// Reads the rules again and puts them in force if they are good.
+#[derive(Debug)]
+pub(crate) struct Reloader<S> {
+    rules: Rules,
+    limiter: Arc<Limiter<S>>,
+    observatory: Arc<Observatory>,
+    /// Held by the reload under way, so that an older one never undoes a newer one.
+    turn: tokio::sync::Mutex<()>,
+    last: Mutex<Option<ReloadReport>>,
+    /// What the files looked like when they were last read.
+    seen: Mutex<Fingerprint>,
+}
+
+// === impl Reloader ===
+
+impl<S> Reloader<S> {
+    /// For rules of which those in force were read when their files looked like `seen`.
+    pub(crate) fn new(
+        rules: Rules,
+        seen: Fingerprint,
+        limiter: Arc<Limiter<S>>,
+        observatory: Arc<Observatory>,
+    ) -> Self {
+        Self {
+            rules,
+            limiter,
+            observatory,
+            turn: tokio::sync::Mutex::new(()),
+            last: Mutex::new(None),
+            seen: Mutex::new(seen),
+        }
+    }
+
+    /// The rules that are read.
+    pub(crate) const fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// What the files looked like when they were last read.
+    pub(crate) fn seen(&self) -> Fingerprint {
+        lock(&self.seen).clone()
+    }
+
+    /// How the last reload went.
+    pub(crate) fn last(&self) -> Option<ReloadReport> {
+        lock(&self.last).clone()
+    }
+
+    /// Reads the rules each time `hangup` comes, for ever.
+    pub(crate) async fn on_hangup(&self, mut hangup: Signal) {
+        while hangup.recv().await.is_some() {
+            self.reload(ReloadTrigger::Signal).await;
+        }
+    }
+
+    /// Reads the rules; one reload waits for the other.
+    pub(crate) async fn reload(&self, trigger: ReloadTrigger) -> ReloadReport {
+        let _turn = self.turn.lock().await;
+        let rules = self.rules.clone();
+        // Apart from the thread that asks: reading and compiling may take a while.
+        let read = spawn_blocking(move || (Fingerprint::of(&rules), rules_files::load(&rules)));
+        let (outcome, findings) = match read.await {
+            Ok((seen, loaded)) => {
+                *lock(&self.seen) = seen;
+                self.settle(loaded)
+            }
+            Err(reason) => kept(
+                format!("cannot read the rules: {reason}"),
+                Report::default(),
+            ),
+        };
+        self.tell(trigger, &outcome, &findings);
+        let report = ReloadReport {
+            at: clock::now(),
+            trigger,
+            outcome,
+            findings,
+        };
+        *lock(&self.last) = Some(report.clone());
+        report
+    }
+
+    fn settle(&self, loaded: Result<Compiled, Failure>) -> (ReloadOutcome, Report) {
+        match loaded {
+            Ok(Compiled { rules, warnings }) => {
+                let inventory = Inventory::of(&rules);
+                self.limiter.replace_rules(rules);
+                let outcome = ReloadOutcome::Replaced {
+                    domains: inventory.domains,
+                    rules: inventory.rules,
+                };
+                (outcome, warnings)
+            }
+            Err(Failure::BadRules(report)) => {
+                let n_faults = report.count(Severity::Error);
+                let s = if n_faults == 1 { "" } else { "s" };
+                kept(format!("the rules have {n_faults} fault{s}"), report)
+            }
+            Err(Failure::Unreadable(unreadable)) => {
+                let faults: Vec<String> = unreadable
+                    .faults()
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect();
+                kept(faults.join("; "), Report::default())
+            }
+            Err(other) => kept(other.to_string(), Report::default()),
+        }
+    }
+
+    /// Says how it went, where operators look.
+    fn tell(&self, trigger: ReloadTrigger, outcome: &ReloadOutcome, findings: &Report) {
+        let trigger = match trigger {
+            ReloadTrigger::Signal => "signal",
+            ReloadTrigger::Watch => "watch",
+            ReloadTrigger::Admin => "admin",
+        };
+        match outcome {
+            ReloadOutcome::Replaced { .. } => {
+                self.observatory.reloaded();
+                warn_of(findings);
+                let loaded = Inventory::of(&self.limiter.rules());
+                info!(trigger, "reloaded the rules: {loaded}");
+            }
+            ReloadOutcome::Kept { reason } => {
+                self.observatory.reload_failed();
+                let report = below(findings);
+                error!(
+                    trigger,
+                    "the rules were not reloaded, those before stay in force: {reason}{report}"
+                );
+            }
+        }
     }
 }
 
-async fn reload<S>(rules: &Rules, limiter: &Limiter<S>) {
-    let rules = rules.clone();
-    // Apart from the one thread that answers: reading and compiling may take a while.
-    let loaded = spawn_blocking(move || rules_files::load(&rules)).await;
-    match loaded {
-        Ok(Ok(compiled)) => {
-            terminal::eprint(&compiled.warnings.render(terminal::color(&io::stderr())));
-            let loaded = Inventory::of(&compiled.rules);
-            limiter.replace_rules(compiled.rules);
-            terminal::eprint(&format!("reloaded the rules: {loaded}\n"));
-        }
-        Ok(Err(failure)) => {
-            failure.report();
-            terminal::eprint("the rules were not reloaded; those before stay in force\n");
-        }
-        Err(reason) => terminal::eprint(&format!(
-            "error: cannot reload the rules: {reason}; those before stay in force\n"
-        )),
+/// Logs what is odd about rules that are in force all the same.
+pub(crate) fn warn_of(findings: &Report) {
+    if !findings.is_empty() {
+        let s = if findings.len() == 1 { "" } else { "s" };
+        warn!(
+            "{} warning{s} about the rules{}",
+            findings.len(),
+            below(findings)
+        );
     }
+}
+
+/// The findings on the lines below the one that they belong to.
+fn below(findings: &Report) -> String {
+    if findings.is_empty() {
+        return String::new();
+    }
+    let text = findings.render(Color::Never);
+    format!("\n{}", text.trim_end())
+}
+
+fn kept(reason: String, findings: Report) -> (ReloadOutcome, Report) {
+    (ReloadOutcome::Kept { reason }, findings)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,7 +2,6 @@
 
 mod settings;
 
-use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -16,7 +15,9 @@ use crate::args::ServeArgs;
 use crate::banner::banner;
 use crate::config::{self, Config, Loaded};
 use crate::failure::Failure;
-use crate::{reload, rules_files, terminal};
+use crate::reload::{self, Reloader};
+use crate::watch::{self, Fingerprint};
+use crate::{log, rules_files, terminal};
 
 /// Serves until it is told to stop.
 pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
@@ -24,8 +25,12 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         return Err(Failure::StrayArgument(stray.clone()));
     }
     let loaded = config::load(&args.settings)?;
+    let log = &loaded.config.observing.log;
+    let log = log::start(log.level.clone(), log.format);
+    // Before the rules are read, so that a change while they are is seen as one.
+    let seen = Fingerprint::of(&loaded.config.rules);
     let compiled = rules_files::load(&loaded.config.rules)?;
-    terminal::eprint(&compiled.warnings.render(terminal::color(&io::stderr())));
+    reload::warn_of(&compiled.warnings);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -33,11 +38,11 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
             what: "start the runtime",
             reason,
         })?;
-    runtime.block_on(serve(&loaded, compiled))?;
+    runtime.block_on(serve(&loaded, compiled, seen))?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn serve(loaded: &Loaded, compiled: Compiled) -> Result<(), Failure> {
+async fn serve(loaded: &Loaded, compiled: Compiled, seen: Fingerprint) -> Result<(), Failure> {
     let config = &loaded.config;
     // Before the banner: who reads it may stop us at once.
     let mut stops = Stops::listen()?;
@@ -52,10 +57,17 @@ async fn serve(loaded: &Loaded, compiled: Compiled) -> Result<(), Failure> {
         observatory: Arc::default(),
         admin: None,
     };
+    let reloader = Reloader::new(
+        config.rules.clone(),
+        seen,
+        limiter,
+        Arc::clone(&parts.observatory),
+    );
     let served = server.run(&parts, async || stops.next().await);
     tokio::select! {
         served = served => served.map_err(Failure::CannotRun),
-        () = reload::on_hangup(hangup, &config.rules, &limiter) => Ok(()),
+        () = reloader.on_hangup(hangup) => Ok(()),
+        () = watch::watch(&reloader), if config.rules.is_watched() => Ok(()),
     }
 }
 

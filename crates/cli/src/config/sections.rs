@@ -12,7 +12,7 @@ use tidegate_rules::document::Code;
 use super::reader::Section;
 use super::value::{Address, Bytes, Count, Ratio, Secret, Words};
 
-pub(crate) use observing::{Level, LogFormat, Observing};
+pub(crate) use observing::Observing;
 
 /// The settings, understood.
 #[derive(Clone, Debug)]
@@ -308,6 +308,11 @@ impl Rules {
             ),
             watch: section.value("watch", "Reload when a file changes", true),
         }
+    }
+
+    /// Whether there are files to be watched.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watch && !self.paths.is_empty()
     }
 }
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 use tidegate_rules::document::{DurationFault, format_duration, parse_duration};
 
+use crate::log::{Filter, NotAFilter};
 pub(crate) use address::Address;
 pub(crate) use bytes::Bytes;
 pub(crate) use number::{Count, Ratio};
@@ -169,6 +170,22 @@ impl Value for Duration {
 
     fn schema() -> Json {
         json!({ "type": "string", "pattern": "^([0-9]+(ns|us|ms|s|m|h|d|w))+$" })
+    }
+}
+
+impl Value for Filter {
+    fn parse(text: &str) -> Result<Self, Mismatch> {
+        text.parse()
+            .map_err(|fault: NotAFilter| Mismatch::new("a level", fault.to_string()))
+    }
+
+    fn show(&self) -> Shown {
+        Shown::Plain(json!(self.to_string()))
+    }
+
+    fn schema() -> Json {
+        // YAML reads `off` as a boolean in its older form.
+        json!({ "anyOf": [{ "type": "string", "minLength": 1 }, { "const": false }] })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::config::reader::Section;
 use crate::config::value::{Count, Ratio, Words};
+use crate::log::{Filter, LogFormat};
 
 /// What operators are told.
 #[derive(Clone, Debug)]
@@ -13,29 +14,11 @@ pub(crate) struct Observing {
 }
 
 /// The log.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Log {
-    pub(crate) level: Level,
+    pub(crate) level: Filter,
     pub(crate) format: LogFormat,
     pub(crate) refusals: Ratio,
-}
-
-/// How much is logged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Level {
-    Off,
-    Error,
-    Warn,
-    Info,
-    Debug,
-    Trace,
-}
-
-/// How lines of the log look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LogFormat {
-    Text,
-    Json,
 }
 
 /// The metrics page.
@@ -76,7 +59,11 @@ impl Observing {
 impl Log {
     fn read(mut section: Section<'_, '_>) -> Self {
         Self {
-            level: section.value("level", "How much is logged", Level::Info),
+            level: section.value(
+                "level",
+                "How much is logged: a level, and others for some parts, as in info,audit=off",
+                Filter::default(),
+            ),
             format: section.value("format", "How lines of the log look", LogFormat::Text),
             refusals: section.value(
                 "refusals",
@@ -85,24 +72,6 @@ impl Log {
             ),
         }
     }
-}
-
-// === impl Level ===
-
-impl Words for Level {
-    const EXPECTED: &'static str = "a level";
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("off", Self::Off),
-        ("error", Self::Error),
-        ("warn", Self::Warn),
-        ("info", Self::Info),
-        ("debug", Self::Debug),
-        ("trace", Self::Trace),
-        // What the reference takes besides.
-        ("warning", Self::Warn),
-        ("fatal", Self::Error),
-        ("panic", Self::Error),
-    ];
 }
 
 // === impl LogFormat ===
