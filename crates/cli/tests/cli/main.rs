@@ -6,4 +6,6 @@ mod check;
 mod explain;
 mod help;
 mod program;
+mod reload;
 mod serve;
+mod server;

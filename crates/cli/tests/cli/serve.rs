@@ -1,113 +1,7 @@
 //! `tidegate serve`, asked over real sockets.
 
-use std::fs;
-use std::io::{BufRead, BufReader, Lines, Read, Write};
-use std::net::TcpStream;
-use std::path::Path;
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
-
 use crate::program::{check, command};
-
-/// A running server. Killed when the test ends, however it ends.
-struct Server {
-    child: Child,
-    banner: Vec<String>,
-    address: String,
-    errors: Lines<BufReader<ChildStderr>>,
-}
-
-// === impl Server ===
-
-impl Server {
-    /// Starts a server on a free port and reads its banner up to the line to try.
-    fn start(args: &[&str]) -> Self {
-        let args = [&["serve", "--http", "127.0.0.1:0"], &OTHERS[..], args].concat();
-        let mut command = command(&args);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap())
-            .lines()
-            .map(Result::unwrap);
-        let mut banner = Vec::new();
-        while !banner
-            .last()
-            .is_some_and(|line: &String| line.contains("curl "))
-        {
-            banner.push(lines.next().expect("a banner with a line to try"));
-        }
-        let address = value(&banner, "listening").replace("http://", "");
-        let errors = BufReader::new(child.stderr.take().unwrap()).lines();
-        Self {
-            child,
-            banner,
-            address,
-            errors,
-        }
-    }
-
-    /// Posts `body` to `/json` and gives the whole answer.
-    fn ask(&self, body: &str) -> String {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        let length = body.len();
-        let head =
-            format!("POST /json HTTP/1.1\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n");
-        stream.write_all(head.as_bytes()).unwrap();
-        stream.write_all(body.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
-    }
-
-    fn send(&self, signal: &str) {
-        let pid = self.child.id().to_string();
-        let sent = Command::new("kill").args([signal, &pid]).status().unwrap();
-        assert!(sent.success());
-    }
-
-    fn stop(mut self, signal: &str) -> ExitStatus {
-        self.send(signal);
-        self.child.wait().unwrap()
-    }
-
-    /// Has the rules read again and gives the last line it says of that.
-    fn reload(&mut self) -> String {
-        self.send("-HUP");
-        let mut lines = self.errors.by_ref().map(Result::unwrap);
-        lines.find(|line| line.contains("reloaded")).unwrap()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may be gone already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// The value of a line of the banner.
-fn value<'a>(banner: &'a [String], name: &str) -> &'a str {
-    let line = banner
-        .iter()
-        .find(|line| line.trim_start().starts_with(name));
-    line.unwrap_or_else(|| panic!("no {name} in {banner:?}"))
-        .trim_start()[name.len()..]
-        .trim()
-}
-
-/// The number in a header of an answer.
-fn number(answer: &str, header: &str) -> Option<u64> {
-    let line = answer
-        .lines()
-        .find_map(|line| line.strip_prefix(header)?.strip_prefix(": "))?;
-    Some(line.parse().unwrap())
-}
-
-/// Free ports for the listeners that a test does not ask.
-const OTHERS: [&str; 4] = ["--grpc", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
-
-const USER: &str =
-    r#"{"domain": "shop", "descriptors": [{"entries": [{"key": "user_id", "value": "7"}]}]}"#;
+use crate::server::{OTHERS, Server, USER, number, value};
 
 #[test]
 fn the_banner_says_what_is_loaded_and_the_line_to_try_works() {
@@ -185,30 +79,6 @@ fn it_stops_when_it_is_told_to() {
         let status = Server::start(&[]).stop(signal);
         assert_eq!(status.code(), Some(0), "{signal}");
     }
-}
-
-#[test]
-fn a_hangup_reloads_the_rules_and_keeps_the_counters() {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("changing.yaml");
-    let put = |limit: &str| {
-        let rule =
-            format!("{{key: user_id, rate_limit: {{unit: year, requests_per_unit: {limit}}}}}");
-        fs::write(&path, format!("domain: shop\ndescriptors: [{rule}]\n")).unwrap();
-    };
-    put("1");
-    let mut server = Server::start(&["--rules", path.to_str().unwrap()]);
-    assert!(server.ask(USER).starts_with("HTTP/1.1 200"));
-    assert!(server.ask(USER).starts_with("HTTP/1.1 429"));
-    put("2");
-    let loaded = "reloaded the rules: 1 domain, 1 rule, 1 limit";
-    assert_eq!(server.reload(), loaded);
-    assert!(server.ask(USER).starts_with("HTTP/1.1 200"));
-    put("none");
-    let kept = "the rules were not reloaded; those before stay in force";
-    assert_eq!(server.reload(), kept);
-    let answer = server.ask(USER);
-    assert_eq!(number(&answer, "x-ratelimit-limit"), Some(2), "{answer}");
-    assert!(answer.starts_with("HTTP/1.1 429"), "{answer}");
 }
 
 #[test]

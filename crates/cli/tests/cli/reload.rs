@@ -1,0 +1,182 @@
+//! Rules that change under a server that runs.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use crate::program::scratch;
+use crate::server::{Server, USER, number};
+
+const RELOADED: &str = "reloaded the rules: 1 domain, 1 rule, 1 limit";
+const KEPT: &str = "the rules were not reloaded, those before stay in force: ";
+
+/// Rules that let each user in so often a year.
+fn rules(limit: &str) -> String {
+    let rule = format!("{{key: user_id, rate_limit: {{unit: year, requests_per_unit: {limit}}}}}");
+    format!("domain: shop\ndescriptors: [{rule}]\n")
+}
+
+/// A folder as Kubernetes mounts a ConfigMap: files are links into `..data`, which is a link to the
+/// folder of one version.
+struct ConfigMap {
+    folder: PathBuf,
+}
+
+// === impl ConfigMap ===
+
+impl ConfigMap {
+    fn new(folder: PathBuf, rules: &str) -> Self {
+        let map = Self { folder };
+        map.put("..v1", rules);
+        symlink("..v1", map.folder.join("..data")).unwrap();
+        symlink("..data/rules.yaml", map.folder.join("rules.yaml")).unwrap();
+        map
+    }
+
+    /// Swaps the version as the kubelet does: the link is renamed over, then the old folder goes.
+    fn swap(&self, old: &str, new: &str, rules: &str) {
+        self.put(new, rules);
+        let fresh = self.folder.join("..data_tmp");
+        symlink(new, &fresh).unwrap();
+        fs::rename(fresh, self.folder.join("..data")).unwrap();
+        fs::remove_dir_all(self.folder.join(old)).unwrap();
+    }
+
+    fn put(&self, version: &str, rules: &str) {
+        let folder = self.folder.join(version);
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("rules.yaml"), rules).unwrap();
+    }
+}
+
+/// Puts another file in the place of one, so that nobody reads half of it.
+fn replace(path: &Path, text: &str) {
+    let fresh = path.with_extension("new");
+    fs::write(&fresh, text).unwrap();
+    fs::rename(fresh, path).unwrap();
+}
+
+fn serve(path: &Path) -> Server {
+    Server::start(&["--rules", path.to_str().unwrap()])
+}
+
+/// The limit that a user is told.
+fn limit(server: &Server) -> Option<u64> {
+    number(&server.ask(USER), "x-ratelimit-limit")
+}
+
+#[test]
+fn a_hangup_reloads_the_rules_and_keeps_the_counters() {
+    let path = scratch("hangup").join("rules.yaml");
+    fs::write(&path, rules("1")).unwrap();
+    let arguments = ["--rules", path.to_str().unwrap()];
+    let mut server = Server::start_with(&arguments, &[("TIDEGATE_RULES_WATCH", "false")]);
+    assert!(server.ask(USER).starts_with("HTTP/1.1 200"));
+    assert!(server.ask(USER).starts_with("HTTP/1.1 429"));
+    fs::write(&path, rules("2")).unwrap();
+    server.send("-HUP");
+    let line = server.next_line(RELOADED);
+    assert!(line.contains(r#"trigger="signal""#), "{line}");
+    assert!(server.ask(USER).starts_with("HTTP/1.1 200"));
+    fs::write(&path, rules("none")).unwrap();
+    server.send("-HUP");
+    let line = server.next_line(KEPT);
+    assert!(line.contains("the rules have 1 fault"), "{line}");
+    server.next_line("error[bad-value]: `requests_per_unit` takes a whole number, not `none`");
+    let answer = server.ask(USER);
+    assert_eq!(number(&answer, "x-ratelimit-limit"), Some(2), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 429"), "{answer}");
+}
+
+#[test]
+fn a_file_that_is_written_again_is_read_again() {
+    let path = scratch("written").join("rules.yaml");
+    fs::write(&path, rules("1")).unwrap();
+    let mut server = serve(&path);
+    assert_eq!(limit(&server), Some(1));
+    fs::write(&path, rules("2")).unwrap();
+    let line = server.next_line(RELOADED);
+    assert!(line.contains(r#"trigger="watch""#), "{line}");
+    assert_eq!(limit(&server), Some(2));
+}
+
+#[test]
+fn a_file_that_another_is_renamed_over_is_read_again() {
+    let path = scratch("renamed").join("rules.yaml");
+    fs::write(&path, rules("1")).unwrap();
+    let mut server = serve(&path);
+    for (written, told) in [("2", 2), ("3", 3)] {
+        replace(&path, &rules(written));
+        server.next_line(RELOADED);
+        assert_eq!(limit(&server), Some(told));
+    }
+}
+
+#[test]
+fn a_config_map_that_is_swapped_is_read_again() {
+    let map = ConfigMap::new(scratch("config_map"), &rules("1"));
+    let mut server = serve(&map.folder);
+    assert_eq!(limit(&server), Some(1));
+    map.swap("..v1", "..v2", &rules("2"));
+    server.next_line(RELOADED);
+    assert_eq!(limit(&server), Some(2));
+    map.swap("..v2", "..v3", &rules("3"));
+    server.next_line(RELOADED);
+    assert_eq!(limit(&server), Some(3));
+}
+
+#[test]
+fn a_file_of_a_config_map_is_watched_by_itself_too() {
+    let map = ConfigMap::new(scratch("config_map_file"), &rules("1"));
+    let mut server = serve(&map.folder.join("rules.yaml"));
+    map.swap("..v1", "..v2", &rules("2"));
+    server.next_line(RELOADED);
+    assert_eq!(limit(&server), Some(2));
+}
+
+#[test]
+fn bad_rules_are_told_once_and_good_ones_after_them_taken() {
+    let folder = scratch("bad_then_good");
+    let path = folder.join("rules.yaml");
+    fs::write(&path, rules("1")).unwrap();
+    let mut server = serve(&folder);
+    replace(&path, &rules("many"));
+    server.next_line(KEPT);
+    assert_eq!(limit(&server), Some(1));
+    replace(&path, &rules("5"));
+    // Were the bad rules told again, that line would come first.
+    let line = server.next_line("reloaded");
+    assert!(line.contains(RELOADED), "{line}");
+    assert_eq!(limit(&server), Some(5));
+}
+
+#[test]
+fn a_folder_that_goes_and_comes_back_is_read_again() {
+    let folder = scratch("gone").join("rules");
+    let put = |limit: &str| {
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("rules.yaml"), rules(limit)).unwrap();
+    };
+    put("1");
+    let mut server = serve(&folder);
+    fs::remove_dir_all(&folder).unwrap();
+    let line = server.next_line(KEPT);
+    assert!(
+        line.contains("No such file or directory") || line.contains("no *.yaml"),
+        "{line}"
+    );
+    assert_eq!(limit(&server), Some(1));
+    put("2");
+    server.next_line(RELOADED);
+    assert_eq!(limit(&server), Some(2));
+}
+
+#[test]
+fn a_file_that_joins_the_folder_is_read_too() {
+    let folder = scratch("joined");
+    fs::write(folder.join("a.yaml"), rules("1")).unwrap();
+    let mut server = serve(&folder);
+    let other = rules("1").replace("shop", "market");
+    fs::write(folder.join("b.yaml"), other).unwrap();
+    server.next_line("reloaded the rules: 2 domains, 2 rules, 2 limits");
+}

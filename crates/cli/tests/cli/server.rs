@@ -1,0 +1,114 @@
+//! A server that runs, for the tests that ask it something.
+
+use std::io::{BufRead, BufReader, Lines, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+
+use crate::program::command;
+
+/// Free ports for the listeners that a test does not ask.
+pub(crate) const OTHERS: [&str; 4] = ["--grpc", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+
+/// A question about user 7 of the shop.
+pub(crate) const USER: &str =
+    r#"{"domain": "shop", "descriptors": [{"entries": [{"key": "user_id", "value": "7"}]}]}"#;
+
+/// A running server. Killed when the test ends, however it ends.
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) banner: Vec<String>,
+    pub(crate) address: String,
+    errors: Lines<BufReader<ChildStderr>>,
+}
+
+// === impl Server ===
+
+impl Server {
+    /// Starts a server on a free port and reads its banner up to the line to try.
+    pub(crate) fn start(args: &[&str]) -> Self {
+        Self::start_with(args, &[])
+    }
+
+    /// Starts a server that finds variables in its environment.
+    pub(crate) fn start_with(args: &[&str], variables: &[(&str, &str)]) -> Self {
+        let args = [&["serve", "--http", "127.0.0.1:0"], &OTHERS[..], args].concat();
+        let mut command = command(&args);
+        command.envs(variables.iter().copied());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap())
+            .lines()
+            .map(Result::unwrap);
+        let mut banner = Vec::new();
+        while !banner
+            .last()
+            .is_some_and(|line: &String| line.contains("curl "))
+        {
+            banner.push(lines.next().expect("a banner with a line to try"));
+        }
+        let address = value(&banner, "listening").replace("http://", "");
+        let errors = BufReader::new(child.stderr.take().unwrap()).lines();
+        Self {
+            child,
+            banner,
+            address,
+            errors,
+        }
+    }
+
+    /// Posts `body` to `/json` and gives the whole answer.
+    pub(crate) fn ask(&self, body: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let length = body.len();
+        let head =
+            format!("POST /json HTTP/1.1\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(body.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    pub(crate) fn send(&self, signal: &str) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args([signal, &pid]).status().unwrap();
+        assert!(sent.success());
+    }
+
+    pub(crate) fn stop(mut self, signal: &str) -> ExitStatus {
+        self.send(signal);
+        self.child.wait().unwrap()
+    }
+
+    /// The next line of its log that has `text` in it.
+    pub(crate) fn next_line(&mut self, text: &str) -> String {
+        let mut lines = self.errors.by_ref().map(Result::unwrap);
+        lines.find(|line| line.contains(text)).unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may be gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The value of a line of the banner.
+pub(crate) fn value<'a>(banner: &'a [String], name: &str) -> &'a str {
+    let line = banner
+        .iter()
+        .find(|line| line.trim_start().starts_with(name));
+    line.unwrap_or_else(|| panic!("no {name} in {banner:?}"))
+        .trim_start()[name.len()..]
+        .trim()
+}
+
+/// The number in a header of an answer.
+pub(crate) fn number(answer: &str, header: &str) -> Option<u64> {
+    let line = answer
+        .lines()
+        .find_map(|line| line.strip_prefix(header)?.strip_prefix(": "))?;
+    Some(line.parse().unwrap())
+}
