@@ -81,7 +81,7 @@ impl Serving {
         match phase {
             _ if !SERVICES.contains(&service) => Self::Unknown,
             Phase::Serving => Self::Yes,
-            Phase::Draining => Self::No,
+            Phase::Leaving | Phase::Draining | Phase::Over => Self::No,
         }
     }
 
