@@ -6,12 +6,13 @@ use std::iter;
 use http_body_util::Full;
 use hyper::StatusCode;
 use hyper::body::Bytes;
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde::Serialize;
 use tidegate_answer::Headers;
 use tidegate_limiter::{Answer, LimiterError, Verdict};
 
 use crate::drain::Health;
+use crate::http::BadParameter;
 use crate::wire::{BadRequest, RateLimitResponse};
 
 /// An HTTP answer.
@@ -35,6 +36,8 @@ pub(crate) enum Refusal {
     #[error(transparent)]
     BadRequest(#[from] BadRequest),
     #[error(transparent)]
+    BadParameter(#[from] BadParameter),
+    #[error(transparent)]
     Limiter(#[from] LimiterError),
 }
 
@@ -48,6 +51,7 @@ struct Problem {
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 /// The answer to a health check; the codes are those of envoyproxy/ratelimit.
@@ -66,6 +70,28 @@ pub(crate) fn verdict(verdict: &Verdict, headers: &Headers) -> Response {
         Answer::Refused => StatusCode::TOO_MANY_REQUESTS,
     };
     let mut response = json(status, JSON, &RateLimitResponse::from(verdict));
+    add_limit_headers(verdict, headers, response.headers_mut());
+    response
+}
+
+/// The answer to a proxy whose client may pass.
+pub(crate) fn pass() -> Response {
+    let mut response = Response::new(Full::default());
+    // The next request has a verdict of its own.
+    response.headers_mut().insert(CACHE_CONTROL, NO_STORE);
+    response
+}
+
+/// The answer to a proxy about its client, who is refused with the status `deny`.
+pub(crate) fn authorization(verdict: &Verdict, headers: &Headers, deny: StatusCode) -> Response {
+    let mut response = pass();
+    if verdict.answer() == Answer::Refused {
+        *response.status_mut() = deny;
+    }
+    if let Some(problem) = tidegate_answer::problem(verdict, deny.as_u16()) {
+        *response.body_mut() = Full::new(Bytes::from(problem));
+        response.headers_mut().insert(CONTENT_TYPE, PROBLEM);
+    }
     add_limit_headers(verdict, headers, response.headers_mut());
     response
 }
@@ -94,6 +120,7 @@ impl Refusal {
             | Self::BodyEmpty
             | Self::NotJson(_)
             | Self::BadRequest(_)
+            | Self::BadParameter(_)
             | Self::Limiter(_) => StatusCode::BAD_REQUEST,
         };
         let title = status.canonical_reason().unwrap_or_default();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use crate::{Address, Answers, GrpcConfig, HttpConfig};
+use crate::{Address, Answers, AuthorizeConfig, GrpcConfig, HttpConfig};
 
 /// All that a server is told.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +22,8 @@ pub struct ServerConfig {
     pub grpc_bounds: GrpcConfig,
     /// How answers look where a rule does not say.
     pub answers: Answers,
+    /// How `/v1/authorize` reads the requests it is asked about.
+    pub authorize: AuthorizeConfig,
     /// How many threads answer.
     pub cores: CoreCount,
     /// How the server ends.

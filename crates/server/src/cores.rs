@@ -20,7 +20,7 @@ use tracing::error;
 use crate::connection::Connection;
 use crate::door::{Door, SharedDoor};
 use crate::drain::Drain;
-use crate::{Admin, Answers, GrpcConfig, HttpConfig};
+use crate::{Admin, Answers, AuthorizeConfig, GrpcConfig, HttpConfig};
 
 use balance::Turn;
 pub(crate) use balance::{Balance, Lane, Load};
@@ -32,6 +32,7 @@ pub(crate) struct Kit<S> {
     pub(crate) observatory: Arc<Observatory>,
     pub(crate) admin: Option<Arc<Admin<S>>>,
     pub(crate) answers: Answers,
+    pub(crate) authorize: AuthorizeConfig,
     pub(crate) http: HttpConfig,
     pub(crate) grpc: GrpcConfig,
     pub(crate) drain: Drain,
@@ -72,6 +73,7 @@ impl<S> Kit<S> {
             limiter: self.limiter,
             recorder: self.observatory.recorder(),
             answers: self.answers,
+            authorize: self.authorize,
             load,
         };
         Rc::new(Desk {

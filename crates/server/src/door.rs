@@ -9,6 +9,7 @@ use tidegate_answer::Answers;
 use tidegate_limiter::{Descriptor, Limiter, LimiterError, Store, Verdict};
 use tidegate_observe::{Asked, Recorder, TraceHeaders};
 
+use crate::AuthorizeConfig;
 use crate::cores::Load;
 
 /// What the connections of one core share.
@@ -20,6 +21,8 @@ pub(crate) struct Door<S> {
     pub(crate) recorder: Recorder,
     /// How answers look.
     pub(crate) answers: Answers,
+    /// How `/v1/authorize` reads requests.
+    pub(crate) authorize: AuthorizeConfig,
     /// How much this core has to do.
     pub(crate) load: Arc<Load>,
 }

@@ -14,11 +14,11 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tidegate_limiter::Store;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::door::{Peer, SharedDoor};
-use crate::drain::Drain;
-
+pub(crate) use authorize::BadParameter;
 pub use authorize::{AuthorizeConfig, AuthorizeDomain, RequestHeaders};
 
+use crate::door::{Peer, SharedDoor};
+use crate::drain::Drain;
 use crate::patience::Patient;
 
 /// What one HTTP connection is allowed.

@@ -195,6 +195,7 @@ impl Server {
             observatory: Arc::clone(&parts.observatory),
             admin: parts.admin.clone(),
             answers: self.config.answers.clone(),
+            authorize: self.config.authorize.clone(),
             http: self.config.http_bounds,
             grpc: self.config.grpc_bounds,
             drain,

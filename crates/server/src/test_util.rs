@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::door::{Door, Peer, SharedDoor};
 use crate::drain::{self, DrainSwitch};
-use crate::{Answers, GrpcConfig, grpc};
+use crate::{Answers, AuthorizeConfig, GrpcConfig, grpc};
 
 /// One core of a server, for the gRPC connections that a test hands it.
 #[derive(Debug)]
@@ -30,6 +30,7 @@ impl<S: Store + 'static> GrpcCore<S> {
             limiter: Arc::new(limiter),
             recorder: Arc::new(Observatory::default()).recorder(),
             answers: Answers::default(),
+            authorize: AuthorizeConfig::default(),
             load: Arc::default(),
         };
         Self {

@@ -4,7 +4,8 @@ use std::num::NonZeroUsize;
 
 use tidegate_limiter::{GlobalShadow, LimiterConfig, NearRatio};
 use tidegate_server::{
-    Answers, CoreCount, DrainConfig, GrpcConfig, HttpConfig, ListenConfig, ServerConfig, TlsConfig,
+    Answers, AuthorizeConfig, CoreCount, DrainConfig, GrpcConfig, HttpConfig, ListenConfig,
+    ServerConfig, TlsConfig,
 };
 
 use crate::config::{Address, Config, Listener, Tls};
@@ -21,6 +22,7 @@ pub(super) fn server(config: &Config) -> ServerConfig {
         answers: Answers {
             headers: config.answers.headers.clone(),
         },
+        authorize: AuthorizeConfig::default(),
         cores: config
             .threads
             .and_then(|threads| NonZeroUsize::new(threads.get()))

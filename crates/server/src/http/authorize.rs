@@ -1,5 +1,48 @@
 //! `/v1/authorize`: what proxies ask about the requests of their clients.
+//!
+//! A proxy hands over the head of its client's request and is told by the status whether to let it
+//! pass: nginx by `auth_request`, Traefik by `forwardAuth`, Caddy by `forward_auth`, HAProxy by a few
+//! lines of Lua. The descriptors are made here, by `tidegate-identify`.
 
 mod config;
+mod original;
+mod parameters;
+
+use hyper::Request;
+use hyper::body::Incoming;
+use tidegate_limiter::Store;
 
 pub use config::{AuthorizeConfig, AuthorizeDomain, RequestHeaders};
+pub(crate) use parameters::BadParameter;
+
+use super::Visit;
+use super::route::read;
+use crate::answer::{self, Refusal, Response};
+
+use original::Original;
+use parameters::Parameters;
+
+/// Answers whether the request that is described in the head of this one may pass.
+pub(super) async fn authorize<S: Store>(
+    request: Request<Incoming>,
+    visit: &Visit<S>,
+) -> Result<Response, Refusal> {
+    let (head, body) = request.into_parts();
+    // Some proxies hand the body on. It says nothing about who asks, but while it lies unread the
+    // connection is good for nothing else.
+    read(body, visit.config.max_body_bytes, visit.config.body_timeout).await?;
+    let config = &visit.door.authorize;
+    let asked = Parameters::read(head.uri.query().unwrap_or_default())?;
+    let domain = asked.domain(&config.domain)?;
+    let original = Original::new(&head.headers, visit.peer, config);
+    let values = config.descriptors.values(&original.request());
+    let described = config.descriptors.describe(&values);
+    let descriptors = described.descriptors();
+    if descriptors.is_empty() {
+        // As Envoy has it: who cannot be described is not limited.
+        return Ok(answer::pass());
+    }
+    let verdict = visit.door.check(domain, &descriptors, 1).await?;
+    let headers = &visit.door.answers.headers;
+    Ok(answer::authorization(&verdict, headers, asked.deny()))
+}

@@ -9,6 +9,7 @@ use tidegate_limiter::Store;
 use tokio::time::timeout;
 
 use super::Visit;
+use super::authorize::authorize;
 use crate::answer::{self, Refusal, Response};
 use crate::wire::{Object, Question, RateLimitRequest};
 
@@ -16,6 +17,7 @@ use crate::wire::{Object, Question, RateLimitRequest};
 pub(super) async fn respond<S: Store>(request: Request<Incoming>, visit: &Visit<S>) -> Response {
     let answered = match request.uri().path() {
         "/json" => judge(request.into_body(), visit).await,
+        "/v1/authorize" => authorize(request, visit).await,
         "/healthcheck" => Ok(answer::health(visit.drain.health())),
         path => Err(Refusal::NoSuchPath {
             path: path.to_owned(),
@@ -39,7 +41,11 @@ async fn judge<S: Store>(body: Incoming, visit: &Visit<S>) -> Result<Response, R
 }
 
 /// Reads a whole body that is neither too large nor too slow.
-async fn read(body: Incoming, max_bytes: usize, most: Duration) -> Result<Bytes, Refusal> {
+pub(super) async fn read(
+    body: Incoming,
+    max_bytes: usize,
+    most: Duration,
+) -> Result<Bytes, Refusal> {
     let announced = body.size_hint().lower();
     if usize::try_from(announced).map_or(true, |announced| announced > max_bytes) {
         return Err(Refusal::BodyTooLarge { max_bytes });

@@ -1,0 +1,82 @@
+//! The client's request, as the headers of the proxy's question describe it.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::str;
+
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use tidegate_identify::{Headers, Request};
+
+use super::AuthorizeConfig;
+use crate::door::Peer;
+
+/// The client's request. A peer that is not trusted speaks for itself alone, and only of its headers.
+pub(super) struct Original<'a> {
+    method: Option<&'a str>,
+    uri: Option<&'a str>,
+    host: Option<&'a str>,
+    client: Option<IpAddr>,
+    headers: Lines<'a>,
+}
+
+/// The headers of a request for `tidegate-identify`.
+struct Lines<'a>(&'a HeaderMap);
+
+// === impl Original ===
+
+impl<'a> Original<'a> {
+    pub(super) fn new(headers: &'a HeaderMap, peer: Peer, config: &AuthorizeConfig) -> Self {
+        let peer = tidegate_identify::Peer::from(peer);
+        let address = &config.client_address;
+        let is_trusted = address.trusts(peer);
+        let told = |name: &HeaderName| last(headers, name).filter(|_| is_trusted);
+        let lines = headers.get_all(address.header.name());
+        Self {
+            method: told(&config.request_headers.method),
+            uri: told(&config.request_headers.uri),
+            host: told(&config.request_headers.host),
+            client: address.find(peer, lines.iter().map(HeaderValue::as_bytes)),
+            headers: Lines(headers),
+        }
+    }
+
+    pub(super) fn request(&self) -> Request<'_> {
+        Request {
+            method: self.method,
+            uri: self.uri,
+            host: self.host,
+            client: self.client,
+            headers: &self.headers,
+        }
+    }
+}
+
+// === impl Lines ===
+
+impl Headers for Lines<'_> {
+    fn value(&self, name: &str) -> Option<Cow<'_, str>> {
+        let mut lines = self.0.get_all(name).iter().map(HeaderValue::as_bytes);
+        let first = String::from_utf8_lossy(lines.next()?);
+        Some(lines.fold(first, |joined, line| {
+            joined + "," + String::from_utf8_lossy(line)
+        }))
+    }
+}
+
+// === impl Peer ===
+
+impl From<Peer> for tidegate_identify::Peer {
+    fn from(peer: Peer) -> Self {
+        match peer {
+            Peer::Tcp(address) => Self::Address(address.ip()),
+            Peer::Unix => Self::Unix,
+        }
+    }
+}
+
+/// The last line of a header. A proxy that adds to what the client sent, instead of setting it, adds
+/// at the end.
+fn last<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    let line = headers.get_all(name).iter().next_back()?;
+    str::from_utf8(line.as_bytes()).ok()
+}

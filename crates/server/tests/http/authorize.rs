@@ -1,0 +1,297 @@
+//! `/v1/authorize`: what a proxy tells of its client's request, and what it is answered.
+
+use tidegate_identify::{ClientAddress, Ingredient, Proxies, Proxy, Recipe, Recipes, Trust};
+use tidegate_server::{AuthorizeConfig, AuthorizeDomain, RequestHeaders, ServerConfig};
+
+use crate::client::{Reply, Server, config};
+
+const RULES: &str = "
+domain: api
+descriptors:
+  - key: remote_address
+    rate_limit: {unit: minute, requests_per_unit: 2, name: per_client}
+  - key: path
+    value: /login
+    descriptors:
+      - key: method
+        value: POST
+        rate_limit: {unit: minute, requests_per_unit: 1, name: logins}
+  - key: key
+    rate_limit: {unit: minute, requests_per_unit: 1, name: per_key}
+  - key: banned
+    rate_limit: {unit: minute, requests_per_unit: 0}
+";
+
+/// Asks as a proxy on this machine, with these lines in the head.
+async fn ask(server: &Server, target: &str, headers: &[&str]) -> Reply {
+    let headers: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
+    let request =
+        format!("GET {target} HTTP/1.1\r\nHost: tidegate\r\nConnection: close\r\n{headers}\r\n");
+    server.exchange(&request).await
+}
+
+/// The statuses of questions about requests with these headers, one after the other.
+async fn statuses(server: &Server, asked: &[&[&str]]) -> Vec<u16> {
+    let mut statuses = Vec::new();
+    for headers in asked {
+        statuses.push(
+            ask(server, "/v1/authorize?domain=api", headers)
+                .await
+                .status,
+        );
+    }
+    statuses
+}
+
+async fn start(authorize: AuthorizeConfig) -> Server {
+    let config = ServerConfig {
+        authorize,
+        ..config()
+    };
+    Server::start_as(RULES, config).await
+}
+
+fn descriptors(list: &[&[(&str, &str)]]) -> Recipes {
+    let recipe = |entries: &&[(&str, &str)]| {
+        let ingredient = |(key, from): &(&str, &str)| Ingredient {
+            key: (*key).to_owned(),
+            from: from.parse().unwrap(),
+        };
+        Recipe(entries.iter().map(ingredient).collect())
+    };
+    Recipes::new(list.iter().map(recipe).collect()).unwrap()
+}
+
+/// Refuses everybody in the domain `api`.
+fn banned() -> AuthorizeConfig {
+    AuthorizeConfig {
+        descriptors: descriptors(&[&[("banned", "constant:yes")]]),
+        ..AuthorizeConfig::default()
+    }
+}
+
+fn trusting(proxies: &[&str]) -> ClientAddress {
+    let proxies = proxies.iter().map(|text| text.parse::<Proxy>().unwrap());
+    ClientAddress {
+        trust: Trust::Proxies(proxies.collect::<Proxies>()),
+        ..ClientAddress::default()
+    }
+}
+
+#[tokio::test]
+async fn a_client_may_pass_until_its_limit() {
+    let server = Server::start(RULES).await;
+    let client = ["X-Forwarded-For: 203.0.113.7"];
+    let first = ask(&server, "/v1/authorize?domain=api", &client).await;
+    assert_eq!((first.status, first.body.as_str()), (200, ""));
+    assert_eq!(
+        first.limit_headers(),
+        ["x-ratelimit-limit: 2", "x-ratelimit-remaining: 1"]
+    );
+    assert_eq!(first.header("cache-control"), Some("no-store"));
+    ask(&server, "/v1/authorize?domain=api", &client).await;
+
+    let refused = ask(&server, "/v1/authorize?domain=api", &client).await;
+    assert_eq!(refused.status, 429);
+    assert_eq!(refused.header("retry-after"), Some("60"));
+    assert_eq!(refused.header("cache-control"), Some("no-store"));
+    assert_eq!(
+        refused.header("content-type"),
+        Some("application/problem+json")
+    );
+    assert!(refused.body.contains(r#""status":429"#), "{}", refused.body);
+    assert!(refused.body.contains("per_client"), "{}", refused.body);
+
+    let other = ["X-Forwarded-For: 203.0.113.8"];
+    assert_eq!(statuses(&server, &[&other]).await, [200]);
+}
+
+#[tokio::test]
+async fn a_refusal_has_the_status_that_the_proxy_understands() {
+    let server = start(banned()).await;
+    for deny in [401, 403, 429, 503] {
+        let reply = ask(
+            &server,
+            &format!("/v1/authorize?domain=api&deny={deny}"),
+            &[],
+        )
+        .await;
+        assert_eq!(reply.status, deny);
+        let status = format!(r#""status":{deny}"#);
+        assert!(reply.body.contains(&status), "{}", reply.body);
+    }
+}
+
+#[tokio::test]
+async fn any_method_may_ask() {
+    let server = start(banned()).await;
+    for method in ["POST", "HEAD", "PURGE"] {
+        let request = format!(
+            "{method} /v1/authorize?domain=api HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        );
+        assert_eq!(server.exchange(&request).await.status, 429);
+    }
+}
+
+#[tokio::test]
+async fn path_and_method_are_those_of_the_client() {
+    let server = Server::start(RULES).await;
+    let login = |uri: &str, client: u8| {
+        [
+            format!("X-Forwarded-For: 203.0.113.{client}"),
+            format!("X-Forwarded-Uri: {uri}"),
+            "X-Forwarded-Method: POST".to_owned(),
+        ]
+    };
+    for (client, uri) in ["/login", "//login", "/%6Cogin?x=1", "/a/../login"]
+        .iter()
+        .enumerate()
+    {
+        let headers = login(uri, u8::try_from(client).unwrap());
+        let headers = headers.each_ref().map(String::as_str);
+        let expected = if client == 0 { 200 } else { 429 };
+        assert_eq!(statuses(&server, &[&headers]).await, [expected], "{uri}");
+    }
+    // GET has no limit, and our own path is not the client's.
+    let get = [
+        "X-Forwarded-For: 203.0.113.9",
+        "X-Forwarded-Uri: /login",
+        "X-Forwarded-Method: GET",
+    ];
+    assert_eq!(statuses(&server, &[&get]).await, [200]);
+}
+
+#[tokio::test]
+async fn bypass_headers_of_another_convention_are_not_read() {
+    // A proxy that writes one set hands the other through as the client sent it.
+    let spoofed = [
+        "X-Forwarded-For: 203.0.113.7",
+        "X-Forwarded-Uri: /login",
+        "X-Forwarded-Method: POST",
+        "X-Original-URI: /harmless",
+        "X-Original-Method: GET",
+    ];
+    let server = Server::start(RULES).await;
+    assert_eq!(statuses(&server, &[&spoofed, &spoofed]).await, [200, 429]);
+    let server = start(AuthorizeConfig {
+        request_headers: RequestHeaders::x_original(),
+        ..AuthorizeConfig::default()
+    })
+    .await;
+    assert_eq!(statuses(&server, &[&spoofed, &spoofed]).await, [200, 200]);
+}
+
+#[tokio::test]
+async fn bypass_a_header_that_the_client_sent_before_the_proxy() {
+    let server = Server::start(RULES).await;
+    let doubled = [
+        "X-Forwarded-For: 6.6.6.6",
+        "X-Forwarded-For: 203.0.113.7",
+        "X-Forwarded-Uri: /harmless",
+        "X-Forwarded-Uri: /login",
+        "X-Forwarded-Method: POST",
+    ];
+    assert_eq!(statuses(&server, &[&doubled, &doubled]).await, [200, 429]);
+}
+
+#[tokio::test]
+async fn who_is_not_trusted_speaks_for_itself() {
+    let server = start(AuthorizeConfig {
+        client_address: trusting(&["10.0.0.0/8"]),
+        ..AuthorizeConfig::default()
+    })
+    .await;
+    let asked = ["1.1.1.1", "2.2.2.2", "3.3.3.3"].map(|client| {
+        [
+            format!("X-Forwarded-For: {client}"),
+            "X-Forwarded-Uri: /login".to_owned(),
+            "X-Forwarded-Method: POST".to_owned(),
+        ]
+    });
+    let mut seen = Vec::new();
+    for headers in &asked {
+        let headers = headers.each_ref().map(String::as_str);
+        seen.extend(statuses(&server, &[&headers]).await);
+    }
+    // All of them are 127.0.0.1, twice a minute, and nobody asked for /login.
+    assert_eq!(seen, [200, 200, 429]);
+}
+
+#[tokio::test]
+async fn descriptors_are_made_as_configured() {
+    let server = start(AuthorizeConfig {
+        descriptors: descriptors(&[&[("key", "header:X-Api-Key")], &[("key", "query:key")]]),
+        ..AuthorizeConfig::default()
+    })
+    .await;
+    let alice: &[&str] = &["X-Api-Key: alice"];
+    let bob: &[&str] = &["X-Api-Key: bob"];
+    let in_query: &[&str] = &["X-Forwarded-Uri: /?key=alice"];
+    let both: &[&str] = &["X-Api-Key: alice", "X-Api-Key: bob"];
+    let nobody: &[&str] = &[];
+    let asked = [alice, bob, in_query, both, both, nobody, nobody];
+    assert_eq!(
+        statuses(&server, &asked).await,
+        [200, 200, 429, 200, 429, 200, 200]
+    );
+}
+
+#[tokio::test]
+async fn the_domain_may_be_fixed() {
+    let server = start(AuthorizeConfig {
+        domain: AuthorizeDomain::Fixed("api".to_owned()),
+        ..banned()
+    })
+    .await;
+    assert_eq!(ask(&server, "/v1/authorize", &[]).await.status, 429);
+    let reply = ask(&server, "/v1/authorize?domain=other", &[]).await;
+    assert_eq!(reply.status, 400);
+    assert!(reply.body.contains("leave `domain` out"), "{}", reply.body);
+}
+
+#[tokio::test]
+async fn the_domain_may_be_asked_for() {
+    let otherwise = Some("api".to_owned());
+    let server = start(AuthorizeConfig {
+        domain: AuthorizeDomain::OfQuery { otherwise },
+        ..banned()
+    })
+    .await;
+    assert_eq!(ask(&server, "/v1/authorize", &[]).await.status, 429);
+    let reply = ask(&server, "/v1/authorize?domain=other", &[]).await;
+    assert_eq!(reply.status, 200);
+}
+
+#[tokio::test]
+async fn a_question_that_makes_no_sense_says_why() {
+    let server = Server::start(RULES).await;
+    for (query, expected) in [
+        ("", "add ?domain=NAME"),
+        ("?domain=", "domain must not be empty"),
+        ("?domain=api&deny=500", "`deny` is 401, 403, 429 or 503"),
+        ("?domain=api&deny=", "`deny` is 401, 403, 429 or 503"),
+        ("?domain=api&status=403", "there is no parameter `status`"),
+        ("?domain=api&domain=other", "`domain` is given twice"),
+        ("?domain=api&deny=403&deny=403", "`deny` is given twice"),
+    ] {
+        let reply = ask(&server, &format!("/v1/authorize{query}"), &[]).await;
+        assert_eq!(reply.status, 400, "{query}");
+        assert!(reply.body.contains(expected), "{query}: {}", reply.body);
+    }
+}
+
+#[tokio::test]
+async fn a_body_is_read_and_thrown_away() {
+    let server = Server::start(RULES).await;
+    let question = |announced: usize, body: &str| {
+        format!(
+            "POST /v1/authorize?domain=api HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
+             Content-Length: {announced}\r\n\r\n{body}"
+        )
+    };
+    let read = server.exchange(&question(4, "body")).await;
+    assert_eq!(read.status, 200);
+    // The announced length is enough.
+    let too_large = server.exchange(&question(1 << 20, "")).await;
+    assert_eq!(too_large.status, 413);
+}
