@@ -14,4 +14,5 @@ pub use tidegate_limiter::{Dialect, UnknownDialect};
 
 pub use answers::{Answers, BadHeaderName, HeaderNames, Headers};
 pub use header::headers;
-pub use problem::{PROBLEM_JSON, problem};
+pub use policy::{Naming, Policies, Policy};
+pub use problem::{PROBLEM_JSON, problem, refusal};

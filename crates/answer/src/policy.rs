@@ -7,24 +7,33 @@ use tidegate_limiter::{LimitStatus, Mode, Ruling, Verdict};
 
 use crate::seconds;
 
-/// The limits that clients are told of, in the order of the request: all that can refuse. One that only
-/// counts in the shadow is nobody's business, and one that was replaced does not apply.
+/// The limits that took part in a request, in order, each with a name. One that is unlimited or was
+/// replaced took none.
 #[derive(Debug)]
-pub(crate) struct Policies<'a>(Vec<Policy<'a>>);
+pub struct Policies<'a>(Vec<Policy<'a>>);
 
-/// One limit that clients are told of.
+/// One limit that took part, and the name by which clients know it.
 #[derive(Debug)]
-pub(crate) struct Policy<'a> {
+pub struct Policy<'a> {
     /// Printable ASCII, and no other policy of the request has it.
-    pub(crate) name: String,
-    /// Whether the operator gave it the name.
-    pub(crate) is_named: bool,
+    pub name: String,
+    /// Where the name is from.
+    pub naming: Naming,
     /// Per window, as configured.
-    pub(crate) limit: u64,
+    pub limit: u64,
     /// Seconds, rounded up: over a longer window the same limit promises less, never more.
-    pub(crate) window: u64,
+    pub window: u64,
     /// What it said.
-    pub(crate) status: LimitStatus<'a>,
+    pub status: LimitStatus<'a>,
+}
+
+/// Where the name of a policy is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Naming {
+    /// The operator gave it.
+    Given,
+    /// It is made of the window.
+    Made,
 }
 
 /// A string of structured fields (RFC 9651): in quotes, and escaped. Its text is printable ASCII.
@@ -57,30 +66,41 @@ pub(crate) fn sf_integer(number: u64) -> u64 {
 // === impl Policies ===
 
 impl<'a> Policies<'a> {
-    pub(crate) fn of(verdict: &'a Verdict) -> Self {
+    /// Names the limits of `verdict`.
+    pub fn of(verdict: &'a Verdict) -> Self {
         let mut policies = Self(Vec::new());
-        for status in verdict.limits().filter(is_told) {
+        for status in verdict.limits().filter(takes_part) {
             policies.0.extend(policies.policy(status));
         }
         policies
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Policy<'a>> {
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Policy<'a>> {
         self.0.iter()
     }
 
+    /// Those that can refuse. Clients hear of no other: what only counts in the shadow is not theirs
+    /// to know.
+    pub fn told(&self) -> impl Iterator<Item = &Policy<'a>> {
+        self.iter()
+            .filter(|policy| policy.status.mode() != Mode::Shadow)
+    }
+
     /// The policy of a limit of the same verdict.
-    pub(crate) fn find(&self, status: &LimitStatus<'_>) -> Option<&Policy<'a>> {
+    pub fn find(&self, status: &LimitStatus<'_>) -> Option<&Policy<'a>> {
         self.iter().find(|policy| policy.status == *status)
     }
 
     fn policy(&self, status: LimitStatus<'a>) -> Option<Policy<'a>> {
         let quota = status.quota()?;
-        let given = status.name();
-        let name = given.map_or_else(|| name_of(quota.window()), str::to_owned);
+        let (name, naming) = match status.name() {
+            Some(name) => (printable(name), Naming::Given),
+            None => (printable(&name_of(quota.window())), Naming::Made),
+        };
         Some(Policy {
-            name: self.unique(printable(&name)),
-            is_named: given.is_some(),
+            name: self.unique(name),
+            naming,
             limit: quota.limit(),
             window: seconds::round_up(quota.window()),
             status,
@@ -114,9 +134,8 @@ impl fmt::Display for SfString<'_> {
     }
 }
 
-fn is_told(status: &LimitStatus<'_>) -> bool {
-    let takes_part = matches!(status.ruling(), Ruling::Decided(_) | Ruling::Undecided(_));
-    takes_part && status.mode() != Mode::Shadow
+fn takes_part(status: &LimitStatus<'_>) -> bool {
+    matches!(status.ruling(), Ruling::Decided(_) | Ruling::Undecided(_))
 }
 
 /// A name for a limit that has none. Not the rule's path: that can hold the values of other callers.

@@ -41,7 +41,7 @@ pub fn problem(verdict: &Verdict, status: u16) -> Option<Vec<u8>> {
         kind,
         title,
         status,
-        detail: detail(verdict, &policies),
+        detail: refusal(verdict, &policies),
         violated_policies: violated(&policies),
         retry_after: seconds::retry_after(verdict),
     };
@@ -49,8 +49,8 @@ pub fn problem(verdict: &Verdict, status: u16) -> Option<Vec<u8>> {
     serde_json::to_vec(&problem).ok()
 }
 
-/// Why, and when to come back, in a sentence.
-fn detail(verdict: &Verdict, policies: &Policies<'_>) -> String {
+/// Why a refused request is, and when to come back, in a sentence. The policies are the verdict's own.
+pub fn refusal(verdict: &Verdict, policies: &Policies<'_>) -> String {
     let deciding = verdict.deciding();
     let named = deciding.as_ref().and_then(|status| policies.find(status));
     let retry = deciding.as_ref().and_then(LimitStatus::retry);
@@ -76,11 +76,11 @@ fn detail(verdict: &Verdict, policies: &Policies<'_>) -> String {
 fn violated<'a>(policies: &'a Policies<'_>) -> Vec<&'a str> {
     let is_quota = |policy: &&Policy<'_>| policy.status.mode() == Mode::Quota;
     let all_quotas_refuse = policies
-        .iter()
+        .told()
         .filter(is_quota)
         .all(|it| it.status.is_refused());
     policies
-        .iter()
+        .told()
         .filter(|policy| policy.status.is_refused() && (all_quotas_refuse || !is_quota(policy)))
         .map(|policy| policy.name.as_str())
         .collect()

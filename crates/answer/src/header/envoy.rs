@@ -6,7 +6,7 @@ use itoa::Buffer;
 use tidegate_limiter::{LimitStatus, Verdict};
 
 use super::Windowed;
-use crate::policy::{Policies, SfString, sf_integer};
+use crate::policy::{Naming, Policies, SfString, sf_integer};
 
 pub(super) fn write(
     verdict: &Verdict,
@@ -17,11 +17,11 @@ pub(super) fn write(
         return;
     };
     let mut limits = sf_integer(told.limit).to_string();
-    for policy in Policies::of(verdict).iter() {
+    for policy in Policies::of(verdict).told() {
         let (limit, window) = (sf_integer(policy.limit), sf_integer(policy.window));
         // Writing to a string does not fail.
         let _ = write!(limits, ", {limit};w={window}");
-        if policy.is_named {
+        if policy.naming == Naming::Given {
             let _ = write!(limits, ";name={}", SfString(&policy.name));
         }
     }

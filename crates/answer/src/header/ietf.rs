@@ -14,7 +14,7 @@ pub(super) fn write(verdict: &Verdict, write: &mut impl FnMut(&str, &str)) {
     let policies = Policies::of(verdict);
     let told = |add: fn(&mut String, &Policy<'_>)| {
         let mut list = String::new();
-        policies.iter().for_each(|policy| add(&mut list, policy));
+        policies.told().for_each(|policy| add(&mut list, policy));
         list
     };
     for (name, list) in [

@@ -22,7 +22,7 @@ pub(super) fn write(
     write("ratelimit-remaining", number.format(remaining));
     write("ratelimit-reset", number.format(sf_integer(told.reset)));
     let mut list = String::new();
-    for policy in Policies::of(verdict).iter() {
+    for policy in Policies::of(verdict).told() {
         let comma = if list.is_empty() { "" } else { ", " };
         let (limit, window) = (sf_integer(policy.limit), sf_integer(policy.window));
         // Writing to a string does not fail.
