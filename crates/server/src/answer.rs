@@ -6,11 +6,12 @@ use std::iter;
 use http_body_util::Full;
 use hyper::StatusCode;
 use hyper::body::Bytes;
-use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde::Serialize;
 use tidegate_answer::Headers;
 use tidegate_limiter::{Answer, LimiterError, Verdict};
 
+use crate::check::{Checked, CheckedBatch, Fault, Faults, Outcome};
 use crate::drain::Health;
 use crate::http::BadParameter;
 use crate::wire::{BadRequest, RateLimitResponse};
@@ -21,7 +22,7 @@ pub(crate) type Response = hyper::Response<Full<Bytes>>;
 /// Why an HTTP request gets no verdict.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
-    #[error("there is no {path} here; POST a rate limit request to /json, or GET /healthcheck")]
+    #[error("there is no {path} here; POST a check to /v1/check, or Envoy's to /json")]
     NoSuchPath { path: String },
     #[error("the body has more than {max_bytes} bytes")]
     BodyTooLarge { max_bytes: usize },
@@ -29,10 +30,16 @@ pub(crate) enum Refusal {
     BodyTooSlow,
     #[error("the body broke off")]
     BodyBroken,
-    #[error("the body is empty; POST a rate limit request, `tidegate serve --help` shows one")]
-    BodyEmpty,
+    #[error("only POST is taken here")]
+    OnlyPost,
+    #[error("the body is empty; POST {sample}")]
+    BodyEmpty { sample: &'static str },
     #[error("the body is no rate limit request")]
-    NotJson(#[from] serde_json::Error),
+    NotAMessage(#[source] serde_json::Error),
+    #[error("the body is no JSON")]
+    NotJson(#[source] serde_json::Error),
+    #[error("{0}")]
+    BadCheck(Faults),
     #[error(transparent)]
     BadRequest(#[from] BadRequest),
     #[error(transparent)]
@@ -43,13 +50,16 @@ pub(crate) enum Refusal {
 
 /// The body of an error (RFC 9457).
 #[derive(Debug, Serialize)]
-struct Problem {
+struct Problem<'a> {
     title: &'static str,
     status: u16,
     detail: String,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    errors: &'a [Fault],
 }
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const POST: HeaderValue = HeaderValue::from_static("POST");
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -65,11 +75,28 @@ pub(crate) fn health(health: Health) -> Response {
 
 /// The answer to a request that was judged.
 pub(crate) fn verdict(verdict: &Verdict, headers: &Headers) -> Response {
+    let body = RateLimitResponse::from(verdict);
+    judged(verdict, headers, &body)
+}
+
+/// The answer to a check that was judged.
+pub(crate) fn checked(verdict: &Verdict, headers: &Headers) -> Response {
+    judged(verdict, headers, &Checked::from(verdict))
+}
+
+/// The answer to several checks. Each has an answer of its own, so the whole is neither allowed nor
+/// refused.
+pub(crate) fn checked_batch(judged: &[Result<Verdict, LimiterError>]) -> Response {
+    let checks = judged.iter().map(Outcome::from).collect();
+    json(StatusCode::OK, JSON, &CheckedBatch { checks })
+}
+
+fn judged(verdict: &Verdict, headers: &Headers, body: &impl Serialize) -> Response {
     let status = match verdict.answer() {
         Answer::Allowed => StatusCode::OK,
         Answer::Refused => StatusCode::TOO_MANY_REQUESTS,
     };
-    let mut response = json(status, JSON, &RateLimitResponse::from(verdict));
+    let mut response = json(status, JSON, body);
     add_limit_headers(verdict, headers, response.headers_mut());
     response
 }
@@ -112,24 +139,42 @@ pub(crate) fn add_limit_headers(verdict: &Verdict, headers: &Headers, to: &mut H
 impl Refusal {
     /// The one place where an error becomes a status code.
     pub(crate) fn into_response(self) -> Response {
-        let status = match self {
+        let status = match &self {
             Self::NoSuchPath { .. } => StatusCode::NOT_FOUND,
             Self::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
+            Self::OnlyPost => StatusCode::METHOD_NOT_ALLOWED,
             Self::BodyBroken
-            | Self::BodyEmpty
+            | Self::BodyEmpty { .. }
+            | Self::NotAMessage(_)
             | Self::NotJson(_)
+            | Self::BadCheck(_)
             | Self::BadRequest(_)
             | Self::BadParameter(_)
             | Self::Limiter(_) => StatusCode::BAD_REQUEST,
         };
         let title = status.canonical_reason().unwrap_or_default();
+        let errors = match &self {
+            Self::BadCheck(faults) => faults.shown(),
+            _ => &[],
+        };
         let problem = Problem {
             title,
             status: status.as_u16(),
             detail: with_causes(&self),
+            errors,
         };
-        json(status, PROBLEM, &problem)
+        let mut response = json(status, PROBLEM, &problem);
+        if status == StatusCode::METHOD_NOT_ALLOWED {
+            response.headers_mut().insert(ALLOW, POST);
+        }
+        response
+    }
+}
+
+impl From<Faults> for Refusal {
+    fn from(faults: Faults) -> Self {
+        Self::BadCheck(faults)
     }
 }
 

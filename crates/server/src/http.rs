@@ -1,7 +1,9 @@
 //! HTTP connections, bounded in bytes and in time.
 
 mod authorize;
+mod check;
 mod route;
+mod visit;
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -20,6 +22,7 @@ pub use authorize::{AuthorizeConfig, AuthorizeDomain, RequestHeaders};
 use crate::door::{Peer, SharedDoor};
 use crate::drain::Drain;
 use crate::patience::Patient;
+use visit::Visit;
 
 /// What one HTTP connection is allowed.
 #[derive(Clone, Copy, Debug)]
@@ -38,14 +41,6 @@ pub struct HttpConfig {
 
 /// hyper reads heads into a buffer that is no smaller.
 const LEAST_HEAD_BYTES: usize = 8 * 1024;
-
-/// What the requests of one connection share.
-struct Visit<S> {
-    door: SharedDoor<S>,
-    peer: Peer,
-    config: HttpConfig,
-    drain: Drain,
-}
 
 /// Serves one connection until it closes, or until the drain has begun and its request is answered.
 pub(crate) async fn serve_connection<S, I>(

@@ -8,6 +8,7 @@
 mod address;
 mod admin;
 mod answer;
+mod check;
 mod config;
 mod connection;
 mod cores;

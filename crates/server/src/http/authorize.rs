@@ -16,7 +16,6 @@ pub use config::{AuthorizeConfig, AuthorizeDomain, RequestHeaders};
 pub(crate) use parameters::BadParameter;
 
 use super::Visit;
-use super::route::read;
 use crate::answer::{self, Refusal, Response};
 
 use original::Original;
@@ -30,7 +29,7 @@ pub(super) async fn authorize<S: Store>(
     let (head, body) = request.into_parts();
     // Some proxies hand the body on. It says nothing about who asks, but while it lies unread the
     // connection is good for nothing else.
-    read(body, visit.config.max_body_bytes, visit.config.body_timeout).await?;
+    visit.read(body).await?;
     let config = &visit.door.authorize;
     let asked = Parameters::read(head.uri.query().unwrap_or_default())?;
     let domain = asked.domain(&config.domain)?;
@@ -42,7 +41,7 @@ pub(super) async fn authorize<S: Store>(
         // As Envoy has it: who cannot be described is not limited.
         return Ok(answer::pass());
     }
-    let verdict = visit.door.check(domain, &descriptors, 1).await?;
+    let verdict = visit.check(&head.headers, domain, &descriptors, 1).await?;
     let headers = &visit.door.answers.headers;
     Ok(answer::authorization(&verdict, headers, asked.deny()))
 }
