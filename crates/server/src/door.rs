@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
+use quanta::Instant;
 use tidegate_answer::Answers;
 use tidegate_limiter::{Descriptor, Limiter, LimiterError, Store, Verdict};
 use tidegate_observe::{Asked, Recorder, TraceHeaders};
@@ -62,27 +62,16 @@ impl<S: Store> Door<S> {
     /// Judges one request, which may be part of a trace, and writes down what came of it.
     pub(crate) async fn check_asked(&self, asked: &Asked<'_>) -> Result<Verdict, LimiterError> {
         self.load.count_call();
-        let started = now();
+        // Twice 15 ns instead of twice 45 with the clock of the standard library.
+        let started = Instant::now();
         let judged = self
             .limiter
             .check(asked.domain, asked.descriptors, asked.hits)
             .await;
         match &judged {
-            Ok(verdict) => self.recorder.judged(asked, verdict, since(started)),
+            Ok(verdict) => self.recorder.judged(asked, verdict, started.elapsed()),
             Err(error) => self.recorder.rejected(error),
         }
         judged
     }
-}
-
-fn now() -> Instant {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "it is measured, nothing is decided by it"
-    )]
-    Instant::now()
-}
-
-fn since(started: Instant) -> Duration {
-    now().saturating_duration_since(started)
 }

@@ -7,7 +7,14 @@ use crate::Fault;
 use crate::metadata::{Origin, Package};
 
 /// Licences whose terms an Apache-2.0 binary can meet by shipping their texts.
-pub const LICENSES: &[&str] = &["Apache-2.0", "MIT", "Unicode-3.0", "BSD-3-Clause", "Zlib"];
+pub const LICENSES: &[&str] = &[
+    "Apache-2.0",
+    "MIT",
+    "Unicode-3.0",
+    "BSD-3-Clause",
+    "ISC",
+    "Zlib",
+];
 
 /// Finds packages that cannot be had under the licences of `allowed`.
 pub fn unlicensed(packages: &[Package], allowed: &[&str]) -> Vec<Fault> {
