@@ -1,0 +1,149 @@
+//! The end of a server: health turns, calls under way are answered, nobody new is let in.
+
+use std::time::Duration;
+
+use tidegate_server::{ServerConfig, Stop};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::interval;
+
+use crate::harness::{
+    LONG, QUESTION, Reply, Running, any_port, ask, grpc_head, grpc_message, grpc_status, head,
+    post, read_reply, try_call,
+};
+
+fn both() -> ServerConfig {
+    ServerConfig {
+        http: vec![any_port()],
+        grpc: vec![any_port()],
+        ..ServerConfig::default()
+    }
+}
+
+async fn health(running: &Running) -> Reply {
+    ask(&mut running.connect(0).await, &head("GET /healthcheck", 0)).await
+}
+
+/// Waits until health checks are told that the server leaves.
+async fn told(running: &Running) {
+    let mut looks = interval(Duration::from_millis(10));
+    while health(running).await.status == 200 {
+        looks.tick().await;
+    }
+}
+
+/// Sends a request but for its last bytes, and waits until the server has seen it.
+async fn half_a_request(running: &Running) -> TcpStream {
+    let mut io = running.connect(0).await;
+    let request =
+        head("POST /json", QUESTION.len()).replace("\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n");
+    io.write_all(request.as_bytes()).await.unwrap();
+    let mut go_on = [0; 25];
+    io.read_exact(&mut go_on).await.unwrap();
+    assert_eq!(&go_on[..], b"HTTP/1.1 100 Continue\r\n\r\n");
+    io.write_all(&QUESTION.as_bytes()[..10]).await.unwrap();
+    io
+}
+
+async fn finish(io: &mut TcpStream) -> Reply {
+    io.write_all(&QUESTION.as_bytes()[10..]).await.unwrap();
+    read_reply(io).await.expect("an answer")
+}
+
+#[tokio::test]
+async fn health_turns_at_once_and_requests_are_answered_during_the_delay() {
+    let mut config = both();
+    config.drain.delay = LONG * 60;
+    let running = Running::start(config);
+    assert_eq!(health(&running).await.body, "OK");
+    running.ask_to_stop(Stop::AfterDelay);
+    told(&running).await;
+    let reply = health(&running).await;
+    assert_eq!((reply.status, reply.body.as_str()), (500, "DRAINING"));
+    let reply = ask(&mut running.connect(0).await, &post()).await;
+    assert_eq!(reply.status, 200);
+    let status = try_call(running.connect(1).await).await;
+    assert_eq!(status.as_deref(), Some("0"));
+    // Asked a second time, it ends at once.
+    running.ask_to_stop(Stop::AfterDelay);
+    running.ended().await;
+}
+
+#[tokio::test]
+async fn who_is_in_a_hurry_skips_the_delay() {
+    let mut config = both();
+    config.drain.delay = LONG * 60;
+    let running = Running::start(config);
+    running.ask_to_stop(Stop::Now);
+    running.ended().await;
+}
+
+#[tokio::test]
+async fn a_request_under_way_is_answered_and_then_the_connection_closes() {
+    let running = Running::start(both());
+    let mut idle = running.connect(0).await;
+    assert_eq!(ask(&mut idle, &post()).await.status, 200);
+    let mut half = half_a_request(&running).await;
+    let address = running.tcp(0);
+    running.ask_to_stop(Stop::Now);
+    // The idle connection is closed: the end has begun.
+    assert_eq!(idle.read(&mut [0]).await.unwrap_or(0), 0);
+    assert!(TcpStream::connect(address).await.is_err());
+    let reply = finish(&mut half).await;
+    assert_eq!(reply.status, 200);
+    assert!(reply.head.contains("connection: close"), "{}", reply.head);
+    running.ended().await;
+}
+
+#[tokio::test]
+async fn a_grpc_call_under_way_is_answered_and_no_other_is_taken() {
+    let running = Running::start(both());
+    let io = running.connect(1).await;
+    let (requests, connection) = h2::client::handshake(io).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let mut requests = requests.ready().await.unwrap();
+    let (response, mut stream) = requests.send_request(grpc_head(), false).unwrap();
+    let message = grpc_message();
+    stream.send_data(message.slice(..7), false).unwrap();
+    // A whole call on the same connection proves that the server has seen the half one.
+    let mut requests = requests.ready().await.unwrap();
+    let (whole, mut whole_stream) = requests.send_request(grpc_head(), false).unwrap();
+    whole_stream.send_data(message.clone(), true).unwrap();
+    assert_eq!(grpc_status(whole.await.unwrap()).await, "0");
+
+    let address = running.tcp(1);
+    running.ask_to_stop(Stop::Now);
+    let mut looks = interval(Duration::from_millis(10));
+    while TcpStream::connect(address).await.is_ok() {
+        looks.tick().await;
+    }
+    stream.send_data(message.slice(7..), true).unwrap();
+    assert_eq!(grpc_status(response.await.unwrap()).await, "0");
+    // The server says goodbye and closes, though the client would stay.
+    connection.await.unwrap().unwrap();
+    assert!(requests.ready().await.is_err());
+    running.ended().await;
+}
+
+#[tokio::test]
+async fn the_grace_period_bounds_how_long_a_call_may_take() {
+    let mut config = both();
+    config.drain.grace = Duration::from_millis(50);
+    let running = Running::start(config);
+    let mut half = half_a_request(&running).await;
+    running.ask_to_stop(Stop::Now);
+    running.ended().await;
+    assert_eq!(half.read(&mut [0]).await.unwrap_or(0), 0);
+}
+
+#[tokio::test]
+async fn asked_twice_it_cuts_off_what_is_under_way() {
+    let mut config = both();
+    config.drain.grace = LONG * 60;
+    let running = Running::start(config);
+    let mut half = half_a_request(&running).await;
+    running.ask_to_stop(Stop::Now);
+    running.ask_to_stop(Stop::Now);
+    running.ended().await;
+    assert_eq!(half.read(&mut [0]).await.unwrap_or(0), 0);
+}

@@ -1,0 +1,10 @@
+//! The server as a running thing: its listeners, its certificates, its cores and its end.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod drain;
+mod harness;
+mod pki;
+mod tls;
+mod tls_files;
+mod unix;
