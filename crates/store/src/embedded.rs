@@ -25,6 +25,7 @@ mod quick;
 mod refund;
 mod room;
 mod sip;
+mod snapshot;
 mod state;
 mod sweep;
 mod sync;
@@ -38,6 +39,7 @@ use tidegate_algorithms::{Decision, Headroom, Quota, Time};
 
 use self::core::Core;
 use self::fingerprint::Fingerprinter;
+pub use self::snapshot::{Restored, SnapshotError, Written};
 use crate::{
     Charge, Charging, Clock, Counter, CounterKey, Cursor, Decisions, MemoryRefused, Mode, OnFull,
     Page, Receipt, Store, StoreError, SystemClock,
@@ -115,9 +117,8 @@ impl<C: Clock> EmbeddedStore<C> {
 
     /// An empty store on another clock, if the system gives out the memory.
     pub fn try_with_clock(config: StoreConfig, clock: C) -> Result<Self, MemoryRefused> {
-        let max_memory = config.max_memory.max(MIB);
         Ok(Self {
-            core: Core::try_new(max_memory).ok_or(MemoryRefused { max_memory })?,
+            core: try_core(config)?,
             fingerprinter: Fingerprinter::random(),
             clock,
         })
@@ -222,6 +223,11 @@ impl<C: Clock> Store for EmbeddedStore<C> {
     ) -> impl Future<Output = Result<Page, StoreError>> + Send {
         ready(Ok(self.core.list(&self.clock, cursor, most)))
     }
+}
+
+fn try_core(config: StoreConfig) -> Result<Core, MemoryRefused> {
+    let max_memory = config.max_memory.max(MIB);
+    Core::try_new(max_memory).ok_or(MemoryRefused { max_memory })
 }
 
 // === impl Core ===

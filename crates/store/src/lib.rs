@@ -15,5 +15,5 @@ pub use contract::{
     Admission, Charge, Charging, Counter, CounterKey, Cursor, Decisions, LimitId, MAX_CHARGES,
     Mode, OnFull, Page, Receipt, Store,
 };
-pub use embedded::{EmbeddedStore, StoreConfig, StoreStats};
+pub use embedded::{EmbeddedStore, Restored, SnapshotError, StoreConfig, StoreStats, Written};
 pub use error::{ErrorKind, MemoryRefused, StoreError};

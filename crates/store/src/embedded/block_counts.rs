@@ -43,9 +43,17 @@ impl<'a> BlockCounts<'a> {
         Self { block, len }
     }
 
-    /// Reads a block that `format` made.
-    pub(super) fn new(block: Block<'a>, len: u64) -> Self {
-        Self { block, len }
+    /// Reads a block that `format` made; `None` if it is too small for `len` counts, which one that
+    /// was restored from a made-up file may be.
+    pub(super) fn open(block: Block<'a>, len: u64) -> Option<Self> {
+        let counts = Self { block, len };
+        let fits = block.len() > COUNTS && Self::words(len, counts.width()) <= block.len();
+        fits.then_some(counts)
+    }
+
+    /// Whether the words of a block of unknown origin are counts, however many.
+    pub(super) fn is_sound(block: Block<'a>) -> bool {
+        Self::open(block, 1).is_some_and(|counts| (1..=u64::BITS).contains(&counts.width()))
     }
 
     pub(super) fn width(&self) -> u32 {

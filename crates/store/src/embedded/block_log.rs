@@ -35,6 +35,15 @@ impl<'a> BlockLog<'a> {
         (self.block.len() - STAMPS) as u64 * 2
     }
 
+    /// Whether the words of a block of unknown origin are a log.
+    pub(super) fn is_sound(&self) -> bool {
+        let stamps = || (0..self.len()).map(|n| self.nth_oldest(n));
+        self.block.len() > STAMPS
+            && self.len() <= self.room()
+            && self.oldest() < self.room()
+            && stamps().is_sorted()
+    }
+
     pub(super) fn newest(&self) -> u64 {
         self.block.get(NEWEST)
     }

@@ -6,6 +6,8 @@ use std::hash::{BuildHasher, RandomState};
 use smallvec::SmallVec;
 
 use super::sip::sip13;
+use super::table::CHOICE_BITS;
+use super::tag::FINGERPRINT_BITS;
 use crate::CounterKey;
 
 /// Bytes of a key's values that are laid out on the stack; longer keys take an allocation.
@@ -18,7 +20,10 @@ const SEVERAL: u64 = 0x9E37_79B9_7F4A_7C15;
 /// Hashes keys.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fingerprinter {
-    secret: [u64; 2],
+    pub(super) secret: [u64; 2],
+    /// Bits of a hash that the slots of the store before this one did not keep, see
+    /// [`complete`](Self::complete); none in a store that began empty.
+    pub(super) lost: u64,
 }
 
 // === impl Fingerprinter ===
@@ -31,13 +36,31 @@ impl Fingerprinter {
         let source = RandomState::new();
         Self {
             secret: [source.hash_one(0_u64), source.hash_one(1_u64)],
+            lost: 0,
         }
     }
 
     /// A fingerprinter with that key, for tests that need the same sets each time.
     #[cfg(all(loom, test))]
     pub(super) const fn with_secret(secret: [u64; 2]) -> Self {
-        Self { secret }
+        Self { secret, lost: 0 }
+    }
+
+    /// The bits of a hash that follow neither from a slot's fingerprint nor from the number of its
+    /// shard, where a shard's number has so many bits.
+    pub(super) const fn lost_among(shard_bits: u32) -> u64 {
+        let below_shard = u64::MAX.unbounded_shr(shard_bits);
+        below_shard & u64::MAX.unbounded_shl(FINGERPRINT_BITS)
+    }
+
+    /// A hash whose lost bits are copies of others. A store that was restored from one with fewer
+    /// shards cannot tell those bits of the old counters, so it uses them of no counter: then all
+    /// are found. The copied bits are the lowest of those that choose a key's second set, which
+    /// hardly depends on them.
+    #[inline]
+    pub(super) const fn complete(&self, hash: u64) -> u64 {
+        const DISTANCE: u32 = FINGERPRINT_BITS - CHOICE_BITS;
+        (hash & !self.lost) | ((hash << DISTANCE) & self.lost)
     }
 
     /// The hash of `key`: its values, under a key made of the secret, the limit and whether there
@@ -49,14 +72,14 @@ impl Fingerprinter {
         let [first, second] = self.secret;
         let [first, second] = [first ^ low, second ^ high];
         if let [value] = key.values {
-            return sip13([first, second], value.as_bytes());
+            return self.complete(sip13([first, second], value.as_bytes()));
         }
         let mut bytes: SmallVec<[u8; INLINE]> = SmallVec::new();
         for value in key.values {
             bytes.extend_from_slice(&length_word(value));
             bytes.extend_from_slice(value.as_bytes());
         }
-        sip13([first, second ^ SEVERAL], &bytes)
+        self.complete(sip13([first, second ^ SEVERAL], &bytes))
     }
 }
 

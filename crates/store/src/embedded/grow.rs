@@ -71,6 +71,17 @@ impl Core {
         sets <= self.table.max_sets() && self.budget.left() >= STEP_BYTES
     }
 
+    /// Locks all of a shard, which then stands still.
+    pub(super) fn lock_shard(&self, shard: u32) -> Vec<LockedSet<'_>> {
+        loop {
+            let size = self.table.size(shard);
+            let sets = self.lock_sets(shard, 0, size);
+            if self.table.size(shard) == size {
+                return sets;
+            }
+        }
+    }
+
     fn lock_sets(&self, shard: u32, from: u32, to: u32) -> Vec<LockedSet<'_>> {
         (from..to)
             .map(|set| self.table.lock(SetId { shard, set }))

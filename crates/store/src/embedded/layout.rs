@@ -3,15 +3,20 @@
 //! A slot has ten bits for it, so that anybody who meets the slot, not only the limit it belongs
 //! to, can tell when its state has expired. Layouts are numbered as they are first seen.
 
+use std::ops::RangeInclusive;
+
 use tidegate_algorithms::{Meter, Quota, Time};
 
 use super::sync::{AtomicU64, Ordering};
 use crate::StoreError;
 
 /// How many layouts there can be: ten bits, of which 0 marks an empty slot.
-const LAYOUTS: usize = if cfg!(loom) { 4 } else { 1024 };
+pub(super) const LAYOUTS: usize = if cfg!(loom) { 4 } else { 1024 };
 
 const SHAPE_BITS: u32 = 3;
+
+/// The windows that a quota may have, in nanoseconds: a millisecond to ten years, and a little.
+const WINDOWS: RangeInclusive<u64> = 1_000_000..=1 << 59;
 
 /// The number of a layout, never 0 for one in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +41,10 @@ pub(super) enum Shape {
     Portion = 3,
     /// A window, the count of the one before, and its own.
     Pair = 4,
-    /// Nothing: the state is always in a block.
-    Block = 5,
+    /// Nothing: the state is a log, always in a block.
+    Log = 5,
+    /// Nothing: the state is the counts of sub-windows, always in a block.
+    Counts = 6,
 }
 
 /// All layouts in use, by number.
@@ -72,7 +79,8 @@ impl Layout {
             Meter::FixedWindow(_) => Shape::Window,
             Meter::IntervalBucket(_) => Shape::Portion,
             Meter::SlidingCounter(_) => Shape::Pair,
-            Meter::SlidingLog(_) | Meter::SubWindows(_) => Shape::Block,
+            Meter::SlidingLog(_) => Shape::Log,
+            Meter::SubWindows(_) => Shape::Counts,
         };
         // A quota's window is at most ten years.
         let window = quota.window();
@@ -86,23 +94,31 @@ impl Layout {
         Time::MAX.nanos().ilog2() + 1 - self.window.ilog2()
     }
 
-    const fn to_word(self) -> u64 {
+    /// The layout as one word.
+    pub(super) const fn to_word(self) -> u64 {
         (self.window << SHAPE_BITS) | self.shape as u64
     }
 
+    /// Reads what `to_word` wrote.
     const fn from_word(word: u64) -> Option<Self> {
         let shape = match word & ((1 << SHAPE_BITS) - 1) {
             1 => Shape::Instant,
             2 => Shape::Window,
             3 => Shape::Portion,
             4 => Shape::Pair,
-            5 => Shape::Block,
+            5 => Shape::Log,
+            6 => Shape::Counts,
             _ => return None,
         };
         Some(Self {
             shape,
             window: word >> SHAPE_BITS,
         })
+    }
+
+    /// Reads what `to_word` wrote, from a source that may have made it up.
+    pub(super) fn from_foreign_word(word: u64) -> Option<Self> {
+        Self::from_word(word).filter(|layout| WINDOWS.contains(&layout.window))
     }
 }
 

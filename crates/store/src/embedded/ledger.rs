@@ -164,7 +164,7 @@ impl Core {
         let mut counts = if set.tag(slot).form() == Form::Narrow {
             BlockCounts::format(self.box_slot(set, slot, words, now)?, len, width)
         } else {
-            let old = BlockCounts::new(self.block(set.state(slot)), len);
+            let old = BlockCounts::open(self.block(set.state(slot)), len)?;
             if old.width() < width {
                 let handle = self.allocate(words, now)?;
                 let mut wider = BlockCounts::format(self.arena.block(handle), len, width);

@@ -73,7 +73,7 @@ impl State {
                 Self::Portion(interval_bucket::State { period, missing })
             }
             Shape::Pair => Self::Pair(Self::pair_from(word, layout)),
-            Shape::Block => return None,
+            Shape::Log | Shape::Counts => return None,
         })
     }
 
@@ -142,7 +142,7 @@ impl State {
                 previous: b,
                 current: c,
             }),
-            Shape::Block => return None,
+            Shape::Log | Shape::Counts => return None,
         })
     }
 
@@ -153,7 +153,7 @@ impl State {
             Shape::Window => Self::Window(fixed_window::State::default()),
             Shape::Portion => Self::Portion(interval_bucket::State::default()),
             Shape::Pair => Self::Pair(sliding_counter::State::default()),
-            Shape::Block => return None,
+            Shape::Log | Shape::Counts => return None,
         })
     }
 }

@@ -33,7 +33,7 @@ pub(super) const SET_BYTES: usize = SET_WORDS * 8;
 const SHARD_BYTES: usize = if cfg!(loom) { 256 } else { 64 * 1024 };
 
 /// Bits of a fingerprint that choose a set: enough for the largest shard, twice.
-const CHOICE_BITS: u32 = FINGERPRINT_BITS / 2;
+pub(super) const CHOICE_BITS: u32 = FINGERPRINT_BITS / 2;
 
 /// The sets of all shards.
 #[derive(Debug)]
@@ -94,6 +94,11 @@ impl Table {
 
     pub(super) fn shards(&self) -> u32 {
         1 << self.shard_bits
+    }
+
+    /// How many bits the number of a shard has.
+    pub(super) fn shard_bits(&self) -> u32 {
+        self.shard_bits
     }
 
     /// The most sets a shard may have.

@@ -6,9 +6,10 @@ fn layout(window: u64) -> Layout {
         Shape::Window,
         Shape::Portion,
         Shape::Pair,
-        Shape::Block,
+        Shape::Log,
+        Shape::Counts,
     ];
-    let shape = shapes[usize::try_from(window % 5).expect("small")];
+    let shape = shapes[usize::try_from(window % 6).expect("small")];
     Layout { shape, window }
 }
 

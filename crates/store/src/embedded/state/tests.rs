@@ -36,7 +36,7 @@ fn state(shape: Shape, [a, b, c]: [u64; 3]) -> State {
             previous: b,
             current: c,
         }),
-        Shape::Instant | Shape::Block => State::Instant(Ticks::from_nanos(a)),
+        Shape::Instant | Shape::Log | Shape::Counts => State::Instant(Ticks::from_nanos(a)),
     }
 }
 
@@ -80,7 +80,7 @@ proptest! {
             Shape::Window => mask(64 - layout.index_bits()),
             Shape::Portion => mask(missing_bits(layout)),
             Shape::Pair => mask(pair_bits(layout)),
-            Shape::Instant | Shape::Block => 0,
+            Shape::Instant | Shape::Log | Shape::Counts => 0,
         };
         let before = state(layout.shape, [index, counts[0], counts[1]]);
         let held = state(layout.shape, [index, counts[0].min(most), counts[1].min(most)]);
