@@ -45,9 +45,14 @@ class Api(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class ApiServer(http.server.ThreadingHTTPServer):
+    def handle_error(self, *_):
+        """Proxies hang up on it when they end; that is no news."""
+
+
 def start_api(test: World) -> int:
     """Starts an API on a free port and gives the port."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Api)
+    server = ApiServer(("127.0.0.1", 0), Api)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     test.addCleanup(server.server_close)
     test.addCleanup(server.shutdown)
