@@ -112,9 +112,14 @@ pub(crate) fn config() -> ServerConfig {
 
 /// A request to `/json` after which the connection closes.
 pub(crate) fn post(body: &str) -> String {
+    post_to("/json", body)
+}
+
+/// A request to `path` after which the connection closes.
+pub(crate) fn post_to(path: &str, body: &str) -> String {
     let length = body.len();
     format!(
-        "POST /json HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+        "POST {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
     )
 }
 

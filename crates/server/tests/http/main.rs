@@ -4,6 +4,8 @@
 
 mod authorize;
 mod bounds;
+mod check;
 mod client;
 mod json;
 mod lifecycle;
+mod page;
