@@ -1,4 +1,4 @@
-//! `tidegate serve`: the rules, the embedded store and the HTTP front door, joined.
+//! `tidegate serve`: the rules, the embedded store and the server, joined.
 
 mod settings;
 
@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use tidegate_limiter::Limiter;
 use tidegate_rules::Compiled;
-use tidegate_server::{Parts, Server, Stop};
+use tidegate_server::{Certificates, Parts, Server, Stop};
 use tidegate_store::{EmbeddedStore, StoreConfig};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::spawn_blocking;
 
 use crate::args::ServeArgs;
 use crate::banner::banner;
@@ -47,6 +48,7 @@ async fn serve(loaded: &Loaded, compiled: Compiled, seen: Fingerprint) -> Result
     // Before the banner: who reads it may stop us at once.
     let mut stops = Stops::listen()?;
     let hangup = listen(SignalKind::hangup())?;
+    let renewal = listen(SignalKind::hangup())?;
     let store = store(config)?;
     let server = Server::bind(settings::server(config)).map_err(Failure::CannotListen)?;
     terminal::print(&banner(loaded, &compiled, &server.bound()));
@@ -63,15 +65,17 @@ async fn serve(loaded: &Loaded, compiled: Compiled, seen: Fingerprint) -> Result
         limiter,
         Arc::clone(&parts.observatory),
     );
+    let certificates = server.certificates();
     let served = server.run(&parts, async || stops.next().await);
     tokio::select! {
         served = served => served.map_err(Failure::CannotRun),
         () = reloader.on_hangup(hangup) => Ok(()),
+        () = renew(certificates, renewal) => Ok(()),
         () = watch::watch(&reloader), if config.rules.is_watched() => Ok(()),
     }
 }
 
-/// What the process is asked by signals to stop.
+/// The signals that ask the process to stop.
 struct Stops {
     interrupt: Signal,
     terminate: Signal,
@@ -93,6 +97,15 @@ impl Stops {
             _ = self.interrupt.recv() => Stop::Now,
             _ = self.terminate.recv() => Stop::AfterDelay,
         }
+    }
+}
+
+/// Reads the certificates again each time `hangup` comes, for ever. The server tells what is wrong with
+/// them.
+async fn renew(certificates: Certificates, mut hangup: Signal) {
+    while hangup.recv().await.is_some() {
+        let certificates = certificates.clone();
+        let _ = spawn_blocking(move || certificates.reload()).await;
     }
 }
 

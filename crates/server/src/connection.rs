@@ -48,6 +48,7 @@ struct Service<S> {
 impl Connection {
     /// Serves it on this runtime until it closes, and gives back its place.
     pub(crate) async fn serve<S: Store + 'static>(self, desk: Rc<Desk<S>>) {
+        let _open = desk.observatory.opened(self.front.into());
         let service = Service {
             peer: self.peer,
             front: self.front,

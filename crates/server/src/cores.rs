@@ -42,6 +42,7 @@ pub(crate) struct Kit<S> {
 #[derive(Debug)]
 pub(crate) struct Desk<S> {
     pub(crate) door: SharedDoor<S>,
+    pub(crate) observatory: Arc<Observatory>,
     pub(crate) admin: Option<Arc<Admin<S>>>,
     pub(crate) http: HttpConfig,
     pub(crate) grpc: GrpcConfig,
@@ -78,6 +79,7 @@ impl<S> Kit<S> {
         };
         Rc::new(Desk {
             door: Rc::new(door),
+            observatory: self.observatory,
             admin: self.admin,
             http: self.http,
             grpc: self.grpc,

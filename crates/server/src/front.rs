@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use tidegate_observe::Protocol;
+
 /// A front door: what is spoken there, and to whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Front {
@@ -25,6 +27,16 @@ impl Front {
             Self::Http => "http",
             Self::Grpc => "grpc",
             Self::Admin => "admin",
+        }
+    }
+}
+
+impl From<Front> for Protocol {
+    fn from(front: Front) -> Self {
+        match front {
+            Front::Http => Self::Http,
+            Front::Grpc => Self::Grpc,
+            Front::Admin => Self::Admin,
         }
     }
 }
