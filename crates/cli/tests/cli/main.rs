@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod check;
+mod drain;
 mod explain;
 mod help;
 mod program;

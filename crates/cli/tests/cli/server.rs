@@ -34,6 +34,20 @@ impl Server {
         let args = [&["serve", "--http", "127.0.0.1:0"], &OTHERS[..], args].concat();
         let mut command = command(&args);
         command.envs(variables.iter().copied());
+        Self::run(command)
+    }
+
+    /// Starts a server that may not have more than so many files open.
+    pub(crate) fn start_with_files(count: u32) -> Self {
+        let server = command(&["serve", "--http", "127.0.0.1:0"]);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("ulimit -n {count}; exec \"$0\" \"$@\"")]);
+        shell.arg(server.get_program()).args(server.get_args());
+        shell.args(OTHERS);
+        Self::run(shell)
+    }
+
+    fn run(mut command: Command) -> Self {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap())
@@ -75,8 +89,13 @@ impl Server {
         assert!(sent.success());
     }
 
-    pub(crate) fn stop(mut self, signal: &str) -> ExitStatus {
+    pub(crate) fn stop(self, signal: &str) -> ExitStatus {
         self.send(signal);
+        self.wait()
+    }
+
+    /// Waits until it has ended.
+    pub(crate) fn wait(mut self) -> ExitStatus {
         self.child.wait().unwrap()
     }
 

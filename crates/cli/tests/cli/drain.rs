@@ -1,0 +1,90 @@
+//! The end of a process, and what it lives through.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use crate::server::{Server, USER};
+
+const RULES: [&str; 2] = ["--rules", "valid.yaml"];
+
+/// Longer than any test takes: what ends before has not waited for it.
+const NEVER: &str = "1000h";
+
+/// Sends half a request, and waits until the server has seen it.
+fn half_a_request(server: &Server) -> TcpStream {
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    let length = USER.len();
+    let head =
+        format!("POST /json HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: {length}\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut go_on = [0; 25];
+    stream.read_exact(&mut go_on).unwrap();
+    assert_eq!(&go_on[..], b"HTTP/1.1 100 Continue\r\n\r\n");
+    stream.write_all(&USER.as_bytes()[..10]).unwrap();
+    stream
+}
+
+fn health(server: &Server) -> String {
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    let request = b"GET /healthcheck HTTP/1.1\r\nConnection: close\r\n\r\n";
+    stream.write_all(request).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn a_request_under_way_is_answered_before_the_end() {
+    let mut server = Server::start_with(&RULES, &[("TIDEGATE_DRAIN_GRACE", NEVER)]);
+    let mut idle = TcpStream::connect(&server.address).unwrap();
+    let mut half = half_a_request(&server);
+    server.send("-TERM");
+    server.next_line("stopping");
+    // It closes when the end has begun.
+    assert_eq!(idle.read(&mut [0]).unwrap_or(0), 0);
+    assert!(TcpStream::connect(&server.address).is_err());
+    half.write_all(&USER.as_bytes()[10..]).unwrap();
+    let mut answer = String::new();
+    half.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    server.next_line("every call under way was answered");
+    assert_eq!(server.wait().code(), Some(0));
+}
+
+#[test]
+fn health_turns_during_the_delay_and_a_second_signal_ends_it() {
+    let mut server = Server::start_with(&RULES, &[("TIDEGATE_DRAIN_DELAY", NEVER)]);
+    assert!(health(&server).starts_with("HTTP/1.1 200 OK\r\n"));
+    server.send("-TERM");
+    server.next_line("stopping");
+    while !health(&server).starts_with("HTTP/1.1 500 ") {}
+    assert!(server.ask(USER).starts_with("HTTP/1.1 200 OK\r\n"));
+    assert_eq!(server.stop("-TERM").code(), Some(0));
+}
+
+#[test]
+fn an_interrupt_waits_for_no_load_balancer() {
+    let server = Server::start_with(&RULES, &[("TIDEGATE_DRAIN_DELAY", NEVER)]);
+    assert_eq!(server.stop("-INT").code(), Some(0));
+}
+
+#[test]
+fn a_client_that_never_finishes_is_cut_off_after_the_grace_period() {
+    let mut server = Server::start_with(&RULES, &[("TIDEGATE_DRAIN_GRACE", "50ms")]);
+    let mut half = half_a_request(&server);
+    server.send("-TERM");
+    server.next_line("calls are cut off");
+    assert_eq!(half.read(&mut [0]).unwrap_or(0), 0);
+    assert_eq!(server.wait().code(), Some(0));
+}
+
+#[test]
+fn without_file_descriptors_it_waits_and_comes_back() {
+    let mut server = Server::start_with_files(64);
+    let connect = |_| TcpStream::connect(&server.address).unwrap();
+    let many: Vec<TcpStream> = (0..100).map(connect).collect();
+    server.next_line("cannot accept connections");
+    drop(many);
+    server.next_line("accepts connections again");
+    assert!(health(&server).starts_with("HTTP/1.1 200 OK\r\n"));
+}
