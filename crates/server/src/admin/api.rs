@@ -16,7 +16,7 @@ use super::reply::{self, Reply};
 use hyper::StatusCode;
 
 /// The description of the API.
-const OPENAPI: &str = include_str!("openapi.json");
+pub(super) const OPENAPI: &str = include_str!("openapi.json");
 
 /// The description of the API.
 pub(super) fn openapi() -> Reply {

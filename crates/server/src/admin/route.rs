@@ -262,3 +262,40 @@ const fn route(
         purpose,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::admin::api::OPENAPI;
+
+    #[test]
+    fn every_route_is_in_the_document_and_nothing_else() {
+        let document: Value = serde_json::from_str(OPENAPI).unwrap();
+        let mut described = BTreeSet::new();
+        for (path, methods) in document["paths"].as_object().unwrap() {
+            for (method, operation) in methods.as_object().unwrap() {
+                let access = if operation["security"] == json!([]) {
+                    "probe"
+                } else if operation["security"] == json!([{"token": []}]) {
+                    "change"
+                } else {
+                    "read"
+                };
+                described.insert(format!("{} {path} {access}", method.to_uppercase()));
+            }
+        }
+        let routes = ROUTES.iter().map(|route| {
+            let access = match route.access {
+                Access::Probe => "probe",
+                Access::Read => "read",
+                Access::Change => "change",
+            };
+            format!("{} {} {access}", route.method, route.path)
+        });
+        assert_eq!(routes.collect::<BTreeSet<_>>(), described);
+    }
+}

@@ -1,0 +1,66 @@
+//! What is asked of the program around the server.
+
+use serde_json::{Value, json};
+
+use crate::desk::{Ask, Desk};
+
+#[tokio::test]
+async fn the_configuration_is_shown() {
+    let desk = Desk::start().await;
+    let config = desk.get("/api/v1/config").await.ok();
+    assert_eq!(config["admin"]["token"], "(redacted)");
+}
+
+#[tokio::test]
+async fn a_reload_tells_what_it_found() {
+    let desk = Desk::start().await;
+    assert_eq!(
+        desk.get("/api/v1/reload").await.ok(),
+        json!({"reload": null})
+    );
+    let done = desk.post("/api/v1/reload", &Value::Null).await.ok();
+    assert_eq!(
+        (&done["outcome"], &done["rules"]),
+        (&json!("replaced"), &json!(3))
+    );
+    assert_eq!(
+        (&done["at"], &done["trigger"]),
+        (&json!("2026-11-15T12:00:00Z"), &json!("admin"))
+    );
+    "domain: api\ndescriptors: [{key: a, rate_limt: {}}]"
+        .clone_into(&mut desk.hooks.rules.lock().unwrap());
+    let failed = desk.post("/api/v1/reload", &Value::Null).await;
+    assert!(failed.detail(422).contains("those before stay in force"));
+    let finding = &failed.json()["reload"]["findings"][0];
+    assert_eq!(
+        (&finding["file"], &finding["line"]),
+        (&json!("rules.yaml"), &json!(2))
+    );
+    assert_eq!(finding["code"], "unknown-field");
+    let last = desk.get("/api/v1/reload").await.ok();
+    assert_eq!(last["reload"], failed.json()["reload"]);
+}
+
+#[tokio::test]
+async fn the_log_level_changes() {
+    let desk = Desk::start().await;
+    let put = |body: &str| Ask::new("PUT", "/api/v1/log-level").body(body);
+    assert_eq!(desk.get("/api/v1/log-level").await.ok()["level"], "info");
+    assert_eq!(
+        desk.send(&put(r#"{"level": "debug"}"#)).await.ok()["level"],
+        "debug"
+    );
+    let detail = desk.send(&put(r#"{"level": "loud"}"#)).await.detail(400);
+    assert_eq!(detail, "that is no level of the log: write debug or info");
+    assert_eq!(desk.get("/api/v1/log-level").await.ok()["level"], "debug");
+}
+
+#[tokio::test]
+async fn the_store_is_shown() {
+    let desk = Desk::start().await;
+    let store = desk.get("/api/v1/store").await.ok();
+    let expected = json!({
+        "kind": "memory", "used_bytes": 1, "max_bytes": 2, "evicted": 3, "untracked": 4,
+    });
+    assert_eq!(store, expected);
+}

@@ -1,0 +1,90 @@
+//! The rules in force, what was counted, and why a limit applies.
+
+use serde_json::{Value, json};
+
+use crate::desk::Desk;
+
+#[tokio::test]
+async fn rules_come_with_their_counts() {
+    let desk = Desk::start().await;
+    for _ in 0..7 {
+        desk.passes("42").await;
+    }
+    let page = desk.get("/api/v1/rules").await.ok();
+    assert_eq!((&page["total"], &page["next"]), (&json!(3), &Value::Null));
+    let user = &page["rules"][0];
+    assert_eq!(
+        (&user["domain"], &user["rule"]),
+        (&json!("api"), &json!("user_id"))
+    );
+    assert_eq!(
+        (&user["file"], &user["line"]),
+        (&json!("rules.yaml"), &json!(4))
+    );
+    assert_eq!(user["limits"][0]["quota"]["requests"], 5);
+    assert_eq!(user["limits"][0]["quota"]["window_seconds"], 60.0);
+    assert_eq!(
+        (&user["counts"]["refused"], &user["counts"]["hits"]),
+        (&json!(2), &json!(7))
+    );
+    assert_eq!(page["rules"][2]["mode"], "shadow");
+}
+
+#[tokio::test]
+async fn rules_come_in_pages_and_by_domain() {
+    let desk = Desk::start().await;
+    let page = desk.get("/api/v1/rules?limit=2").await.ok();
+    assert_eq!(
+        (page["rules"].as_array().unwrap().len(), &page["next"]),
+        (2, &json!(2))
+    );
+    let page = desk.get("/api/v1/rules?limit=2&offset=2").await.ok();
+    assert_eq!(
+        (page["rules"].as_array().unwrap().len(), &page["next"]),
+        (1, &Value::Null)
+    );
+    let page = desk.get("/api/v1/rules?domain=other").await.ok();
+    assert_eq!(page["total"], 0);
+}
+
+#[tokio::test]
+async fn a_request_is_explained() {
+    let desk = Desk::start().await;
+    let entries = |key: &str, value: &str| json!({"entries": [{"key": key, "value": value}]});
+    let request = json!({
+        "domain": "api",
+        "descriptors": [entries("user_id", "42"), entries("plan", "free"), entries("plan", "x")],
+    });
+    let told = desk.post("/api/v1/explain", &request).await.ok();
+    let [user, free, other] = told["descriptors"].as_array().unwrap().as_slice() else {
+        panic!("{told}");
+    };
+    assert_eq!(user["rule"]["rule"], "user_id");
+    assert_eq!(user["ending"], "rule");
+    assert_eq!(user["steps"][0]["candidates"][0]["fate"], "chosen");
+    let replaced: Vec<_> = user["limits"].as_array().unwrap().iter().collect();
+    assert_eq!(replaced[0]["replaced"], true, "the plan replaces it");
+    assert_eq!(replaced[1]["replaced"], false);
+    assert_eq!(free["steps"][0]["candidates"][0]["by"], "exact_value");
+    assert_eq!(
+        (&other["ending"], &other["rule"]),
+        (&json!("no_match"), &Value::Null)
+    );
+    assert!(other["text"].as_str().unwrap().contains("no limit applies"));
+    // An explanation costs nothing.
+    assert_eq!(
+        desk.get("/api/v1/rules").await.ok()["rules"][0]["counts"]["hits"],
+        0
+    );
+}
+
+#[tokio::test]
+async fn the_top_is_told() {
+    let desk = Desk::start().await;
+    let top = desk
+        .get("/api/v1/top?kind=busiest&n=5&domain=api&rule=user_id")
+        .await
+        .ok();
+    assert_eq!(top["kind"], "busiest");
+    assert!(top["keys"].is_array());
+}
