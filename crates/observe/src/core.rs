@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use tidegate_limiter::{LimiterError, RuleSet, StoreError, StoreErrorKind};
+use tidegate_limiter::{Answer, LimiterError, RuleSet, StoreError, StoreErrorKind, Verdict};
 
 use crate::ObserveConfig;
 use crate::counter::Counter;
@@ -112,6 +112,16 @@ impl Answered {
         Self::Shadowed,
         Self::Unmatched,
     ];
+
+    #[inline]
+    pub(crate) fn of(verdict: &Verdict) -> Self {
+        match verdict.answer() {
+            Answer::Refused => Self::Refused,
+            Answer::Allowed if verdict.limits().len() == 0 => Self::Unmatched,
+            Answer::Allowed if verdict.is_shadowed() => Self::Shadowed,
+            Answer::Allowed => Self::Allowed,
+        }
+    }
 
     pub(crate) const fn name(self) -> &'static str {
         match self {

@@ -17,6 +17,7 @@ mod histogram;
 mod ledger;
 mod observatory;
 mod recorder;
+mod refusals;
 mod reloads;
 mod render;
 mod rule_table;
@@ -32,5 +33,6 @@ pub use observatory::Observatory;
 pub use recorder::{Asked, Recorder};
 pub use top::{TopKey, TopKind, TopQuery, TopReport};
 pub use trace::{
-    Endpoint, EndpointError, Exporter, OtelError, Sampling, TraceConfig, TraceHeaders, otel,
+    BadHeader, Endpoint, EndpointError, Exporter, OTEL_VARIABLES, OtelError, Sampling, TraceConfig,
+    TraceContext, TraceHeader, TraceHeaders,
 };

@@ -14,6 +14,7 @@ use crate::ledger::{RuleName, Sums};
 use crate::reloads::Reloads;
 use crate::render;
 use crate::top::{self, Sketches};
+use crate::trace::{self, SpanQueue, Tracer};
 use crate::{
     Exporter, Gauges, MetricNames, ObserveConfig, Recorder, RuleCounts, RuleReport, TopQuery,
     TopReport, Totals,
@@ -29,6 +30,8 @@ pub struct Observatory {
     reloads: Reloads,
     /// The seed of the hashes of keys, the same for all cores: their keys are added up by it.
     seed: RandomState,
+    /// Where spans wait, if requests are traced.
+    spans: Option<SpanQueue>,
 }
 
 // === impl Observatory ===
@@ -39,7 +42,7 @@ impl Observatory {
 
     /// An observatory, and what sends its spans away if it is to trace.
     pub fn new(config: ObserveConfig) -> (Self, Option<Exporter>) {
-        let exporter = config.traces.as_ref().map(|_| Exporter {});
+        let (spans, exporter) = config.traces.clone().map(trace::exporter).unzip();
         let observatory = Self {
             config,
             started: clock::since_epoch(),
@@ -47,6 +50,7 @@ impl Observatory {
             connections: Arc::default(),
             reloads: Reloads::default(),
             seed: RandomState::new(),
+            spans,
         };
         (observatory, exporter)
     }
@@ -91,7 +95,7 @@ impl Observatory {
             reloads: self.reloads.succeeded(),
             failed_reloads: self.reloads.failed(),
             last_reload: self.reloads.last(),
-            lost_spans: 0,
+            lost_spans: self.spans.as_ref().map_or(0, SpanQueue::lost),
         }
     }
 
@@ -171,6 +175,11 @@ impl Observatory {
 
     pub(crate) fn seed(&self) -> &RandomState {
         &self.seed
+    }
+
+    pub(crate) fn tracer(&self) -> Option<Tracer> {
+        let sampling = self.config.traces.as_ref()?.sampling;
+        Some(Tracer::new(self.spans.clone()?, sampling))
     }
 
     pub(crate) fn started(&self) -> Duration {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_limiter::{Answer, Descriptor, LimiterError, Verdict};
+use tidegate_limiter::{Descriptor, LimiterError, Verdict};
 
 use crate::connections::{OpenConnection, Protocol};
 use crate::core::{Answered, Core, Failure, Rejection};
@@ -13,7 +13,8 @@ use crate::dice::Dice;
 use crate::rule_table::{Outcome, RuleTable};
 use crate::ruled::{self, Ruled};
 use crate::top::Looker;
-use crate::{Observatory, TraceHeaders};
+use crate::trace::Tracer;
+use crate::{Observatory, RefusalLog, TraceHeaders};
 
 /// Writes down what came of the requests of one core. It is that core's alone: it can be moved to
 /// another thread, but not shared.
@@ -26,6 +27,9 @@ pub struct Recorder {
     dice: Dice,
     /// Looks for the busiest keys, if they are asked for.
     looker: Option<Looker>,
+    /// Makes spans, if they are asked for.
+    tracer: Option<Tracer>,
+    refusals: RefusalLog,
 }
 
 /// What was asked.
@@ -59,19 +63,26 @@ impl Recorder {
             .config()
             .top
             .map(|config| Looker::new(config, observatory.seed().clone(), Arc::clone(&core)));
+        let tracer = observatory.tracer();
+        let refusals = observatory.config().refusals;
         Self {
             observatory,
             core,
             table: RefCell::new(table),
             dice: Dice::new(),
             looker,
+            tracer,
+            refusals,
         }
     }
 
     /// A request was judged, and that took so long.
     pub fn judged(&self, asked: &Asked<'_>, verdict: &Verdict, took: Duration) {
         self.core.times.add(took);
-        self.core.answered[answered(verdict) as usize].add(1);
+        self.core.answered[Answered::of(verdict) as usize].add(1);
+        if let Some(tracer) = &self.tracer {
+            tracer.record(asked, verdict, took, &self.dice);
+        }
         if verdict.limits().len() == 0 {
             self.unmatched(asked, verdict);
             return;
@@ -85,6 +96,7 @@ impl Recorder {
         {
             looker.look(looks, asked, verdict);
         }
+        self.refusals.note(asked, verdict, &self.dice);
     }
 
     /// A request made no sense.
@@ -100,7 +112,7 @@ impl Recorder {
     /// Whether requests may be traced: if not, nobody needs to look for the headers.
     #[inline]
     pub fn traces(&self) -> bool {
-        false
+        self.tracer.is_some()
     }
 
     /// A connection was opened.
@@ -168,15 +180,5 @@ impl Recorder {
             Some(rule) => ledger.add_late(verdict.rules(), rule, Counts::of(ruled)),
             None => self.core.overrides.add(ruled.outcome, ruled.hits),
         });
-    }
-}
-
-#[inline]
-fn answered(verdict: &Verdict) -> Answered {
-    match verdict.answer() {
-        Answer::Refused => Answered::Refused,
-        Answer::Allowed if verdict.limits().len() == 0 => Answered::Unmatched,
-        Answer::Allowed if verdict.is_shadowed() => Answered::Shadowed,
-        Answer::Allowed => Answered::Allowed,
     }
 }

@@ -118,9 +118,10 @@ impl<'a> Ruled<'a> {
 #[inline]
 fn outcome(limit: &LimitStatus<'_>) -> Outcome {
     if limit.is_refused() {
-        match limit.mode() {
-            Mode::Shadow => Outcome::Shadowed,
-            Mode::Enforce | Mode::Quota => Outcome::Refused,
+        match (limit.mode(), limit.ruling()) {
+            // A ban refuses whatever the mode.
+            (Mode::Enforce | Mode::Quota, _) | (_, Ruling::Banned(_)) => Outcome::Refused,
+            (Mode::Shadow, _) => Outcome::Shadowed,
         }
     } else if limit.is_over() {
         Outcome::Over

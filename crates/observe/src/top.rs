@@ -9,6 +9,7 @@ mod tally;
 
 use std::time::Duration;
 
+pub(crate) use key::Key;
 pub(crate) use lately::Lately;
 pub(crate) use looker::Looker;
 pub(crate) use merge::merge;

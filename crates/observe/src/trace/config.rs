@@ -4,13 +4,15 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use hyper::header::{HeaderName, HeaderValue};
+
 /// How decisions are traced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceConfig {
     /// Where spans are sent.
     pub endpoint: Endpoint,
-    /// Headers that go with every batch, such as a key. Their values do not show in a log.
-    pub headers: Vec<(String, String)>,
+    /// Headers that go with every batch, such as a key.
+    pub headers: Vec<TraceHeader>,
     /// Which requests are traced.
     pub sampling: Sampling,
     /// `service.name` of the resource.
@@ -25,7 +27,21 @@ pub struct TraceConfig {
     pub delay: Duration,
     /// How long one attempt to send a batch may take.
     pub timeout: Duration,
+    /// How long to wait after an attempt that failed; twice as long after the next.
+    pub first_pause: Duration,
 }
+
+/// A header that goes with every batch. Its value does not show in a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceHeader {
+    pub(super) name: HeaderName,
+    pub(super) value: HeaderValue,
+}
+
+/// A text that is no header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this name or value cannot stand in a header")]
+pub struct BadHeader;
 
 /// Which requests are traced, in millionths of those that come without a trace of their own. One that
 /// comes with a trace is traced if that is.
@@ -72,7 +88,20 @@ impl TraceConfig {
             max_batch: 512,
             delay: Duration::from_secs(5),
             timeout: Duration::from_secs(10),
+            first_pause: Duration::from_secs(1),
         }
+    }
+}
+
+// === impl TraceHeader ===
+
+impl TraceHeader {
+    /// A header of this name and value.
+    pub fn new(name: &str, value: &str) -> Result<Self, BadHeader> {
+        let name = name.parse().map_err(|_| BadHeader)?;
+        let mut value: HeaderValue = value.parse().map_err(|_| BadHeader)?;
+        value.set_sensitive(true);
+        Ok(Self { name, value })
     }
 }
 
@@ -94,6 +123,21 @@ impl Sampling {
         } else {
             Self(millionths)
         }
+    }
+
+    /// A share that is written as a ratio from 0 to 1.
+    pub fn from_ratio(text: &str) -> Option<Self> {
+        let ratio: f64 = text.parse().ok()?;
+        let millionths = (ratio * f64::from(Self::WHOLE)).round();
+        // The ends are excluded before anything is cut off; what is no number is in no range.
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is a whole number from 0 to a million"
+        )]
+        (0.0..=1.0)
+            .contains(&ratio)
+            .then(|| Self(millionths as u32))
     }
 
     /// The share in millionths.
@@ -163,5 +207,57 @@ impl FromStr for Endpoint {
 impl fmt::Display for Endpoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "http://{}{}", self.authority, self.path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, authority: &str, path: &str) {
+        let endpoint: Endpoint = text.parse().unwrap();
+        assert_eq!((endpoint.authority(), endpoint.path()), (authority, path));
+    }
+
+    #[test]
+    fn reads_addresses() {
+        check("http://collector", "collector:80", "/");
+        check(
+            "http://collector:4318/v1/traces",
+            "collector:4318",
+            "/v1/traces",
+        );
+        check("http://10.0.0.1:4318/", "10.0.0.1:4318", "/");
+        check("http://[::1]", "[::1]:80", "/");
+        check("http://[::1]:4318/x?y", "[::1]:4318", "/x?y");
+    }
+
+    #[test]
+    fn refuses_what_is_no_address() {
+        let check = |text: &str, expected| assert_eq!(text.parse::<Endpoint>(), Err(expected));
+        check("https://collector:4318", EndpointError::NotHttp);
+        check("collector:4318", EndpointError::NotHttp);
+        check("http://", EndpointError::BadAuthority);
+        check("http:///v1/traces", EndpointError::BadAuthority);
+        check("http://collector:port", EndpointError::BadAuthority);
+        check("http://user@collector", EndpointError::BadAuthority);
+        check("http://a b", EndpointError::BadCharacter);
+    }
+
+    #[test]
+    fn a_base_gets_the_path_of_traces() {
+        let of = |text: &str| text.parse::<Endpoint>().unwrap().for_traces().to_string();
+        assert_eq!(of("http://c:1"), "http://c:1/v1/traces");
+        assert_eq!(of("http://c:1/base/"), "http://c:1/base/v1/traces");
+    }
+
+    #[test]
+    fn ratios_are_from_zero_to_one() {
+        assert_eq!(Sampling::from_ratio("1.0"), Some(Sampling::ALL));
+        assert_eq!(Sampling::from_ratio("0"), Some(Sampling::NONE));
+        assert_eq!(Sampling::from_ratio("0.1"), Some(Sampling(100_000)));
+        for bad in ["", "-0.1", "1.1", "NaN", "inf", "x"] {
+            assert_eq!(Sampling::from_ratio(bad), None, "{bad}");
+        }
     }
 }

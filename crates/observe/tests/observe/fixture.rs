@@ -7,7 +7,7 @@ use tidegate_limiter::{
     Descriptor, Entry, Hits, Limiter, LimiterConfig, LimiterError, Time, Verdict,
 };
 use tidegate_observe::{
-    Asked, Observatory, ObserveConfig, Recorder, RuleCounts, RuleReport, TraceHeaders,
+    Asked, Exporter, Observatory, ObserveConfig, Recorder, RuleCounts, RuleReport, TraceHeaders,
 };
 use tidegate_rules::{CompileOptions, RuleSet, Source, compile};
 use tidegate_store::{EmbeddedStore, ManualClock, StoreConfig};
@@ -23,6 +23,7 @@ pub(crate) struct Watched {
     pub(crate) limiter: Limiter<EmbeddedStore<ManualClock>>,
     pub(crate) observatory: Arc<Observatory>,
     pub(crate) recorder: Recorder,
+    pub(crate) exporter: Option<Exporter>,
 }
 
 pub(crate) fn rules(yaml: &str) -> RuleSet {
@@ -42,11 +43,13 @@ pub(crate) fn watched(yaml: &str, config: ObserveConfig) -> Watched {
 
 pub(crate) fn watched_with(yaml: &str, config: ObserveConfig, limits: LimiterConfig) -> Watched {
     let store = EmbeddedStore::with_clock(StoreConfig::default(), ManualClock::at(NOON));
-    let observatory = Arc::new(Observatory::new(config).0);
+    let (observatory, exporter) = Observatory::new(config);
+    let observatory = Arc::new(observatory);
     Watched {
         limiter: Limiter::new(store, rules(yaml), limits),
         recorder: observatory.recorder(),
         observatory,
+        exporter,
     }
 }
 
@@ -66,6 +69,23 @@ impl Watched {
         domain: &str,
         asks: &[(&[(&str, &str)], Hits)],
         hits: u64,
+    ) -> Result<Verdict, LimiterError> {
+        self.judge(recorder, domain, asks, hits, TraceHeaders::default())
+    }
+
+    /// Asks in domain `test` as part of a trace.
+    pub(crate) fn ask_traced(&self, entries: &[(&str, &str)], trace: TraceHeaders<'_>) -> Verdict {
+        let asks = [(entries, Hits::OfRequest)];
+        self.judge(&self.recorder, "test", &asks, 1, trace).unwrap()
+    }
+
+    fn judge(
+        &self,
+        recorder: &Recorder,
+        domain: &str,
+        asks: &[(&[(&str, &str)], Hits)],
+        hits: u64,
+        trace: TraceHeaders<'_>,
     ) -> Result<Verdict, LimiterError> {
         let entry = |&(key, value): &_| Entry { key, value };
         let entries: Vec<Vec<Entry<'_>>> = asks
@@ -87,7 +107,7 @@ impl Watched {
                     domain,
                     descriptors: &descriptors,
                     hits,
-                    trace: TraceHeaders::default(),
+                    trace,
                 };
                 recorder.judged(&asked, verdict, TOOK);
             }

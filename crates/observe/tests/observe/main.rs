@@ -2,9 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod collector;
 mod fixture;
 mod late;
 mod page;
 mod reference;
+mod refusals;
 mod rules;
 mod top;
+mod trace;
