@@ -24,12 +24,12 @@ impl Dice {
     /// True once in `n` throws.
     #[inline]
     pub(crate) fn one_in(&self, n: NonZeroU32) -> bool {
-        (self.throw() >> 32) * u64::from(n.get()) >> 32 == 0
+        ((self.throw() >> 32) * u64::from(n.get())) >> 32 == 0
     }
 
     /// True in `millionths` of a million throws.
     pub(crate) fn in_millionths(&self, millionths: u32) -> bool {
-        (self.throw() >> 32) * 1_000_000 >> 32 < u64::from(millionths)
+        ((self.throw() >> 32) * 1_000_000) >> 32 < u64::from(millionths)
     }
 
     /// Marsaglia's xorshift with a multiplication at the end (Vigna, 2016).

@@ -2,6 +2,8 @@
 
 use tidegate_limiter::{Answer, LimitStatus, Origin, Retry, Verdict};
 
+use tidegate_rules::Domain;
+
 use crate::dice::Dice;
 use crate::top::Key;
 use crate::{Asked, KeyLogging, RefusalLog};
@@ -36,7 +38,7 @@ fn write(asked: &Asked<'_>, verdict: &Verdict, keys: KeyLogging) {
         Some(Retry::Never) | None => None,
     };
     // The rules' own spelling, for a domain without rules is a client's word.
-    let domain = verdict.rules().domain(asked.domain).map(|it| it.name());
+    let domain = verdict.rules().domain(asked.domain).map(Domain::name);
     tracing::info!(
         target: "tidegate::refusals",
         domain,

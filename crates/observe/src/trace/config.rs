@@ -125,19 +125,19 @@ impl Sampling {
         }
     }
 
-    /// A share that is written as a ratio from 0 to 1.
+    /// A share that is written as a ratio from 0 to 1, such as `0.25`; what is less than a millionth
+    /// is cut off.
     pub fn from_ratio(text: &str) -> Option<Self> {
-        let ratio: f64 = text.parse().ok()?;
-        let millionths = (ratio * f64::from(Self::WHOLE)).round();
-        // The ends are excluded before anything is cut off; what is no number is in no range.
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "it is a whole number from 0 to a million"
-        )]
-        (0.0..=1.0)
-            .contains(&ratio)
-            .then(|| Self(millionths as u32))
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+        let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+        if !is_digits(whole) || !is_digits(fraction) {
+            return None;
+        }
+        let fraction: String = fraction.chars().chain("000000".chars()).take(6).collect();
+        let whole: u32 = whole.parse().ok()?;
+        let millionths = whole.checked_mul(Self::WHOLE)?;
+        let millionths = millionths.checked_add(fraction.parse().ok()?)?;
+        (millionths <= Self::WHOLE).then_some(Self(millionths))
     }
 
     /// The share in millionths.
@@ -256,7 +256,18 @@ mod tests {
         assert_eq!(Sampling::from_ratio("1.0"), Some(Sampling::ALL));
         assert_eq!(Sampling::from_ratio("0"), Some(Sampling::NONE));
         assert_eq!(Sampling::from_ratio("0.1"), Some(Sampling(100_000)));
-        for bad in ["", "-0.1", "1.1", "NaN", "inf", "x"] {
+        assert_eq!(Sampling::from_ratio("0.0000019"), Some(Sampling(1)));
+        for bad in [
+            "",
+            "-0.1",
+            "1.1",
+            "NaN",
+            "1.",
+            ".5",
+            "1e-3",
+            "99999999999",
+            "x",
+        ] {
             assert_eq!(Sampling::from_ratio(bad), None, "{bad}");
         }
     }

@@ -159,7 +159,7 @@ impl<'a> JsonSpan<'a> {
         let attributes = domain.into_iter().chain(rule).chain([outcome]);
         Self {
             trace_id: Hex(&span.trace_id),
-            span_id: Hex(&span.span_id),
+            span_id: Hex(&span.id),
             parent_span_id: span.parent_id.as_ref().map(|id| Hex(id)),
             trace_state: &span.state,
             name: SPAN_NAME,

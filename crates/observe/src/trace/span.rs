@@ -7,7 +7,7 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) trace_id: [u8; 16],
-    pub(crate) span_id: [u8; 8],
+    pub(crate) id: [u8; 8],
     pub(crate) parent_id: Option<[u8; 8]>,
     /// The header `tracestate`, which goes with the trace; empty if there is none.
     pub(crate) state: Box<str>,

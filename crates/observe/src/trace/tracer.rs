@@ -69,7 +69,7 @@ impl Tracer {
         let end = clock::since_epoch();
         Span {
             trace_id: parent.map_or_else(|| self.ids.of_trace(), |parent| parent.trace_id),
-            span_id: self.ids.next().to_be_bytes(),
+            id: self.ids.next().to_be_bytes(),
             parent_id: parent.map(|parent| parent.parent_id),
             state: parent.and_then(|_| state(&asked.trace)).unwrap_or_default(),
             start: end.saturating_sub(took),

@@ -72,7 +72,10 @@ fn a_line_names_the_rule_and_not_the_client() {
 fn the_client_is_named_if_asked_for_and_writes_no_line_of_its_own() {
     let lines = logged(one_in(1, KeyLogging::Shown), 3);
     assert_eq!(lines.len(), 1);
-    assert!(lines[0].contains("key=\"user=client\u{fffd}INFO fake\""), "{lines:?}");
+    assert!(
+        lines[0].contains("key=\"user=client\u{fffd}INFO fake\""),
+        "{lines:?}"
+    );
 }
 
 #[test]
