@@ -35,9 +35,18 @@ def random_entries(draw: random.Random, run: str):
 
 
 def random_descriptor(draw: random.Random, run: str):
-    limit = (draw.randrange(5), draw.choice([Unit.MONTH, Unit.YEAR])) if draw.random() < 0.1 else None
     hits = draw.choice([0, 1, 2, 7]) if draw.random() < 0.2 else None
-    return descriptor(*random_entries(draw, run), hits=hits, limit=limit)
+    if draw.random() < 0.1:
+        return random_override(draw, run, hits)
+    return descriptor(*random_entries(draw, run), hits=hits)
+
+
+def random_override(draw: random.Random, run: str, hits):
+    # Each on values of its own: envoyproxy/ratelimit keeps neither rule nor unit in a counter's key, so
+    # that an override and a rule on the same entries share a counter there.
+    unit = draw.choice([Unit.MONTH, Unit.YEAR])
+    entry = (draw.choice(LIMITED + FREE), f"{run}-override-{unit}-{draw.randrange(8)}")
+    return descriptor(entry, hits=hits, limit=(draw.randrange(5), unit))
 
 
 def random_request(draw: random.Random, run: str):

@@ -17,7 +17,7 @@ class Tidegate(Case):
         answer = self.ask(descriptor(("bucket", fresh())), domain="tidegate")
         self.assertEqual(answer.statuses[0].current_limit.unit, Unit.UNKNOWN)
         self.assertEqual(answer.statuses[0].current_limit.name, "bucket")
-        self.assertIn("90", str(answer.dynamic_metadata))
+        self.assertIn("2 per 1m30s, token_bucket", str(answer.dynamic_metadata))
 
     def test_counts_clip_to_32_bits(self):
         status = self.ask(descriptor(("large", fresh())), domain="tidegate").statuses[0]
