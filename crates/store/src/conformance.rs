@@ -62,6 +62,7 @@ macro_rules! conformance {
             every_match_charges_each_limit_alone,
             every_match_counts_refusals_of_a_fixed_window,
             a_counter_named_twice_adds_up,
+            a_counter_named_twice_keeps_to_both_numbers,
             a_look_changes_and_creates_nothing,
             a_refund_gives_back_no_more_than_was_taken,
             a_reset_forgets_one_counter,

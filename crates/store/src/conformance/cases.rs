@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_algorithms::{Algorithm, Outcome, Retry};
+use tidegate_algorithms::{Algorithm, Decision, Outcome, Retry};
 
 use super::Subject;
 use super::bench::{
@@ -174,6 +174,31 @@ pub fn a_counter_named_twice_adds_up<S: Subject>() {
         let retry = Retry::Never;
         assert_eq!(second.outcome, Outcome::Denied { retry }, "6 never fit 5");
         assert_eq!(bench.peek(key(1, &["b"]), &five).remaining, 5);
+    }
+}
+
+/// A counter that a request names twice, with two numbers, is held to each: overrides may do so.
+pub fn a_counter_named_twice_keeps_to_both_numbers<S: Subject>() {
+    for (first, second) in [
+        (3, 1),
+        (1, 3),
+        (1, u64::from(u32::MAX)),
+        (u64::from(u32::MAX), 1),
+    ] {
+        let bench = Bench::<S>::new();
+        let quotas = [first, second].map(|limit| per_minute(limit, Algorithm::FixedWindow));
+        let charges = quotas
+            .each_ref()
+            .map(|quota| enforce(key(1, &["a"]), quota, 1));
+        let (admission, decisions) = bench.charge(&charges, Charging::EveryMatch);
+        let allowed: Vec<bool> = decisions.iter().map(Decision::is_allowed).collect();
+        // The first is the first hit, the second is the second one.
+        assert_eq!(allowed, [true, second >= 2], "{first}, {second}");
+        let is_admitted = admission == Admission::Admitted;
+        assert_eq!(is_admitted, second >= 2, "{first}, {second}");
+        let largest = per_minute(first.max(second), Algorithm::FixedWindow);
+        let left = bench.peek(key(1, &["a"]), &largest).remaining;
+        assert_eq!(left, first.max(second) - 2, "both were counted");
     }
 }
 

@@ -13,6 +13,7 @@ use crate::{Charge, Charging, OnFull};
 /// A held counter.
 #[derive(Debug)]
 pub(super) struct Account<'a> {
+    /// The largest of the quotas that its charges go by.
     pub(super) quota: &'a Quota,
     pub(super) memory: Memory<'a>,
     /// Since when the ordinary limit has been exceeded, for limits that mind.
@@ -87,10 +88,10 @@ impl<'a> Account<'a> {
     /// the request is charged.
     pub(super) fn judge(&mut self, charge: &Charge<'_>, charging: Charging, now: Time) -> Decision {
         if let (Memory::NoRoom { until }, OnFull::Deny) = (&self.memory, charge.on_full) {
-            return self.deny_for_room(until.since(now));
+            return self.deny_for_room(charge, until.since(now));
         }
         let cost = self.due.saturating_add(charge.cost);
-        let (mut decision, change) = self.decide(cost, charge.headroom, now);
+        let (mut decision, change) = self.decide(charge, cost, now);
         if decision.is_allowed() {
             self.due = cost;
             if charge.cost > 0 {
@@ -106,7 +107,7 @@ impl<'a> Account<'a> {
                 self.refused = Some(true);
             }
             if charging == Charging::EveryMatch {
-                self.count_refusal(charge.cost, &mut decision, now);
+                self.count_refusal(charge, &mut decision, now);
             }
             self.note_refusal(charge, change);
         }
@@ -126,18 +127,18 @@ impl<'a> Account<'a> {
         };
         self.over_since = self.was_over_since;
         if decision.is_allowed() {
-            let (untouched, _) = self.decide(0, charge.headroom, now);
+            let (untouched, _) = self.decide(charge, 0, now);
             decision.remaining = untouched.remaining;
             decision.reset_after = untouched.reset_after;
         }
     }
 
     /// A fixed window counts what it refuses, and has that much less left.
-    fn count_refusal(&mut self, cost: u64, decision: &mut Decision, now: Time) {
-        if let Meter::FixedWindow(meter) = self.quota.meter() {
+    fn count_refusal(&mut self, charge: &Charge<'_>, decision: &mut Decision, now: Time) {
+        if let Meter::FixedWindow(meter) = charge.quota.meter() {
             let before = self.change.state.unwrap_or(self.fixed());
-            let counted = meter.count_refused(before.window(), cost, now);
-            self.due = self.due.saturating_add(cost);
+            let counted = meter.count_refused(before.window(), charge.cost, now);
+            self.due = self.due.saturating_add(charge.cost);
             self.change.state = Some(State::Window(counted));
             decision.remaining = decision.limit.saturating_sub(counted.count);
         }
@@ -157,26 +158,32 @@ impl<'a> Account<'a> {
         }
     }
 
-    fn deny_for_room(&self, wait: std::time::Duration) -> Decision {
+    fn deny_for_room(&self, charge: &Charge<'_>, wait: std::time::Duration) -> Decision {
+        let charge = Charge {
+            headroom: Headroom::Absent,
+            ..*charge
+        };
         Decision {
             outcome: Outcome::Denied {
                 retry: Retry::After(wait),
             },
-            limit: self.decide(0, Headroom::Absent, Time::ZERO).0.limit,
+            limit: self.decide(&charge, 0, Time::ZERO).0.limit,
             remaining: 0,
             reset_after: wait,
         }
     }
 
-    /// The decision on `cost` in all, and what to write if it is charged.
-    fn decide(&self, cost: u64, headroom: Headroom, now: Time) -> (Decision, Change) {
-        self.quota.judge(self.over_since, headroom, now, |extra| {
-            self.decide_with(cost, extra, now)
+    /// The decision on `cost` in all, and what to write if it is charged. It goes by the numbers of the
+    /// charge: two overrides of one request may name one counter and allow it different counts.
+    fn decide(&self, charge: &Charge<'_>, cost: u64, now: Time) -> (Decision, Change) {
+        let (quota, headroom) = (charge.quota, charge.headroom);
+        quota.judge(self.over_since, headroom, now, |extra| {
+            self.decide_with(quota.meter(), cost, extra, now)
         })
     }
 
-    fn decide_with(&self, cost: u64, extra: u64, now: Time) -> (Decision, Change) {
-        match self.quota.meter() {
+    fn decide_with(&self, meter: &Meter, cost: u64, extra: u64, now: Time) -> (Decision, Change) {
+        match meter {
             Meter::SlidingLog(meter) => self.decide_log(meter, cost, extra, now),
             Meter::SubWindows(meter) => self.decide_counts(meter, cost, extra, now),
             meter => {

@@ -15,6 +15,7 @@ use crate::{Charge, Clock, CounterKey, StoreError};
 /// One counter of a request, however many of its charges name it.
 #[derive(Debug)]
 pub(super) struct Claim<'a> {
+    /// The largest of the quotas that its charges go by: what is kept must have room for its counts.
     pub(super) quota: &'a Quota,
     /// What all charges that name it ask of it. If that is nothing, it needs no slot.
     pub(super) cost: u64,
@@ -120,7 +121,11 @@ pub(super) fn claim_all<'a>(
             claims.push(claim);
             claims.len() - 1
         });
-        claims[index].cost = claims[index].cost.saturating_add(charge.cost);
+        let named = &mut claims[index];
+        named.cost = named.cost.saturating_add(charge.cost);
+        if charge.quota.limit() > named.quota.limit() {
+            named.quota = charge.quota;
+        }
         claim_of.push(index);
     }
     Ok((claims, claim_of))
