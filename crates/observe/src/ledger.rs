@@ -57,6 +57,15 @@ impl Ledger {
         &self.table
     }
 
+    /// The counts of one rule.
+    pub(crate) fn of(&self, name: &RuleName) -> Counts {
+        let mut counts = self.past.get(name).copied().unwrap_or_default();
+        let rules = self.table.rules().domain(&name.0);
+        let rule = rules.and_then(|domain| domain.rules().find(|rule| *rule.path() == *name.1));
+        counts += rule.map_or_else(Counts::default, |rule| self.table.of(rule.id()));
+        counts
+    }
+
     /// Whether `rules` were replaced by those it counts by now: a verdict that comes late.
     pub(crate) fn is_before(&self, rules: &Arc<RuleSet>) -> bool {
         std::ptr::eq(self.before.as_ptr(), Arc::as_ptr(rules))

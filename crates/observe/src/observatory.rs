@@ -10,6 +10,7 @@ use crate::clock;
 use crate::connections::{Connections, OpenConnection, Protocol};
 use crate::core::{Answered, Core};
 use crate::counter::Counter;
+use crate::counts::Counts;
 use crate::ledger::{RuleName, Sums};
 use crate::reloads::Reloads;
 use crate::render;
@@ -119,8 +120,11 @@ impl Observatory {
     /// The counts of one rule, by its domain and path.
     pub fn rule(&self, domain: &str, path: &str) -> RuleCounts {
         let name: RuleName = (domain.into(), path.into());
-        let counts = self.sums().by_name.remove(&name);
-        counts.unwrap_or_default().own
+        let mut counts = Counts::default();
+        for core in self.cores() {
+            counts += core.ledger().of(&name);
+        }
+        counts.own
     }
 
     /// The busiest or the most refused keys, in the current window and the one before.

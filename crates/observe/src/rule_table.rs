@@ -98,6 +98,15 @@ impl RuleTable {
             .map(|(index, (domain, path))| (domain, path, self.count(index)))
     }
 
+    /// The counts of one rule; none if it is not counted apart.
+    pub(crate) fn of(&self, rule: RuleId) -> Counts {
+        if rule.index() < self.n_own() {
+            self.count(rule.index())
+        } else {
+            Counts::default()
+        }
+    }
+
     /// The counts of all other rules.
     pub(crate) fn other(&self) -> Counts {
         self.count(self.n_own())
