@@ -32,6 +32,7 @@ use tidegate_limiter::{Limiter, Store};
 use tidegate_observe::Observatory;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::Address;
 use crate::door::Peer;
 use crate::drain::Drain;
 use crate::patience::Patient;
@@ -134,6 +135,19 @@ pub(crate) async fn serve_connection<S, I>(
         () = drain.begun() => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
+}
+
+// === impl AdminReach ===
+
+impl AdminReach {
+    /// Who can reach a listener at `address`.
+    pub fn of(address: &Address) -> Self {
+        match address {
+            Address::Unix(_) => Self::ThisMachine,
+            Address::Tcp(address) if address.ip().to_canonical().is_loopback() => Self::ThisMachine,
+            Address::Tcp(_) => Self::Network,
+        }
+    }
 }
 
 // === impl AdminToken ===

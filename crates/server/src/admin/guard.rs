@@ -8,7 +8,7 @@
 use std::net::IpAddr;
 
 use hyper::HeaderMap;
-use hyper::header::{AUTHORIZATION, HOST, HeaderName, ORIGIN};
+use hyper::header::{AUTHORIZATION, HOST, HeaderName, HeaderValue, ORIGIN};
 use subtle::ConstantTimeEq;
 
 use super::fault::Fault;
@@ -86,7 +86,7 @@ fn trust(route: &Route, headers: &HeaderMap, peer: Peer, reach: AdminReach) -> R
 
 /// Refuses what a page of another origin made a browser send.
 fn refuse_other_pages(headers: &HeaderMap) -> Result<(), Fault> {
-    let site = headers.get(SEC_FETCH_SITE).map(|site| site.as_bytes());
+    let site = headers.get(SEC_FETCH_SITE).map(HeaderValue::as_bytes);
     if !matches!(site, None | Some(b"same-origin" | b"none")) {
         return Err(Fault::CrossSite);
     }
@@ -98,7 +98,7 @@ fn refuse_other_pages(headers: &HeaderMap) -> Result<(), Fault> {
         .ok()
         .and_then(|origin| origin.split_once("://"))
         .map(|(_, authority)| authority.as_bytes());
-    let host = headers.get(HOST).map(|host| host.as_bytes());
+    let host = headers.get(HOST).map(HeaderValue::as_bytes);
     match (authority, host) {
         (Some(authority), Some(host)) if authority.eq_ignore_ascii_case(host) => Ok(()),
         _ => Err(Fault::CrossSite),

@@ -80,7 +80,7 @@ fn lines_of(user: &str) -> Vec<String> {
 #[tokio::test]
 async fn a_change_says_who_did_what_to_whom() {
     LazyLock::force(&LOG);
-    let desk = Desk::start().await;
+    let desk = Desk::start();
     let mut ban = user("audited\n");
     ban["for_seconds"] = json!(60);
     ban["reason"] = json!("scraping");
@@ -107,7 +107,7 @@ async fn a_change_says_who_did_what_to_whom() {
 #[tokio::test]
 async fn who_is_turned_away_is_noted() {
     LazyLock::force(&LOG);
-    let desk = Desk::start_with(guarded()).await;
+    let desk = Desk::start_with(guarded());
     let ask = Ask::new("POST", "/api/v1/keys/grant").token("wrong");
     assert_eq!(desk.send(&ask).await.status, 401);
     let expected = "warn message=turned away from the admin API path=\"/api/v1/keys/grant\" \

@@ -20,7 +20,7 @@ fn remaining(caller: &Value) -> Vec<u64> {
 
 #[tokio::test]
 async fn a_lookup_tells_where_a_caller_stands() {
-    let desk = Desk::start().await;
+    let desk = Desk::start();
     desk.passes("42").await;
     for _ in 0..2 {
         let caller = desk.post("/api/v1/keys/lookup", &user("42")).await.ok();
@@ -33,7 +33,7 @@ async fn a_lookup_tells_where_a_caller_stands() {
 
 #[tokio::test]
 async fn a_reset_forgives() {
-    let desk = Desk::start().await;
+    let desk = Desk::start();
     for _ in 0..5 {
         assert!(desk.passes("42").await);
     }
@@ -45,7 +45,7 @@ async fn a_reset_forgives() {
 
 #[tokio::test]
 async fn a_grant_gives_back_no_more_than_was_used() {
-    let desk = Desk::start().await;
+    let desk = Desk::start();
     for _ in 0..3 {
         assert!(desk.passes("42").await);
     }
@@ -58,7 +58,7 @@ async fn a_grant_gives_back_no_more_than_was_used() {
 
 #[tokio::test]
 async fn a_ban_lasts_as_long_as_was_said() {
-    let desk = Desk::start().await;
+    let desk = Desk::start();
     let ban = with(with(user("42"), "for_seconds", 60), "reason", "scraping");
     let caller = desk.post("/api/v1/keys/ban", &ban).await.ok();
     assert_eq!(caller["ban"]["ends_after_seconds"], 60.0);
@@ -74,7 +74,7 @@ async fn a_ban_lasts_as_long_as_was_said() {
 
 #[tokio::test]
 async fn a_ban_is_lifted() {
-    let desk = Desk::start().await;
+    let desk = Desk::start();
     let ban = with(user("42"), "until_lifted", true);
     let caller = desk.post("/api/v1/keys/ban", &ban).await.ok();
     assert_eq!(caller["ban"]["ends_after_seconds"], Value::Null);
@@ -88,7 +88,7 @@ async fn a_ban_is_lifted() {
 
 #[tokio::test]
 async fn a_ban_says_how_long() {
-    let desk = Desk::start().await;
+    let desk = Desk::start();
     let both = with(with(user("42"), "for_seconds", 60), "until_lifted", true);
     for body in [user("42"), with(user("42"), "until_lifted", false), both] {
         let detail = desk.post("/api/v1/keys/ban", &body).await.detail(400);
@@ -104,7 +104,7 @@ async fn a_ban_says_how_long() {
 
 #[tokio::test]
 async fn bans_come_in_pages() {
-    let desk = Desk::start().await;
+    let desk = Desk::start();
     for n in 0..5 {
         let ban = with(user(&n.to_string()), "until_lifted", true);
         desk.post("/api/v1/keys/ban", &ban).await.ok();
@@ -127,7 +127,7 @@ async fn bans_come_in_pages() {
 
 #[tokio::test]
 async fn a_descriptor_that_no_rule_matches_is_nobody() {
-    let desk = Desk::start().await;
+    let desk = Desk::start();
     let nobody = json!({"domain": "api", "entries": [{"key": "nobody"}]});
     let detail = desk.post("/api/v1/keys/lookup", &nobody).await.detail(404);
     assert_eq!(detail, "no rule of the domain `api` matches the descriptor");

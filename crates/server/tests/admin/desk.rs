@@ -1,5 +1,6 @@
 //! A server with an admin listener for one test, and a client that writes HTTP by hand.
 
+use std::fmt::Write;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, UNIX_EPOCH};
@@ -19,7 +20,7 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
 /// 2026-11-15 12:00:00 UTC since the epoch.
-const NOON: Duration = Duration::from_secs(1_794_744_000);
+const NOON: Duration = Duration::from_hours(498_540);
 
 pub(crate) const RULES: &str = "
 domain: api
@@ -104,16 +105,16 @@ pub(crate) fn user(value: &str) -> Value {
 // === impl Desk ===
 
 impl Desk {
-    pub(crate) async fn start() -> Self {
-        Self::start_with(local()).await
+    pub(crate) fn start() -> Self {
+        Self::start_with(local())
     }
 
-    pub(crate) async fn start_with(config: AdminConfig) -> Self {
-        Self::start_as(config, Duration::ZERO).await
+    pub(crate) fn start_with(config: AdminConfig) -> Self {
+        Self::start_as(config, Duration::ZERO)
     }
 
     /// A server that goes on for `delay` once it is told to stop.
-    pub(crate) async fn start_as(config: AdminConfig, delay: Duration) -> Self {
+    pub(crate) fn start_as(config: AdminConfig, delay: Duration) -> Self {
         let clock = ManualClock::default();
         clock.advance(NOON);
         let store = EmbeddedStore::with_clock(StoreConfig::default(), clock);
@@ -307,10 +308,10 @@ impl Ask {
     fn text(&self, address: SocketAddr) -> String {
         let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
         if !self.headers.iter().any(|(name, _)| name == "Host") {
-            head += &format!("Host: {address}\r\n");
+            let _ = write!(head, "Host: {address}\r\n");
         }
         for (name, value) in &self.headers {
-            head += &format!("{name}: {value}\r\n");
+            let _ = write!(head, "{name}: {value}\r\n");
         }
         let (length, body) = (self.body.len(), &self.body);
         format!("{head}Connection: close\r\nContent-Length: {length}\r\n\r\n{body}")

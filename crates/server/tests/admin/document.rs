@@ -1,7 +1,8 @@
-//! The OpenAPI document against the server that runs: every path and method of it answers as described.
+//! The `OpenAPI` document against the server that runs: every path and method of it answers as described.
 //! That every route of the server is in it is held beside the routes.
 
 use serde_json::{Value, json};
+use tidegate_server::AdminConfig;
 
 use crate::desk::{Ask, Desk, Reply, TOKEN, guarded, local, user};
 use crate::schema::Document;
@@ -88,7 +89,7 @@ impl Operation {
 
 #[tokio::test]
 async fn every_operation_answers_as_described() {
-    let desk = Desk::start().await;
+    let desk = Desk::start();
     let document = document(&desk).await;
     // Something to tell of.
     desk.passes("42").await;
@@ -103,7 +104,7 @@ async fn every_operation_answers_as_described() {
 
 #[tokio::test]
 async fn the_examples_fit_their_schemas() {
-    let desk = Desk::start().await;
+    let desk = Desk::start();
     let document = document(&desk).await;
     for operation in operations(&document).iter().filter(|it| it.takes_body()) {
         let content = "/requestBody/content/application~1json";
@@ -115,7 +116,7 @@ async fn the_examples_fit_their_schemas() {
 
 #[tokio::test]
 async fn changes_and_nothing_else_need_the_token() {
-    let desk = Desk::start_with(guarded()).await;
+    let desk = Desk::start_with(guarded());
     let document = document(&desk).await;
     for operation in operations(&document) {
         let ask = operation.ask();
@@ -129,7 +130,7 @@ async fn changes_and_nothing_else_need_the_token() {
 
 #[tokio::test]
 async fn changes_are_refused_where_others_can_come_without_a_token() {
-    let desk = Desk::start_with(Default::default()).await;
+    let desk = Desk::start_with(AdminConfig::default());
     let document = document(&desk).await;
     for operation in operations(&document) {
         let status = if operation.is_change() { 403 } else { 200 };
@@ -139,7 +140,7 @@ async fn changes_are_refused_where_others_can_come_without_a_token() {
 
 #[tokio::test]
 async fn bad_bodies_are_answered_as_described() {
-    let desk = Desk::start().await;
+    let desk = Desk::start();
     let document = document(&desk).await;
     for operation in operations(&document).iter().filter(|it| it.takes_body()) {
         for body in ["", "{", "[]", r#"{"domain": 1}"#, r#"{"unknown": true}"#] {
@@ -153,7 +154,7 @@ async fn bad_bodies_are_answered_as_described() {
 
 #[tokio::test]
 async fn callers_that_no_rule_knows_are_answered_as_described() {
-    let desk = Desk::start().await;
+    let desk = Desk::start();
     let document = document(&desk).await;
     for operation in operations(&document) {
         let is_described = operation.description["responses"].get("404").is_some();
@@ -171,7 +172,7 @@ async fn callers_that_no_rule_knows_are_answered_as_described() {
 
 #[tokio::test]
 async fn bad_queries_are_answered_as_described() {
-    let desk = Desk::start().await;
+    let desk = Desk::start();
     let document = document(&desk).await;
     let operations = operations(&document);
     let with_query = operations
@@ -202,7 +203,7 @@ async fn bad_queries_are_answered_as_described() {
 
 #[tokio::test]
 async fn a_reload_that_fails_is_answered_as_described() {
-    let desk = Desk::start().await;
+    let desk = Desk::start();
     let document = document(&desk).await;
     "domain: [".clone_into(&mut desk.hooks.rules.lock().unwrap());
     let operations = operations(&document);
@@ -213,7 +214,7 @@ async fn a_reload_that_fails_is_answered_as_described() {
 
 #[tokio::test]
 async fn an_end_is_told_as_described() {
-    let desk = Desk::start_as(local(), std::time::Duration::from_mins(10)).await;
+    let desk = Desk::start_as(local(), std::time::Duration::from_mins(10));
     let document = document(&desk).await;
     desk.stop();
     // The health turns before the delay begins; until it has, the server may not have heard.

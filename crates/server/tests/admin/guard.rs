@@ -15,7 +15,7 @@ fn assert_says(detail: &str, part: &str) {
 
 #[tokio::test]
 async fn a_token_lets_in_whoever_has_it() {
-    let desk = Desk::start_with(guarded()).await;
+    let desk = Desk::start_with(guarded());
     assert_eq!(desk.send(&reset().token(TOKEN)).await.status, 200);
     let lower_case = reset().header("authorization", &format!("bearer {TOKEN}"));
     assert_eq!(desk.send(&lower_case).await.status, 200);
@@ -37,7 +37,7 @@ async fn reading_may_need_the_token_too() {
         reads: AdminReads::WithToken,
         ..guarded()
     };
-    let desk = Desk::start_with(config).await;
+    let desk = Desk::start_with(config);
     for path in ["/", "/metrics", "/rlconfig", "/api/v1/rules"] {
         assert_eq!(desk.get(path).await.status, 401, "{path}");
         let ask = Ask::new("GET", path).token(TOKEN);
@@ -50,14 +50,14 @@ async fn reading_may_need_the_token_too() {
 
 #[tokio::test]
 async fn without_a_token_a_change_says_what_to_set() {
-    let desk = Desk::start_with(AdminConfig::default()).await;
+    let desk = Desk::start_with(AdminConfig::default());
     assert_says(&desk.send(&reset()).await.detail(403), "admin.token");
 }
 
 #[tokio::test]
 async fn another_page_cannot_change_anything() {
     for config in [local(), guarded()] {
-        let desk = Desk::start_with(config).await;
+        let desk = Desk::start_with(config);
         let own = format!("http://{}", desk.admin);
         let ask = || reset().token(TOKEN);
         for site in ["cross-site", "same-site", "odd"] {
@@ -77,7 +77,7 @@ async fn another_page_cannot_change_anything() {
 
 #[tokio::test]
 async fn a_name_that_was_made_to_lead_here_gets_nothing_of_the_api() {
-    let desk = Desk::start().await;
+    let desk = Desk::start();
     let port = desk.admin.port();
     for host in [
         "evil.example",
@@ -110,7 +110,7 @@ async fn a_name_that_was_made_to_lead_here_gets_nothing_of_the_api() {
 
 #[tokio::test]
 async fn a_token_makes_any_name_good() {
-    let desk = Desk::start_with(guarded()).await;
+    let desk = Desk::start_with(guarded());
     let ask = reset().header("Host", "tidegate.internal").token(TOKEN);
     assert_eq!(desk.send(&ask).await.status, 200);
 }

@@ -4,7 +4,7 @@ use crate::desk::{Ask, Desk};
 
 #[tokio::test]
 async fn the_index_lists_every_path() {
-    let desk = Desk::start().await;
+    let desk = Desk::start();
     let document = desk.get("/api/v1/openapi.json").await.ok();
     let page = desk.get("/").await;
     for path in document["paths"].as_object().unwrap().keys() {
@@ -14,7 +14,7 @@ async fn the_index_lists_every_path() {
 
 #[tokio::test]
 async fn health_is_told_in_the_words_of_the_reference() {
-    let desk = Desk::start().await;
+    let desk = Desk::start();
     let reply = desk.get("/healthcheck").await;
     assert_eq!((reply.status, reply.body.as_str()), (200, "OK"));
     assert_eq!(
@@ -25,7 +25,7 @@ async fn health_is_told_in_the_words_of_the_reference() {
 
 #[tokio::test]
 async fn rules_are_shown_as_text() {
-    let desk = Desk::start().await;
+    let desk = Desk::start();
     let expected = "\
 api | user_id: 5 per minute, fixed_window (rules.yaml:4)
 api | user_id: 100 per hour, token_bucket (rules.yaml:4)
@@ -37,7 +37,7 @@ api | plan=free: 1 per second, fixed_window, shadow mode (rules.yaml:9)
 
 #[tokio::test]
 async fn metrics_and_stats_tell_of_requests() {
-    let desk = Desk::start().await;
+    let desk = Desk::start();
     desk.passes("42").await;
     let metrics = desk.get("/metrics").await;
     assert!(metrics.body.contains("tidegate_"), "{metrics:?}");
@@ -52,7 +52,7 @@ async fn metrics_and_stats_tell_of_requests() {
 
 #[tokio::test]
 async fn other_paths_and_methods_say_what_there_is() {
-    let desk = Desk::start().await;
+    let desk = Desk::start();
     let detail = desk.get("/nothing").await.detail(404);
     assert_eq!(
         detail,
@@ -73,7 +73,7 @@ async fn other_paths_and_methods_say_what_there_is() {
 
 #[tokio::test]
 async fn head_is_get_without_the_body() {
-    let desk = Desk::start().await;
+    let desk = Desk::start();
     let reply = desk.send(&Ask::new("HEAD", "/healthcheck")).await;
     assert_eq!((reply.status, reply.body.as_str()), (200, ""));
     assert_eq!(reply.header("content-length"), Some("2"));

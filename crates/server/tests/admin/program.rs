@@ -6,14 +6,14 @@ use crate::desk::{Ask, Desk};
 
 #[tokio::test]
 async fn the_configuration_is_shown() {
-    let desk = Desk::start().await;
+    let desk = Desk::start();
     let config = desk.get("/api/v1/config").await.ok();
     assert_eq!(config["admin"]["token"], "(redacted)");
 }
 
 #[tokio::test]
 async fn a_reload_tells_what_it_found() {
-    let desk = Desk::start().await;
+    let desk = Desk::start();
     assert_eq!(
         desk.get("/api/v1/reload").await.ok(),
         json!({"reload": null})
@@ -43,7 +43,7 @@ async fn a_reload_tells_what_it_found() {
 
 #[tokio::test]
 async fn the_log_level_changes() {
-    let desk = Desk::start().await;
+    let desk = Desk::start();
     let put = |body: &str| Ask::new("PUT", "/api/v1/log-level").body(body);
     assert_eq!(desk.get("/api/v1/log-level").await.ok()["level"], "info");
     assert_eq!(
@@ -57,7 +57,7 @@ async fn the_log_level_changes() {
 
 #[tokio::test]
 async fn the_store_is_shown() {
-    let desk = Desk::start().await;
+    let desk = Desk::start();
     let store = desk.get("/api/v1/store").await.ok();
     let expected = json!({
         "kind": "memory", "used_bytes": 1, "max_bytes": 2, "evicted": 3, "untracked": 4,

@@ -6,7 +6,7 @@ use crate::desk::Desk;
 
 #[tokio::test]
 async fn rules_come_with_their_counts() {
-    let desk = Desk::start().await;
+    let desk = Desk::start();
     for _ in 0..7 {
         desk.passes("42").await;
     }
@@ -32,7 +32,7 @@ async fn rules_come_with_their_counts() {
 
 #[tokio::test]
 async fn rules_come_in_pages_and_by_domain() {
-    let desk = Desk::start().await;
+    let desk = Desk::start();
     let page = desk.get("/api/v1/rules?limit=2").await.ok();
     assert_eq!(
         (page["rules"].as_array().unwrap().len(), &page["next"]),
@@ -49,7 +49,7 @@ async fn rules_come_in_pages_and_by_domain() {
 
 #[tokio::test]
 async fn a_request_is_explained() {
-    let desk = Desk::start().await;
+    let desk = Desk::start();
     let entries = |key: &str, value: &str| json!({"entries": [{"key": key, "value": value}]});
     let request = json!({
         "domain": "api",
@@ -80,7 +80,7 @@ async fn a_request_is_explained() {
 
 #[tokio::test]
 async fn the_top_is_told() {
-    let desk = Desk::start().await;
+    let desk = Desk::start();
     let top = desk
         .get("/api/v1/top?kind=busiest&n=5&domain=api&rule=user_id")
         .await

@@ -54,7 +54,7 @@ fn ask(line: &str) -> Ask {
 
 #[tokio::test]
 async fn the_samples_of_the_page_work() {
-    let desk = Desk::start().await;
+    let desk = Desk::start();
     for _ in 0..2 {
         desk.passes("42").await;
     }
