@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use tidegate_rules::{Compiled, Domain, RuleSet};
 use tidegate_server::{Address, Bound, Front};
 
-use crate::config::{Config, Loaded, word_of};
+use crate::config::{Config, Loaded, StandIn, word_of};
 use crate::sample;
 
 /// How much there is in a set of rules.
@@ -27,6 +27,10 @@ pub(crate) fn banner(loaded: &Loaded, compiled: &Compiled, bound: &[Bound]) -> S
     };
     if let Some(file) = &loaded.file {
         line("config", &file.display());
+    }
+    if loaded.stand_in == StandIn::Yes {
+        let told = "envoyproxy/ratelimit, because of RUNTIME_ROOT; see `tidegate config`";
+        line("instead of", &told);
     }
     line("rules", &source(config));
     line(

@@ -15,6 +15,7 @@ mod value;
 use std::path::{Path, PathBuf};
 
 use tidegate_rules::document::{self, Findings};
+use tracing::warn;
 
 use crate::args::SettingArgs;
 use crate::failure::Failure;
@@ -22,13 +23,14 @@ use crate::rules_files;
 use environment::Environment;
 use raw::RawConfig;
 use reader::{Known, Reader};
-use reference::{StandIn, Unsupported};
+use reference::Unsupported;
 
 pub(crate) use effective::{json as effective_json, yaml as effective_yaml};
 pub(crate) use raw::{Page, Written};
+pub(crate) use reference::StandIn;
 pub(crate) use schema::config as config_schema;
 pub(crate) use sections::{Config, Listener, Rules, RulesFiles, Tls};
-pub(crate) use value::{Address, word_of};
+pub(crate) use value::{Address, Ratio, word_of};
 
 /// The settings, and what else there is to say about them.
 #[derive(Debug)]
@@ -102,6 +104,19 @@ fn resolve(
         stand_in: environment.reference.stand_in(),
         unsupported: environment.reference.unsupported(),
     })
+}
+
+// === impl Loaded ===
+
+impl Loaded {
+    /// Logs which variables do nothing here.
+    pub(crate) fn warn(&self) {
+        for Unsupported { names, reason } in &self.unsupported {
+            let names = names.join(", ");
+            let (because, instead) = (reason.because(), reason.instead());
+            warn!("not supported: {names}: {because}; {instead}");
+        }
+    }
 }
 
 /// All settings as they are where nobody sets them.

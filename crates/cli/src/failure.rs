@@ -27,6 +27,12 @@ pub(crate) enum Failure {
     /// Settings that have faults.
     #[error("{0}")]
     BadConfig(Report),
+    /// The file of a token that could not be read.
+    #[error("cannot read the admin token in {}: {reason}", path.display())]
+    NoToken { path: PathBuf, reason: io::Error },
+    /// A token that cannot be sent.
+    #[error("the admin token must be visible ASCII without blanks, and not empty")]
+    BadToken,
     /// Something after the command that belongs to no flag.
     #[error("serve takes flags only; did you mean --rules {0}?")]
     StrayArgument(String),
@@ -78,6 +84,8 @@ impl Failure {
         match self {
             Self::Unreadable(_)
             | Self::NoConfig { .. }
+            | Self::NoToken { .. }
+            | Self::BadToken
             | Self::StrayArgument(_)
             | Self::BadDescriptor { .. } => ExitCode::from(2),
             Self::BadRules(_)

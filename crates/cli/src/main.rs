@@ -7,6 +7,7 @@ mod config;
 mod descriptor;
 mod explain;
 mod failure;
+mod hooks;
 mod log;
 mod reload;
 mod rules_files;

@@ -6,19 +6,24 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use tidegate_limiter::Limiter;
+use tidegate_observe::{Exporter, Observatory};
 use tidegate_rules::Compiled;
-use tidegate_server::{Certificates, Parts, Server, Stop};
+use tidegate_server::{Admin, Bound, Certificates, Parts, Server, Stop};
 use tidegate_store::{EmbeddedStore, StoreConfig};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::task::spawn_blocking;
+use tokio::sync::oneshot;
+use tokio::task::{JoinHandle, spawn_blocking};
+use tracing::info;
 
 use crate::args::ServeArgs;
-use crate::banner::banner;
+use crate::banner::{Inventory, banner};
 use crate::config::{self, Config, Loaded};
 use crate::failure::Failure;
+use crate::hooks::Hooks;
+use crate::log::{self, LogFormat, LogHandle};
 use crate::reload::{self, Reloader};
 use crate::watch::{self, Fingerprint};
-use crate::{log, rules_files, terminal};
+use crate::{rules_files, terminal};
 
 /// Serves until it is told to stop.
 pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
@@ -28,6 +33,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let loaded = config::load(&args.settings)?;
     let log = &loaded.config.observing.log;
     let log = log::start(log.level.clone(), log.format);
+    loaded.warn();
     // Before the rules are read, so that a change while they are is seen as one.
     let seen = Fingerprint::of(&loaded.config.rules);
     let compiled = rules_files::load(&loaded.config.rules)?;
@@ -39,39 +45,103 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
             what: "start the runtime",
             reason,
         })?;
-    runtime.block_on(serve(&loaded, compiled, seen))?;
+    runtime.block_on(serve(&loaded, log, compiled, seen))?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn serve(loaded: &Loaded, compiled: Compiled, seen: Fingerprint) -> Result<(), Failure> {
+async fn serve(
+    loaded: &Loaded,
+    log: LogHandle,
+    compiled: Compiled,
+    seen: Fingerprint,
+) -> Result<(), Failure> {
     let config = &loaded.config;
     // Before the banner: who reads it may stop us at once.
     let mut stops = Stops::listen()?;
     let hangup = listen(SignalKind::hangup())?;
     let renewal = listen(SignalKind::hangup())?;
+    let token = config.admin.token()?;
     let store = store(config)?;
     let server = Server::bind(settings::server(config)).map_err(Failure::CannotListen)?;
-    terminal::print(&banner(loaded, &compiled, &server.bound()));
+    let certificates = server.certificates();
+    greet(loaded, &compiled, &server.bound());
     let limiter = Limiter::new(store, compiled.rules, settings::limiter(config));
     let limiter = Arc::new(limiter);
-    let parts = Parts {
-        limiter: Arc::clone(&limiter),
-        observatory: Arc::default(),
-        admin: None,
-    };
-    let reloader = Reloader::new(
+    let (observatory, exporter) = Observatory::new(settings::observing(config));
+    let observatory = Arc::new(observatory);
+    observatory.reloaded();
+    let reloader = Arc::new(Reloader::new(
         config.rules.clone(),
         seen,
+        Arc::clone(&limiter),
+        Arc::clone(&observatory),
+    ));
+    let hooks = Hooks {
+        config: config::effective_json(&loaded.known),
+        reloader: Arc::clone(&reloader),
+        log,
+        limiter: Arc::clone(&limiter),
+    };
+    let admin = Admin {
+        limiter: Arc::clone(&limiter),
+        observatory: Arc::clone(&observatory),
+        hooks: Arc::new(hooks),
+        config: settings::admin(config, token),
+    };
+    let parts = Parts {
         limiter,
-        Arc::clone(&parts.observatory),
-    );
-    let certificates = server.certificates();
+        observatory,
+        admin: Some(Arc::new(admin)),
+    };
+    let spans = Spans::send(exporter);
     let served = server.run(&parts, async || stops.next().await);
-    tokio::select! {
+    let ended = tokio::select! {
         served = served => served.map_err(Failure::CannotRun),
         () = reloader.on_hangup(hangup) => Ok(()),
         () = renew(certificates, renewal) => Ok(()),
         () = watch::watch(&reloader), if config.rules.is_watched() => Ok(()),
+    };
+    spans.finish().await;
+    ended
+}
+
+/// Says that it serves: to people on stdout, to programs in their log.
+fn greet(loaded: &Loaded, compiled: &Compiled, bound: &[Bound]) {
+    match loaded.config.observing.log.format {
+        LogFormat::Text => terminal::print(&banner(loaded, compiled, bound)),
+        LogFormat::Json => {
+            for Bound { front, address, .. } in bound {
+                info!(%front, %address, "listening");
+            }
+            let loaded = Inventory::of(&compiled.rules);
+            info!(version = env!("CARGO_PKG_VERSION"), "serving: {loaded}");
+        }
+    }
+}
+
+/// The sending of spans, if there is any.
+struct Spans(Option<(oneshot::Sender<()>, JoinHandle<()>)>);
+
+// === impl Spans ===
+
+impl Spans {
+    fn send(exporter: Option<Exporter>) -> Self {
+        Self(exporter.map(|exporter| {
+            let (end, ended) = oneshot::channel();
+            let run = exporter.run(async {
+                // Dropped or sent, it is the end.
+                let _ = ended.await;
+            });
+            (end, tokio::spawn(run))
+        }))
+    }
+
+    /// Sends what is left; the exporter bounds how long that takes.
+    async fn finish(self) {
+        if let Some((end, sending)) = self.0 {
+            drop(end);
+            let _ = sending.await;
+        }
     }
 }
 

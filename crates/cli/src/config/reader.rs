@@ -3,11 +3,15 @@
 //! The pass is the only list of settings there is. What it asks for is what the file may hold, what the
 //! environment may name, what `tidegate config` prints and what the schema describes.
 
-use serde_json::{Value as Json, json};
-use tidegate_rules::document::{Code, Finding, Findings, Kind, Node, Pair, Span, nearest, quote};
+mod section;
+mod unknown;
 
-use super::raw::{self, Origin, RawConfig, Written, field};
-use super::value::{Mismatch, Shown, Value};
+use serde_json::Value as Json;
+use tidegate_rules::document::{Code, Finding, Findings, Node, quote};
+
+use super::raw::{Origin, RawConfig, Written, field};
+use super::value::{Discretion, Mismatch, Shown};
+pub(crate) use section::Section;
 
 /// Answers for settings, and remembers which were asked for.
 #[derive(Debug)]
@@ -15,13 +19,6 @@ pub(crate) struct Reader<'r> {
     raw: &'r RawConfig,
     findings: Findings,
     known: Vec<Known>,
-}
-
-/// A block of settings.
-#[derive(Debug)]
-pub(crate) struct Section<'s, 'r> {
-    reader: &'s mut Reader<'r>,
-    path: String,
 }
 
 /// A setting, or a block of them, that was asked for.
@@ -83,10 +80,7 @@ impl<'r> Reader<'r> {
 
     /// All settings.
     pub(crate) fn root(&mut self) -> Section<'_, 'r> {
-        Section {
-            reader: self,
-            path: String::new(),
-        }
+        Section::root(self)
     }
 
     /// Reports what nobody asked for, and gives what was found and all that was asked for.
@@ -154,10 +148,19 @@ impl<'r> Reader<'r> {
         }
     }
 
-    fn mismatch(&mut self, found: &Found<'_>, node: &Node, mismatch: Mismatch) {
-        let text = node.as_text().unwrap_or_default();
+    fn mismatch(
+        &mut self,
+        found: &Found<'_>,
+        node: &Node,
+        mismatch: Mismatch,
+        discretion: Discretion,
+    ) {
         let Mismatch { expected, hint } = mismatch;
-        let message = format!("`{}` takes {expected}, not {}", found.name, quote(text));
+        let instead = match discretion {
+            Discretion::Open => quote(node.as_text().unwrap_or_default()),
+            Discretion::Secret => "this".to_owned(),
+        };
+        let message = format!("`{}` takes {expected}, not {instead}", found.name);
         self.findings
             .push(Finding::error(Code::BadValue, node.span, message).hint(hint));
     }
@@ -170,251 +173,6 @@ impl<'r> Reader<'r> {
         );
         self.findings
             .push(Finding::error(Code::WrongShape, node.span, message));
-    }
-
-    fn report_unknown(&mut self, block: &Node, path: &str) {
-        let Kind::Block(pairs) = &block.kind else {
-            let is_short = block.as_scalar().is_some() && self.shorthand(path).is_some();
-            if !is_short && !block.is_null() {
-                self.report_no_block(block);
-            }
-            return;
-        };
-        for pair in pairs {
-            let Some(name) = pair.key.as_text() else {
-                let message = format!("the name of a field is {}", pair.key.shape());
-                self.findings
-                    .push(Finding::error(Code::WrongShape, pair.key.span, message));
-                continue;
-            };
-            let inner = join(path, name);
-            match self.known.iter().find(|known| known.path == inner) {
-                Some(Known {
-                    kind: KnownKind::Block { .. },
-                    ..
-                }) => self.report_unknown(&pair.value, &inner),
-                Some(_) => {}
-                None => self.report_unknown_field(pair, name, path),
-            }
-        }
-    }
-
-    fn report_no_block(&mut self, node: &Node) {
-        let message = format!("expected a block of fields, found {}", node.shape());
-        self.findings
-            .push(Finding::error(Code::WrongShape, node.span, message));
-    }
-
-    fn report_unknown_field(&mut self, pair: &Pair, name: &str, path: &str) {
-        let place = if path.is_empty() {
-            String::new()
-        } else {
-            format!(" in `{path}`")
-        };
-        let siblings = self.known.iter().filter_map(|known| {
-            let inner = known.path.strip_prefix(path)?;
-            let inner = inner.strip_prefix('.').unwrap_or(inner);
-            (!inner.is_empty() && !inner.contains('.')).then_some(inner)
-        });
-        let near = nearest(name, siblings).map(|near| format!("did you mean `{near}`?"));
-        let elsewhere = || {
-            let named = |known: &&Known| known.path.rsplit('.').next() == Some(name);
-            let other = self.known.iter().find(named)?;
-            Some(format!("there is `{}`", other.path))
-        };
-        let hint = near.or_else(elsewhere);
-        let message = format!("unknown field {}{place}", quote(name));
-        self.findings
-            .push(Finding::error(Code::UnknownField, pair.key.span, message).maybe_hint(hint));
-    }
-
-    fn report_unknown_variables(&mut self) {
-        let variables: Vec<String> = self
-            .known
-            .iter()
-            .filter(|known| known.has_value())
-            .map(|known| variable(&known.path))
-            .collect();
-        for written in &self.raw.environment {
-            let name = &written.path;
-            if !variables.contains(name) {
-                let message = format!("unknown variable {}", quote(name));
-                let span = Span {
-                    column: 1,
-                    end_column: name.chars().count() + 1,
-                    ..written.node.span
-                };
-                let finding = Finding::error(Code::UnknownField, span, message);
-                self.findings
-                    .push(finding.hint(nearest_variable(name, &variables)));
-            }
-        }
-    }
-}
-
-// === impl Section ===
-
-impl<'r> Section<'_, 'r> {
-    /// A block of settings in this one.
-    pub(crate) fn block(&mut self, name: &str, about: &'static str) -> Section<'_, 'r> {
-        self.open(name, about, None)
-    }
-
-    /// A block for which a single value may stand: that of its setting `shorthand`.
-    pub(crate) fn block_or(
-        &mut self,
-        name: &str,
-        about: &'static str,
-        shorthand: &'static str,
-    ) -> Section<'_, 'r> {
-        self.open(name, about, Some(shorthand))
-    }
-
-    /// A setting with a default.
-    pub(crate) fn value<T: Value>(&mut self, name: &str, about: &'static str, default: T) -> T {
-        let shown = default.show();
-        let read = self.read::<T>(name);
-        let (value, origin) = match read {
-            Some((value, origin)) => (value, origin),
-            None => (default, Origin::Default),
-        };
-        self.know(name, about, T::schema(), shown, value.show(), origin);
-        value
-    }
-
-    /// A setting without a default.
-    pub(crate) fn optional<T: Value>(&mut self, name: &str, about: &'static str) -> Option<T> {
-        let read = self.read::<T>(name);
-        let (value, origin) = match read {
-            Some((value, origin)) => (Some(value), origin),
-            None => (None, Origin::Default),
-        };
-        let shown = value.as_ref().map_or(Shown::Unset, T::show);
-        self.know(name, about, T::schema(), Shown::Unset, shown, origin);
-        value
-    }
-
-    /// A setting that holds several values; in the environment there are commas between them.
-    pub(crate) fn list<T: Value>(&mut self, name: &str, about: &'static str) -> Vec<T> {
-        let schema = json!({
-            "anyOf": [T::schema(), { "type": "array", "items": T::schema() }]
-        });
-        let found: Vec<_> = self.reader.find(&self.inner(name)).collect();
-        let origin = found
-            .first()
-            .map_or(Origin::Default, |found| found.origin.clone());
-        let mut read = found
-            .iter()
-            .map(|found| self.items(found))
-            .collect::<Vec<_>>();
-        let values: Vec<T> = if read.is_empty() {
-            Vec::new()
-        } else {
-            read.swap_remove(0)
-        };
-        let shown = values.iter().filter_map(|value| match value.show() {
-            Shown::Plain(json) => Some(json),
-            Shown::Secret | Shown::Unset => None,
-        });
-        let shown = Shown::Plain(Json::Array(shown.collect()));
-        let none = Shown::Plain(json!([]));
-        self.know(name, about, schema, none, shown, origin);
-        values
-    }
-
-    /// Reports something about a setting that was written; about one that was not, nothing is said.
-    pub(crate) fn fault(&mut self, name: &str, code: Code, message: String, hint: &str) {
-        if let Some(found) = self.reader.find(&self.inner(name)).next() {
-            self.reader
-                .findings
-                .push(Finding::error(code, found.node.span, message).hint(hint));
-        }
-    }
-
-    fn open(
-        &mut self,
-        name: &str,
-        about: &'static str,
-        shorthand: Option<&'static str>,
-    ) -> Section<'_, 'r> {
-        let path = self.inner(name);
-        self.reader.known.push(Known {
-            path: path.clone(),
-            about,
-            kind: KnownKind::Block { shorthand },
-        });
-        Section {
-            reader: self.reader,
-            path,
-        }
-    }
-
-    /// Reads what was written, that which has not the last word too: its faults are faults.
-    fn read<T: Value>(&mut self, name: &str) -> Option<(T, Origin)> {
-        let mut first = None;
-        for (at, found) in self.reader.find(&self.inner(name)).enumerate() {
-            let value = self.parse(&found, found.node);
-            if at == 0 {
-                first = value.map(|value| (value, found.origin));
-            }
-        }
-        first
-    }
-
-    fn items<T: Value>(&mut self, found: &Found<'r>) -> Vec<T> {
-        match &found.node.kind {
-            Kind::List(items) => {
-                let read = items.iter().filter_map(|item| self.parse(found, item));
-                read.collect()
-            }
-            Kind::Scalar(scalar) if matches!(found.origin, Origin::Environment(_)) => {
-                let parts = scalar.text.split(',').map(str::trim);
-                let items: Vec<Node> = parts
-                    .filter(|part| !part.is_empty())
-                    .map(|part| raw::scalar(found.node.span, part))
-                    .collect();
-                let read = items.iter().filter_map(|item| self.parse(found, item));
-                read.collect()
-            }
-            _ => self.parse(found, found.node).into_iter().collect(),
-        }
-    }
-
-    fn parse<T: Value>(&mut self, found: &Found<'r>, node: &Node) -> Option<T> {
-        let Some(text) = node.as_text() else {
-            self.reader.wrong_shape(found, node);
-            return None;
-        };
-        match T::parse(text) {
-            Ok(value) => Some(value),
-            Err(mismatch) => {
-                self.reader.mismatch(found, node, mismatch);
-                None
-            }
-        }
-    }
-
-    fn know(
-        &mut self,
-        name: &str,
-        about: &'static str,
-        schema: Json,
-        default: Shown,
-        shown: Shown,
-        origin: Origin,
-    ) {
-        let path = self.inner(name);
-        let kind = KnownKind::Setting {
-            schema,
-            default,
-            shown,
-            origin,
-        };
-        self.reader.known.push(Known { path, about, kind });
-    }
-
-    fn inner(&self, name: &str) -> String {
-        join(&self.path, name)
     }
 }
 
@@ -442,19 +200,6 @@ impl<'r> From<&'r Written> for Found<'r> {
             node: &written.node,
             origin: written.origin.clone(),
             name,
-        }
-    }
-}
-
-fn nearest_variable(name: &str, names: &[String]) -> String {
-    // Compared without what all of them begin with, for the longer the words the farther the reach.
-    let short = |name: &str| name.trim_start_matches("TIDEGATE_").to_lowercase();
-    let shorts: Vec<String> = names.iter().map(|name| short(name)).collect();
-    match nearest(&short(name), shorts.iter().map(String::as_str)) {
-        Some(near) => format!("did you mean `TIDEGATE_{}`?", near.to_uppercase()),
-        None => {
-            "`tidegate config` lists every setting; store.max_memory is TIDEGATE_STORE_MAX_MEMORY"
-                .into()
         }
     }
 }

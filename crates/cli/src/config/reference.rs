@@ -4,6 +4,8 @@
 //! what to do instead. None is passed over in silence.
 
 mod names;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,6 +13,7 @@ use std::path::Path;
 use tidegate_rules::document::{Code, Finding, Findings, Span};
 
 use super::raw::{Origin, RawConfig, Written, list, scalar};
+use super::value::Value as _;
 pub(crate) use names::{Fate, NAMES, Reason};
 
 /// What is set of the names that the reference knows.
@@ -86,6 +89,7 @@ impl Reference {
             self.addresses(),
             self.rules(),
             self.tls(),
+            self.metrics(),
             self.choices(),
             self.traces(),
         ]
@@ -156,7 +160,7 @@ impl Reference {
             Fate::Unsupported(reason) => Some(reason),
             Fate::MakesIfStandIn(_) if self.stand_in() == StandIn::No => Some(Reason::TooGeneral),
             Fate::OnlyIf(value, reason) => self.not(name, value).map(|_| reason),
-            Fate::Sets(_) | Fate::Makes(_) | Fate::MakesIfStandIn(_) => None,
+            Fate::Sets(_) | Fate::Makes(_) | Fate::MakesIfStandIn(_) | Fate::Always => None,
         }
     }
 
@@ -251,6 +255,19 @@ impl Reference {
         set.collect()
     }
 
+    /// The address of the metrics, once Prometheus is switched on. It is a default there as well.
+    fn metrics(&self) -> Vec<Written> {
+        let name = "USE_PROMETHEUS";
+        let Some(on) = self.set.get(name).filter(|_| self.is_on(name)) else {
+            return Vec::new();
+        };
+        let path = "listeners.metrics.address";
+        vec![match self.set.get("PROMETHEUS_ADDR") {
+            Some(set) => written(path, "PROMETHEUS_ADDR", scalar(set.span, &set.value)),
+            None => written(path, name, scalar(on.span, ":9090")),
+        }]
+    }
+
     /// Switches of the reference that choose among more than two of ours. Keys that stop counting are
     /// charged as ours are by default.
     fn choices(&self) -> Vec<Written> {
@@ -299,15 +316,16 @@ impl Reference {
     /// What a variable is set to, if that is not `value`.
     fn not(&self, name: &str, value: &str) -> Option<&Variable> {
         let variable = self.set.get(name)?;
-        (!variable.value.eq_ignore_ascii_case(value)).then_some(variable)
+        let is_same = match (bool::parse(&variable.value), bool::parse(value)) {
+            (Ok(set), Ok(wanted)) => set == wanted,
+            _ => variable.value.eq_ignore_ascii_case(value),
+        };
+        (!is_same).then_some(variable)
     }
 
     fn is_on(&self, name: &str) -> bool {
-        // What Go takes for true.
-        matches!(
-            self.value(name),
-            Some("1" | "t" | "T" | "true" | "TRUE" | "True")
-        )
+        self.value(name)
+            .is_some_and(|value| bool::parse(value) == Ok(true))
     }
 }
 
@@ -325,7 +343,6 @@ fn assumed() -> Vec<Written> {
         ("listeners.admin.address", "0.0.0.0:6070"),
         ("charging", "every_match"),
         ("answers.headers", "none"),
-        ("answers.dynamic_metadata", "false"),
         ("limits.connection_age", "24h"),
     ];
     let assume = |(path, value): (&str, &str)| Written {

@@ -20,6 +20,9 @@ pub(crate) use word::{Words, word_of};
 
 /// Something that a setting holds as a single value.
 pub(crate) trait Value: Sized {
+    /// Whether it may be shown, be it right or wrong.
+    const DISCRETION: Discretion = Discretion::Open;
+
     /// Reads it as people write it, in a file, in the environment or in a flag.
     fn parse(text: &str) -> Result<Self, Mismatch>;
 
@@ -28,6 +31,15 @@ pub(crate) trait Value: Sized {
 
     /// What may be written, as a JSON schema.
     fn schema() -> Json;
+}
+
+/// Whether a value may be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Discretion {
+    /// To everybody.
+    Open,
+    /// To nobody.
+    Secret,
 }
 
 /// Why a text is not what a setting takes.
@@ -74,6 +86,8 @@ impl fmt::Debug for Secret {
 }
 
 impl Value for Secret {
+    const DISCRETION: Discretion = Discretion::Secret;
+
     fn parse(text: &str) -> Result<Self, Mismatch> {
         let is_sendable = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
         if is_sendable {

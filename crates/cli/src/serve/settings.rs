@@ -1,14 +1,17 @@
 //! The settings as the parts of a server take them.
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 
 use tidegate_limiter::{GlobalShadow, LimiterConfig, NearRatio};
+use tidegate_observe::{
+    KeyLogging, MetricNames, ObserveConfig, RefusalLog, Sampling, TopConfig, TraceConfig,
+};
 use tidegate_server::{
-    Answers, AuthorizeConfig, CoreCount, DrainConfig, GrpcConfig, HttpConfig, ListenConfig,
-    ServerConfig, TlsConfig,
+    AdminConfig, AdminReach, AdminReads, AdminToken, Answers, CoreCount, DrainConfig, GrpcConfig,
+    HttpConfig, ListenConfig, ServerConfig, TlsConfig,
 };
 
-use crate::config::{Address, Config, Listener, Tls};
+use crate::config::{Address, Config, Listener, Ratio, Tls};
 
 /// What the server is told.
 pub(super) fn server(config: &Config) -> ServerConfig {
@@ -16,13 +19,13 @@ pub(super) fn server(config: &Config) -> ServerConfig {
     ServerConfig {
         http: listen(&config.listeners.http),
         grpc: listen(&config.listeners.grpc),
-        admin: Vec::new(),
+        admin: admin_listeners(config),
         http_bounds: http_bounds(config),
         grpc_bounds: grpc_bounds(config),
         answers: Answers {
             headers: config.answers.headers.clone(),
         },
-        authorize: AuthorizeConfig::default(),
+        authorize: config.authorize.clone(),
         cores: config
             .threads
             .and_then(|threads| NonZeroUsize::new(threads.get()))
@@ -45,6 +48,91 @@ pub(super) fn limiter(config: &Config) -> LimiterConfig {
             GlobalShadow::Off
         },
     }
+}
+
+/// What is observed.
+pub(super) fn observing(config: &Config) -> ObserveConfig {
+    let observing = &config.observing;
+    let keys_per_rule = observing.top_keys.get();
+    ObserveConfig {
+        max_rules: observing.metrics.max_rules.get(),
+        names: if observing.metrics.reference_names {
+            MetricNames::WithReference
+        } else {
+            MetricNames::Own
+        },
+        top: (keys_per_rule > 0).then(|| TopConfig {
+            keys_per_rule,
+            ..TopConfig::default()
+        }),
+        refusals: refusals(config),
+        traces: traces(config),
+    }
+}
+
+/// Who may ask what over the admin listeners.
+pub(super) fn admin(config: &Config, token: Option<AdminToken>) -> AdminConfig {
+    let is_near = admin_listeners(config)
+        .iter()
+        .all(|listener| match &listener.address {
+            tidegate_server::Address::Tcp(address) => address.ip().is_loopback(),
+            tidegate_server::Address::Unix(_) => true,
+        });
+    AdminConfig {
+        token,
+        reads: if config.admin.protect_reads {
+            AdminReads::WithToken
+        } else {
+            AdminReads::Open
+        },
+        reach: if is_near {
+            AdminReach::ThisMachine
+        } else {
+            AdminReach::Network
+        },
+    }
+}
+
+fn admin_listeners(config: &Config) -> Vec<ListenConfig> {
+    let listeners = [&config.listeners.admin, &config.listeners.metrics];
+    let set = listeners.into_iter().filter_map(|one| listen(config, one));
+    set.collect()
+}
+
+fn refusals(config: &Config) -> RefusalLog {
+    let log = &config.observing.log;
+    let one_in = Ratio::WHOLE
+        .millionths()
+        .checked_div(log.refusals.millionths());
+    match one_in.and_then(NonZeroU32::new) {
+        None => RefusalLog::Off,
+        Some(one_in) => RefusalLog::Sampled {
+            one_in,
+            keys: if log.keys {
+                KeyLogging::Shown
+            } else {
+                KeyLogging::Hidden
+            },
+        },
+    }
+}
+
+fn traces(config: &Config) -> Option<TraceConfig> {
+    let traces = &config.observing.traces;
+    let endpoint = traces.endpoint.as_ref()?.0.for_traces();
+    let resource = [
+        ("service.namespace", &traces.service_namespace),
+        ("service.instance.id", &traces.service_instance_id),
+    ];
+    Some(TraceConfig {
+        sampling: Sampling::from_millionths(traces.sample.millionths()),
+        service_name: traces.service_name.clone(),
+        resource: resource
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)))
+            .collect(),
+        ..TraceConfig::new(endpoint)
+    })
 }
 
 fn listen(config: &Config, listener: &Listener) -> Option<ListenConfig> {
@@ -89,6 +177,8 @@ fn grpc_bounds(config: &Config) -> GrpcConfig {
         write_timeout: limits.write_timeout,
         idle_timeout: limits.idle_timeout,
         max_age: limits.connection_age,
+        age_grace: limits.connection_age_grace,
+        max_concurrent_calls: limits.concurrent_calls.0,
         ..GrpcConfig::default()
     }
 }

@@ -3,10 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod check;
+mod config;
 mod drain;
 mod explain;
 mod help;
 mod program;
+mod reference;
 mod reload;
 mod serve;
 mod server;

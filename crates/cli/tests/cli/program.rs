@@ -32,7 +32,14 @@ pub(crate) fn run(args: &[&str]) -> Run {
 /// Runs the executable and compares all that it says with the snapshot `name`.
 #[track_caller]
 pub(crate) fn check(name: &str, args: &[&str]) {
-    let actual = run(args).text();
+    check_with(name, args, &[]);
+}
+
+/// Likewise, with variables in its environment.
+#[track_caller]
+pub(crate) fn check_with(name: &str, args: &[&str], variables: &[(&str, &str)]) {
+    let output = command(args).envs(variables.iter().copied()).output();
+    let actual = Run::of(args, output.unwrap()).text();
     let path = here("snapshots").join(name).with_extension("txt");
     if std::env::var_os(UPDATE).is_some() {
         fs::write(&path, actual).unwrap();

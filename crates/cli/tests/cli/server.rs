@@ -43,7 +43,7 @@ impl Server {
         let mut shell = Command::new("sh");
         shell.args(["-c", &format!("ulimit -n {count}; exec \"$0\" \"$@\"")]);
         shell.arg(server.get_program()).args(server.get_args());
-        shell.args(OTHERS);
+        shell.args(OTHERS).env_clear();
         Self::run(shell)
     }
 

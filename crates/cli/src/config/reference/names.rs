@@ -1,9 +1,9 @@
 //! Every name that the reference knows, and what becomes of it.
 
-use Fate::{Makes, MakesIfStandIn, OnlyIf, Sets, Unsupported};
+use Fate::{Always, Makes, MakesIfStandIn, OnlyIf, Sets, Unsupported};
 use Reason::{
-    DotFiles, InMemory, Memcached, NothingExpires, OtlpOverHttp, PrometheusPage, QuotaMode, Redis,
-    StartsWithRules, StatsAreRead, Statsd, TraceResource, Xds,
+    DotFiles, InMemory, Memcached, Metadata, NothingExpires, OtlpOverHttp, PrometheusPage,
+    QuotaMode, Redis, StartsWithRules, StatsAreRead, Statsd, Xds,
 };
 
 /// What becomes of a name.
@@ -15,6 +15,8 @@ pub(crate) enum Fate {
     Makes(&'static str),
     /// Likewise, but only where we stand in for the reference, for other programs set it too.
     MakesIfStandIn(&'static str),
+    /// It makes no difference: what either of its values does is done.
+    Always,
     /// It is so already if it says this; anything else is not supported.
     OnlyIf(&'static str, Reason),
     /// It is not supported.
@@ -27,6 +29,7 @@ pub(crate) enum Reason {
     Redis,
     Memcached,
     Xds,
+    Metadata,
     Statsd,
     StatsAreRead,
     PrometheusPage,
@@ -36,7 +39,6 @@ pub(crate) enum Reason {
     DotFiles,
     QuotaMode,
     OtlpOverHttp,
-    TraceResource,
     TooGeneral,
 }
 
@@ -102,7 +104,7 @@ pub(crate) const NAMES: &[(&str, Fate)] = &[
     ("STATS_FLUSH_INTERVAL", Unsupported(Statsd)),
     ("DISABLE_STATS", OnlyIf("true", StatsAreRead)),
     ("USE_PROMETHEUS", Sets("observing.metrics.reference_names")),
-    ("PROMETHEUS_ADDR", Unsupported(PrometheusPage)),
+    ("PROMETHEUS_ADDR", Makes("listeners.metrics")),
     ("PROMETHEUS_PATH", OnlyIf("/metrics", PrometheusPage)),
     ("PROMETHEUS_MAPPER_YAML", Unsupported(PrometheusPage)),
     (
@@ -113,7 +115,7 @@ pub(crate) const NAMES: &[(&str, Fate)] = &[
     ("RUNTIME_SUBDIRECTORY", Makes("rules.paths")),
     ("RUNTIME_APPDIRECTORY", Makes("rules.paths")),
     ("RUNTIME_IGNOREDOTFILES", OnlyIf("true", DotFiles)),
-    ("RUNTIME_WATCH_ROOT", Makes("rules.watch")),
+    ("RUNTIME_WATCH_ROOT", Always),
     ("EXPIRATION_JITTER_MAX_SECONDS", Unsupported(NothingExpires)),
     ("LOCAL_CACHE_SIZE_IN_BYTES", Unsupported(InMemory)),
     ("NEAR_LIMIT_RATIO", Sets("near_ratio")),
@@ -178,15 +180,21 @@ pub(crate) const NAMES: &[(&str, Fate)] = &[
     ),
     ("SHADOW_MODE", Sets("shadow")),
     ("QUOTA_MODE", OnlyIf("false", QuotaMode)),
-    (
-        "RESPONSE_DYNAMIC_METADATA",
-        Sets("answers.dynamic_metadata"),
-    ),
+    ("RESPONSE_DYNAMIC_METADATA", OnlyIf("true", Metadata)),
     ("MERGE_DOMAIN_CONFIG", Sets("rules.merge_domains")),
     ("TRACING_ENABLED", Makes("observing.traces.endpoint")),
-    ("TRACING_SERVICE_NAME", Unsupported(TraceResource)),
-    ("TRACING_SERVICE_NAMESPACE", Unsupported(TraceResource)),
-    ("TRACING_SERVICE_INSTANCE_ID", Unsupported(TraceResource)),
+    (
+        "TRACING_SERVICE_NAME",
+        Sets("observing.traces.service_name"),
+    ),
+    (
+        "TRACING_SERVICE_NAMESPACE",
+        Sets("observing.traces.service_namespace"),
+    ),
+    (
+        "TRACING_SERVICE_INSTANCE_ID",
+        Sets("observing.traces.service_instance_id"),
+    ),
     ("TRACING_EXPORTER_PROTOCOL", OnlyIf("http", OtlpOverHttp)),
     ("TRACING_SAMPLING_RATE", Sets("observing.traces.sample")),
     (MOGRIFIER, Unsupported(Statsd)),
@@ -201,6 +209,7 @@ impl Reason {
             Redis => "counters are kept in the memory of this node; the Redis store comes next",
             Memcached => "counters are kept in the memory of this node",
             Xds => "rules come from files",
+            Metadata => "which rule decided is always told, in dynamic_metadata",
             Statsd => "metrics are not pushed",
             StatsAreRead => "metrics cost nothing until they are read",
             PrometheusPage => {
@@ -212,7 +221,6 @@ impl Reason {
             DotFiles => "files whose names begin with a dot are never rules",
             QuotaMode => "quotas are said rule by rule",
             OtlpOverHttp => "spans are sent over HTTP",
-            Self::TraceResource => "spans are of the service tidegate",
             Self::TooGeneral => "other programs set it too, so it counts only beside RUNTIME_ROOT",
         }
     }
@@ -227,6 +235,7 @@ impl Reason {
             Xds => {
                 "mount the rules as files, for example from a ConfigMap; changes are taken over at once"
             }
+            Metadata => "read what you need of it, and leave the variable out",
             Statsd => "scrape /metrics of the admin listener",
             StatsAreRead => "leave it out",
             PrometheusPage => {
@@ -238,7 +247,6 @@ impl Reason {
             DotFiles => "rename the file",
             QuotaMode => "write `quota_mode: true` in the rules",
             OtlpOverHttp => "point OTEL_EXPORTER_OTLP_ENDPOINT at the HTTP port, 4318",
-            Self::TraceResource => "let the collector rename it",
             Self::TooGeneral => "use TIDEGATE_LISTENERS_HTTP",
         }
     }

@@ -1,7 +1,10 @@
 //! What operators are told.
 
+use serde_json::{Value as Json, json};
+use tidegate_observe::{Endpoint, EndpointError};
+
 use crate::config::reader::Section;
-use crate::config::value::{Count, Ratio, Words};
+use crate::config::value::{Count, Mismatch, Ratio, Shown, Value, Words};
 use crate::log::{Filter, LogFormat};
 
 /// What operators are told.
@@ -19,6 +22,7 @@ pub(crate) struct Log {
     pub(crate) level: Filter,
     pub(crate) format: LogFormat,
     pub(crate) refusals: Ratio,
+    pub(crate) keys: bool,
 }
 
 /// The metrics page.
@@ -31,9 +35,16 @@ pub(crate) struct Metrics {
 /// Traces over OTLP.
 #[derive(Clone, Debug)]
 pub(crate) struct Traces {
-    pub(crate) endpoint: Option<String>,
+    pub(crate) endpoint: Option<TraceEndpoint>,
     pub(crate) sample: Ratio,
+    pub(crate) service_name: String,
+    pub(crate) service_namespace: Option<String>,
+    pub(crate) service_instance_id: Option<String>,
 }
+
+/// Where spans are sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TraceEndpoint(pub(crate) Endpoint);
 
 // === impl Observing ===
 
@@ -46,8 +57,8 @@ impl Observing {
             ),
             top_keys: section.value(
                 "top_keys",
-                "How many of the busiest and most refused keys are kept for each rule; 0 for none",
-                Count(20),
+                "How many keys are followed for each rule to find the busiest; 0 follows none",
+                Count(256),
             ),
             traces: Traces::read(section.block("traces", "Spans of requests, over OTLP")),
         }
@@ -69,6 +80,11 @@ impl Log {
                 "refusals",
                 "Which share of refusals is logged, a line each",
                 Ratio::NONE,
+            ),
+            keys: section.value(
+                "keys",
+                "Whether the line of a refusal says whom it was about",
+                false,
             ),
         }
     }
@@ -93,8 +109,8 @@ impl Metrics {
             ),
             max_rules: section.value(
                 "max_rules",
-                "How many rules have metrics of their own",
-                Count(1000),
+                "How many rules have metrics of their own; the others are counted together",
+                Count(10_000),
             ),
         }
     }
@@ -114,6 +130,32 @@ impl Traces {
                 "Which share of requests is traced where the caller does not say",
                 Ratio::WHOLE,
             ),
+            service_name: section.value(
+                "service_name",
+                "The service that spans say they are of",
+                "tidegate".to_owned(),
+            ),
+            service_namespace: section.optional("service_namespace", "Its namespace"),
+            service_instance_id: section.optional("service_instance_id", "Its instance"),
         }
+    }
+}
+
+// === impl TraceEndpoint ===
+
+impl Value for TraceEndpoint {
+    fn parse(text: &str) -> Result<Self, Mismatch> {
+        text.parse()
+            .map(Self)
+            .map_err(|fault: EndpointError| Mismatch::new("an endpoint", fault.to_string()))
+    }
+
+    fn show(&self) -> Shown {
+        let (authority, path) = (self.0.authority(), self.0.path());
+        Shown::Plain(json!(format!("http://{authority}{path}")))
+    }
+
+    fn schema() -> Json {
+        json!({ "type": "string", "pattern": "^http://" })
     }
 }

@@ -1,0 +1,230 @@
+//! A block of settings, asked for one by one.
+
+use serde_json::{Value as Json, json};
+use tidegate_rules::document::{self, Code, Finding, Findings, Kind, Node, Span};
+
+use super::{Found, Known, KnownKind, Reader, join};
+use crate::config::raw::{self, Origin};
+use crate::config::value::{Shown, Value};
+
+/// A block of settings.
+#[derive(Debug)]
+pub(crate) struct Section<'s, 'r> {
+    reader: &'s mut Reader<'r>,
+    path: String,
+}
+
+// === impl Section ===
+
+impl<'s, 'r> Section<'s, 'r> {
+    /// All settings.
+    pub(super) fn root(reader: &'s mut Reader<'r>) -> Self {
+        let path = String::new();
+        Self { reader, path }
+    }
+
+    /// A block of settings in this one.
+    pub(crate) fn block(&mut self, name: &str, about: &'static str) -> Section<'_, 'r> {
+        self.open(name, about, None)
+    }
+
+    /// A block for which a single value may stand: that of its setting `shorthand`.
+    pub(crate) fn block_or(
+        &mut self,
+        name: &str,
+        about: &'static str,
+        shorthand: &'static str,
+    ) -> Section<'_, 'r> {
+        self.open(name, about, Some(shorthand))
+    }
+
+    /// A setting with a default.
+    pub(crate) fn value<T: Value>(&mut self, name: &str, about: &'static str, default: T) -> T {
+        let shown = default.show();
+        let read = self.read::<T>(name);
+        let (value, origin) = match read {
+            Some((value, origin)) => (value, origin),
+            None => (default, Origin::Default),
+        };
+        self.know(name, about, T::schema(), shown, value.show(), origin);
+        value
+    }
+
+    /// A setting without a default.
+    pub(crate) fn optional<T: Value>(&mut self, name: &str, about: &'static str) -> Option<T> {
+        let read = self.read::<T>(name);
+        let (value, origin) = match read {
+            Some((value, origin)) => (Some(value), origin),
+            None => (None, Origin::Default),
+        };
+        let shown = value.as_ref().map_or(Shown::Unset, T::show);
+        self.know(name, about, T::schema(), Shown::Unset, shown, origin);
+        value
+    }
+
+    /// A setting that holds several values; in the environment there are commas between them.
+    pub(crate) fn list<T: Value>(
+        &mut self,
+        name: &str,
+        about: &'static str,
+        default: Vec<T>,
+    ) -> Vec<T> {
+        let schema = json!({
+            "anyOf": [T::schema(), { "type": "array", "items": T::schema() }]
+        });
+        let mut first = None;
+        for (at, found) in self.reader.find(&self.inner(name)).enumerate() {
+            let items = self.items(&found);
+            if at == 0 {
+                first = Some((items, found.origin));
+            }
+        }
+        let default_shown = show_all(&default);
+        let (values, origin) = first.unwrap_or((default, Origin::Default));
+        let shown = show_all(&values);
+        self.know(name, about, schema, default_shown, shown, origin);
+        values
+    }
+
+    /// A setting that holds more than single values; in the environment it is written as YAML too.
+    pub(crate) fn tree<T>(
+        &mut self,
+        name: &str,
+        about: &'static str,
+        schema: Json,
+        default: T,
+        show: impl Fn(&T) -> Json,
+        read: impl Fn(&Node, &mut Findings) -> Option<T>,
+    ) -> T {
+        let mut first = None;
+        for (at, found) in self.reader.find(&self.inner(name)).enumerate() {
+            let findings = &mut self.reader.findings;
+            let typed = match found.origin {
+                Origin::Environment(_) => retyped(found.node, findings),
+                _ => Some(found.node.clone()),
+            };
+            let value = typed.and_then(|node| read(&node, findings));
+            if at == 0 {
+                first = value.map(|value| (value, found.origin));
+            }
+        }
+        let default_shown = Shown::Plain(show(&default));
+        let (value, origin) = first.unwrap_or((default, Origin::Default));
+        let shown = Shown::Plain(show(&value));
+        self.know(name, about, schema, default_shown, shown, origin);
+        value
+    }
+
+    /// Reports something about a setting that was written; about one that was not, nothing is said.
+    pub(crate) fn fault(&mut self, name: &str, code: Code, message: String, hint: &str) {
+        if let Some(found) = self.reader.find(&self.inner(name)).next() {
+            self.reader
+                .findings
+                .push(Finding::error(code, found.node.span, message).hint(hint));
+        }
+    }
+
+    fn open(
+        &mut self,
+        name: &str,
+        about: &'static str,
+        shorthand: Option<&'static str>,
+    ) -> Section<'_, 'r> {
+        let path = self.inner(name);
+        self.reader.known.push(Known {
+            path: path.clone(),
+            about,
+            kind: KnownKind::Block { shorthand },
+        });
+        Section {
+            reader: self.reader,
+            path,
+        }
+    }
+
+    /// Reads what was written, that which has not the last word too: its faults are faults.
+    fn read<T: Value>(&mut self, name: &str) -> Option<(T, Origin)> {
+        let mut first = None;
+        for (at, found) in self.reader.find(&self.inner(name)).enumerate() {
+            let value = self.parse(&found, found.node);
+            if at == 0 {
+                first = value.map(|value| (value, found.origin));
+            }
+        }
+        first
+    }
+
+    fn items<T: Value>(&mut self, found: &Found<'r>) -> Vec<T> {
+        match &found.node.kind {
+            Kind::List(items) => {
+                let read = items.iter().filter_map(|item| self.parse(found, item));
+                read.collect()
+            }
+            Kind::Scalar(scalar) if matches!(found.origin, Origin::Environment(_)) => {
+                let parts = scalar.text.split(',').map(str::trim);
+                let items: Vec<Node> = parts
+                    .filter(|part| !part.is_empty())
+                    .map(|part| raw::scalar(found.node.span, part))
+                    .collect();
+                let read = items.iter().filter_map(|item| self.parse(found, item));
+                read.collect()
+            }
+            _ => self.parse(found, found.node).into_iter().collect(),
+        }
+    }
+
+    fn parse<T: Value>(&mut self, found: &Found<'r>, node: &Node) -> Option<T> {
+        let Some(text) = node.as_text() else {
+            self.reader.wrong_shape(found, node);
+            return None;
+        };
+        match T::parse(text) {
+            Ok(value) => Some(value),
+            Err(mismatch) => {
+                self.reader.mismatch(found, node, mismatch, T::DISCRETION);
+                None
+            }
+        }
+    }
+
+    fn know(
+        &mut self,
+        name: &str,
+        about: &'static str,
+        schema: Json,
+        default: Shown,
+        shown: Shown,
+        origin: Origin,
+    ) {
+        let path = self.inner(name);
+        let kind = KnownKind::Setting {
+            schema,
+            default,
+            shown,
+            origin,
+        };
+        self.reader.known.push(Known { path, about, kind });
+    }
+
+    fn inner(&self, name: &str) -> String {
+        join(&self.path, name)
+    }
+}
+
+fn show_all<T: Value>(values: &[T]) -> Shown {
+    let shown = values.iter().filter_map(|value| match value.show() {
+        Shown::Plain(json) => Some(json),
+        Shown::Secret | Shown::Unset => None,
+    });
+    Shown::Plain(Json::Array(shown.collect()))
+}
+
+/// What a single value says as YAML, with places where the value stands.
+fn retyped(node: &Node, findings: &mut Findings) -> Option<Node> {
+    let Span {
+        file, line, column, ..
+    } = node.span;
+    let text = node.as_text()?;
+    let before = "\n".repeat(line.saturating_sub(1)) + &" ".repeat(column.saturating_sub(1));
+    document::parse(file, format!("{before}{text}").as_bytes(), findings)
+}

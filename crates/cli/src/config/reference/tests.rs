@@ -1,0 +1,299 @@
+use std::ffi::OsString;
+
+use serde_json::Value as Json;
+
+use super::super::environment::Environment;
+use super::super::raw::{Origin, RawConfig};
+use super::super::{self as config, Loaded};
+use super::names::MOGRIFIER;
+use super::*;
+use crate::args::SettingArgs;
+use crate::failure::Failure;
+
+/// Reads an environment of these variables and nothing else.
+fn load(variables: &[(&str, &str)]) -> Result<Loaded, Failure> {
+    let variables = variables
+        .iter()
+        .map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    let environment = Environment::read(1, variables);
+    config::resolve(&SettingArgs::default(), environment, None, None)
+}
+
+/// A setting in force.
+fn setting(loaded: &Loaded, path: &str) -> Json {
+    let json = config::effective_json(&loaded.known);
+    let pointer = format!("/{}", path.replace('.', "/"));
+    json.pointer(&pointer).expect(path).clone()
+}
+
+#[track_caller]
+fn check(variables: &[(&str, &str)], expected: &[(&str, &str)]) {
+    let loaded = load(variables).expect("good settings");
+    for (path, value) in expected {
+        let found = setting(&loaded, path);
+        let found = found
+            .as_str()
+            .map_or_else(|| found.to_string(), str::to_owned);
+        assert_eq!(found, *value, "{path}");
+    }
+}
+
+#[test]
+fn every_name_is_there_once() {
+    let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+    // 114 of the settings, and the family of the mogrifiers.
+    assert_eq!(names.len(), 115);
+    for (at, name) in names.iter().enumerate() {
+        assert!(!names[..at].contains(name), "{name} twice");
+    }
+}
+
+/// What must be set besides for a name to have an effect.
+const SWITCHES: [(&str, &str); 6] = [
+    ("TIDEGATE_STORE_ENGINE", "memory"),
+    ("RUNTIME_ROOT", "/data"),
+    ("GRPC_SERVER_USE_TLS", "true"),
+    ("GRPC_SERVER_TLS_CERT", "cert.pem"),
+    ("GRPC_SERVER_TLS_KEY", "key.pem"),
+    ("USE_PROMETHEUS", "true"),
+];
+
+/// A value that each name takes, and that is not its default.
+fn value_for(name: &str) -> &'static str {
+    match name {
+        "PORT" | "DEBUG_PORT" | "GRPC_PORT" => "9999",
+        "HOST" | "DEBUG_HOST" | "GRPC_HOST" => "127.0.0.9",
+        "PROMETHEUS_ADDR" => ":9999",
+        "LOG_LEVEL" => "DEBUG",
+        "LOG_FORMAT" => "json",
+        "NEAR_LIMIT_RATIO" | "TRACING_SAMPLING_RATE" => "0.5",
+        "GRPC_MAX_CONNECTION_AGE" | "GRPC_MAX_CONNECTION_AGE_GRACE" => "5m0s",
+        "CONFIG_TYPE" => "FILE",
+        "GRPC_SERVER_USE_TLS" | "USE_PROMETHEUS" => "false",
+        _ if name.contains("HEADER") && !name.ends_with("ENABLED") => "X-Other",
+        _ if name.ends_with("_CERT") || name.ends_with("_KEY") || name.ends_with("_CACERT") => {
+            "other.pem"
+        }
+        _ if name.starts_with("RUNTIME_") && name.ends_with("ROOT") => "/other",
+        _ if name.ends_with("DIRECTORY") => "other",
+        _ if name.ends_with("SAN") || name.contains("SERVICE") => "other",
+        _ => "true",
+    }
+}
+
+#[test]
+fn every_name_is_honoured_or_told() {
+    for (name, fate) in NAMES {
+        let mut variables = SWITCHES.to_vec();
+        let before = load(&variables).expect(name);
+        variables.retain(|(switch, _)| switch != name);
+        variables.push((name, value_for(name)));
+        let after = load(&variables).expect(name);
+        let is_told = after.unsupported.iter().any(|one| one.names.contains(name));
+        match fate {
+            Fate::Sets(path) | Fate::Makes(path) | Fate::MakesIfStandIn(path) => {
+                assert_ne!(
+                    setting(&after, path),
+                    setting(&before, path),
+                    "{name} sets {path}"
+                );
+                assert!(!is_told, "{name}");
+            }
+            Fate::Unsupported(_) => assert!(is_told, "{name}"),
+            Fate::OnlyIf(value, _) => {
+                let is_so = load(&[("RUNTIME_ROOT", "/data"), (name, value)]).expect(name);
+                assert_eq!(is_so.unsupported, [], "{name}={value}");
+            }
+            Fate::Always => assert!(!is_told, "{name}"),
+        }
+    }
+}
+
+#[test]
+fn what_is_only_so_by_one_value_is_told_otherwise() {
+    for (name, value) in [
+        ("QUOTA_MODE", "true"),
+        ("USE_STATSD", "true"),
+        ("DISABLE_STATS", "false"),
+        ("RUNTIME_IGNOREDOTFILES", "false"),
+        ("PROMETHEUS_PATH", "/prom"),
+        ("FORCE_START_WITHOUT_INITIAL_CONFIG", "1"),
+        ("TRACING_EXPORTER_PROTOCOL", "gRPC"),
+    ] {
+        let loaded = load(&[(name, value)]).expect(name);
+        assert_eq!(loaded.unsupported[0].names, [name]);
+    }
+}
+
+#[test]
+fn every_reason_says_what_to_do() {
+    for (_, fate) in NAMES {
+        if let Fate::Unsupported(reason) | Fate::OnlyIf(_, reason) = fate {
+            assert!(!reason.because().is_empty() && !reason.instead().is_empty());
+        }
+    }
+}
+
+#[test]
+fn where_the_reference_ran_its_defaults_hold() {
+    check(
+        &[
+            ("RUNTIME_ROOT", "/data"),
+            ("RUNTIME_SUBDIRECTORY", "ratelimit"),
+        ],
+        &[
+            ("rules.paths", r#"["/data/ratelimit/config"]"#),
+            ("rules.files", "every"),
+            ("listeners.http.address", "0.0.0.0:8080"),
+            ("listeners.grpc.address", "0.0.0.0:8081"),
+            ("listeners.admin.address", "0.0.0.0:6070"),
+            ("charging", "every_match"),
+            ("answers.headers", "none"),
+            ("limits.connection_age", "1d"),
+        ],
+    );
+    check(
+        &[("RUNTIME_APPDIRECTORY", "/app")],
+        &[("rules.paths", r#"["/srv/runtime_data/current/app"]"#)],
+    );
+}
+
+#[test]
+fn host_and_port_make_an_address() {
+    check(
+        &[
+            ("RUNTIME_ROOT", "/data"),
+            ("HOST", "::1"),
+            ("GRPC_PORT", "9"),
+            ("DEBUG_HOST", "localhost"),
+        ],
+        &[
+            ("listeners.http.address", "[::1]:8080"),
+            ("listeners.grpc.address", "0.0.0.0:9"),
+            ("listeners.admin.address", "127.0.0.1:6070"),
+        ],
+    );
+    check(
+        &[("GRPC_UDS", "/run/rl.sock"), ("GRPC_PORT", "9")],
+        &[("listeners.grpc.address", "unix:/run/rl.sock")],
+    );
+    // Alone it opens no door to other machines.
+    check(
+        &[("PORT", "9000")],
+        &[("listeners.http.address", "127.0.0.1:9000")],
+    );
+}
+
+#[test]
+fn a_host_that_some_shell_exports_is_told_and_does_nothing() {
+    let loaded = load(&[("HOST", "laptop")]).expect("it is not read");
+    assert_eq!(setting(&loaded, "listeners.http.address"), "127.0.0.1:8080");
+    assert_eq!(loaded.unsupported[0].reason, Reason::TooGeneral);
+}
+
+#[test]
+fn headers_are_named_once_they_are_switched_on() {
+    check(
+        &[
+            ("LIMIT_RESPONSE_HEADERS_ENABLED", "true"),
+            ("LIMIT_RESET_HEADER", "X-Reset"),
+        ],
+        &[
+            ("answers.headers", "named"),
+            ("answers.names.reset", "X-Reset"),
+        ],
+    );
+    check(
+        &[("LIMIT_RESPONSE_HEADERS_ENABLED", "false")],
+        &[("answers.headers", "none")],
+    );
+}
+
+#[test]
+fn traces_go_where_opentelemetry_says() {
+    check(
+        &[
+            ("TRACING_ENABLED", "true"),
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318"),
+        ],
+        &[("observing.traces.endpoint", "http://collector:4318/")],
+    );
+    check(
+        &[("TRACING_ENABLED", "true")],
+        &[("observing.traces.endpoint", "http://localhost:4318/")],
+    );
+    check(
+        &[("TRACING_ENABLED", "false")],
+        &[("observing.traces.endpoint", "null")],
+    );
+}
+
+/// A swapped image must not quietly stop sharing counters.
+#[test]
+fn a_shared_store_is_refused_unless_memory_is_said() {
+    for (name, value) in [
+        ("REDIS_URL", "redis:6379"),
+        ("REDIS_PERSECOND_URL", "redis:6379"),
+        ("MEMCACHE_HOST_PORT", "memcached:11211"),
+        ("MEMCACHE_SRV", "_memcache._tcp.example.org"),
+        ("BACKEND_TYPE", "memcache"),
+    ] {
+        let swapped = [("RUNTIME_ROOT", "/data"), (name, value)];
+        let Err(Failure::BadConfig(report)) = load(&swapped) else {
+            panic!("{name} was not refused");
+        };
+        assert!(
+            report.to_string().contains("TIDEGATE_STORE_ENGINE=memory"),
+            "{report}"
+        );
+        let said = [&swapped[..], &[("TIDEGATE_STORE_ENGINE", "memory")]].concat();
+        let loaded = load(&said).expect("memory was said");
+        assert_eq!(loaded.unsupported[0].names, [name]);
+        // Whoever runs us as ourselves has it for another program.
+        load(&[(name, value)]).expect("it is only told");
+    }
+}
+
+#[test]
+fn rules_over_xds_are_refused() {
+    let variables = [("RUNTIME_ROOT", "/data"), ("CONFIG_TYPE", "GRPC_XDS_SOTW")];
+    assert!(matches!(load(&variables), Err(Failure::BadConfig(_))));
+}
+
+#[test]
+fn our_own_variables_go_before_those_of_the_reference() {
+    check(
+        &[
+            ("PORT", "9000"),
+            ("TIDEGATE_LISTENERS_HTTP", "127.0.0.1:9001"),
+        ],
+        &[("listeners.http.address", "127.0.0.1:9001")],
+    );
+}
+
+#[test]
+fn a_mogrifier_is_told_whatever_its_number() {
+    let loaded = load(&[("DOG_STATSD_MOGRIFIER_TAG_PATTERN", "x")]).expect("it is only told");
+    assert_eq!(loaded.unsupported[0].names, [MOGRIFIER]);
+}
+
+#[test]
+fn assumptions_name_what_brought_them() {
+    let mut raw = RawConfig::default();
+    let mut reference = Reference::default();
+    let span = Span {
+        file: 1,
+        line: 1,
+        column: 1,
+        end_column: 1,
+    };
+    reference.insert("RUNTIME_ROOT", "/data".to_owned(), span);
+    reference.translate(&mut raw);
+    let origins = raw.assumed.iter().map(|written| &written.origin);
+    assert!(origins.clone().count() > 0);
+    assert!(
+        origins
+            .into_iter()
+            .all(|origin| *origin == Origin::Assumed("RUNTIME_ROOT"))
+    );
+}

@@ -1,0 +1,120 @@
+//! What clients are allowed, and how the server stops.
+
+use std::time::Duration;
+
+use tidegate_rules::document::Code;
+
+use crate::config::reader::Section;
+use crate::config::value::{Bytes, Count};
+
+/// What clients are allowed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) connections: Count<1>,
+    pub(crate) head_bytes: Bytes,
+    pub(crate) body_bytes: Bytes,
+    pub(crate) head_timeout: Duration,
+    pub(crate) body_timeout: Duration,
+    pub(crate) write_timeout: Duration,
+    pub(crate) idle_timeout: Duration,
+    pub(crate) connection_age: Option<Duration>,
+    pub(crate) connection_age_grace: Duration,
+    pub(crate) concurrent_calls: Count<1>,
+}
+
+/// How the end goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Drain {
+    pub(crate) delay: Duration,
+    pub(crate) grace: Duration,
+}
+
+// === impl Limits ===
+
+impl Limits {
+    pub(super) fn read(mut section: Section<'_, '_>) -> Self {
+        let limits = Self {
+            connections: section.value(
+                "connections",
+                "Connections open at once on a listener; further ones wait",
+                Count(4096),
+            ),
+            head_bytes: section.value(
+                "head_bytes",
+                "Bytes of an HTTP request's head, at least 8KiB",
+                Bytes(16 << 10),
+            ),
+            body_bytes: section.value(
+                "body_bytes",
+                "Bytes of a request's body or message",
+                Bytes(64 << 10),
+            ),
+            head_timeout: section.value(
+                "head_timeout",
+                "How long a client may take over a head, the idle time before it included",
+                Duration::from_mins(1),
+            ),
+            body_timeout: section.value(
+                "body_timeout",
+                "How long a client may take over a body",
+                Duration::from_secs(10),
+            ),
+            write_timeout: section.value(
+                "write_timeout",
+                "How long a client may take nothing of an answer",
+                Duration::from_secs(10),
+            ),
+            idle_timeout: section.value(
+                "idle_timeout",
+                "How long a gRPC connection may stay without a call",
+                Duration::from_hours(2),
+            ),
+            connection_age: section.optional(
+                "connection_age",
+                "After how long a gRPC connection is asked to leave; never, if not set",
+            ),
+            connection_age_grace: section.value(
+                "connection_age_grace",
+                "How long the calls of a connection that is asked to leave may take",
+                Duration::from_mins(1),
+            ),
+            concurrent_calls: section.value(
+                "concurrent_calls",
+                "Calls under way at once on a gRPC connection",
+                Count(1024),
+            ),
+        };
+        let timeouts = [
+            ("head_timeout", limits.head_timeout),
+            ("body_timeout", limits.body_timeout),
+            ("write_timeout", limits.write_timeout),
+            ("idle_timeout", limits.idle_timeout),
+        ];
+        for (name, timeout) in timeouts {
+            if timeout.is_zero() {
+                let message = format!("`{name}` of nothing lets nobody finish");
+                section.fault(name, Code::BadValue, message, "write more than zero");
+            }
+        }
+        limits
+    }
+}
+
+// === impl Drain ===
+
+impl Drain {
+    pub(super) fn read(mut section: Section<'_, '_>) -> Self {
+        Self {
+            delay: section.value(
+                "delay",
+                "How long health checks fail before connections are closed",
+                Duration::ZERO,
+            ),
+            grace: section.value(
+                "grace",
+                "How long requests under way may take to finish",
+                Duration::from_secs(10),
+            ),
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! What the admin listener asks of the program.
+
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+use tidegate_limiter::Limiter;
+use tidegate_server::{AdminHooks, ReloadReport, ReloadTrigger, Reloading, StoreReport};
+use tidegate_store::EmbeddedStore;
+
+use crate::log::{Filter, LogHandle, NotAFilter};
+use crate::reload::Reloader;
+
+/// What only the program knows or can do.
+#[derive(Debug)]
+pub(crate) struct Hooks {
+    /// The settings in force, secrets redacted.
+    pub(crate) config: Json,
+    /// Who reads the rules.
+    pub(crate) reloader: Arc<Reloader<EmbeddedStore>>,
+    /// The log.
+    pub(crate) log: LogHandle,
+    /// Who has the store.
+    pub(crate) limiter: Arc<Limiter<EmbeddedStore>>,
+}
+
+// === impl Hooks ===
+
+impl AdminHooks for Hooks {
+    fn config(&self) -> Json {
+        self.config.clone()
+    }
+
+    fn reload(&self) -> Reloading<'_> {
+        Box::pin(self.reloader.reload(ReloadTrigger::Admin))
+    }
+
+    fn last_reload(&self) -> Option<ReloadReport> {
+        self.reloader.last()
+    }
+
+    fn log_level(&self) -> String {
+        self.log.filter()
+    }
+
+    fn set_log_level(&self, level: &str) -> Result<(), String> {
+        let filter: Filter = level
+            .parse()
+            .map_err(|fault: NotAFilter| fault.to_string())?;
+        self.log.set(filter);
+        Ok(())
+    }
+
+    fn store(&self) -> StoreReport {
+        let stats = self.limiter.store().stats();
+        StoreReport {
+            kind: "memory",
+            used_bytes: stats.used_bytes,
+            max_bytes: stats.max_bytes,
+            evicted: stats.evicted,
+            untracked: stats.untracked,
+        }
+    }
+}
