@@ -62,8 +62,14 @@ impl Answer {
         let _ = self.0.send_trailers(trailers);
     }
 
-    /// Ready when the client takes back its call or goes away.
-    pub(super) async fn gone(&mut self) {
-        let _ = poll_fn(|context| self.0.poll_reset(context)).await;
+    /// Waits for `event`, unless the client takes back its call or goes away before.
+    pub(super) async fn unless_gone(
+        &mut self,
+        event: impl Future<Output = ()>,
+    ) -> Result<(), Gone> {
+        tokio::select! {
+            () = event => Ok(()),
+            _ = poll_fn(|context| self.0.poll_reset(context)) => Err(Gone),
+        }
     }
 }

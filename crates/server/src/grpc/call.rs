@@ -1,12 +1,14 @@
 //! One call, from its head to its trailers.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
 use h2::RecvStream;
 use h2::server::SendResponse;
-use http::Request;
+use http::{HeaderMap, Request};
 use tidegate_limiter::Store;
+use tidegate_observe::{Asked, TraceHeaders};
 
 use super::head::{Head, Rejection};
 use super::message::{Messages, framed};
@@ -28,6 +30,8 @@ pub(super) struct Office<S> {
     pub(super) door: SharedDoor<S>,
     pub(super) config: GrpcConfig,
     pub(super) drain: Drain,
+    /// Those that arrived and were not looked at.
+    pub(super) calls: RefCell<VecDeque<Call>>,
     /// Where answers are written; once sent, the same memory is used again.
     pub(super) out: RefCell<BytesMut>,
 }
@@ -35,8 +39,8 @@ pub(super) struct Office<S> {
 /// Answers one call. A client that is gone meanwhile hears nothing, and nobody is told.
 pub(super) async fn answer<S: Store>(call: Call, office: &Office<S>) {
     let (request, mut respond) = call;
-    let (head, body) = request.into_parts();
-    let head = match Head::read(&head) {
+    let (parts, body) = request.into_parts();
+    let head = match Head::read(&parts) {
         Ok(head) => head,
         Err(Rejection::Http(status)) => return status::send_http(status, &mut respond),
         Err(Rejection::Grpc(status)) => return status.send(&mut respond),
@@ -45,7 +49,10 @@ pub(super) async fn answer<S: Store>(call: Call, office: &Office<S>) {
     let most = office.config.call_timeout;
     let most = head.timeout.map_or(most, |timeout| timeout.min(most));
     let answered = match head.method {
-        Method::ShouldRateLimit => within(most, office.should_rate_limit(messages)).await,
+        Method::ShouldRateLimit => {
+            let trace = office.trace(&parts.headers);
+            within(most, office.should_rate_limit(messages, trace)).await
+        }
         Method::HealthCheck => within(most, health::check(messages, office)).await,
         Method::HealthWatch => {
             let watch = health::watch(messages, &mut respond, office);
@@ -65,16 +72,37 @@ pub(super) async fn answer<S: Store>(call: Call, office: &Office<S>) {
 // === impl Office ===
 
 impl<S: Store> Office<S> {
-    async fn should_rate_limit(&self, mut messages: Messages) -> Result<Bytes, Status> {
+    async fn should_rate_limit(
+        &self,
+        mut messages: Messages,
+        trace: TraceHeaders<'_>,
+    ) -> Result<Bytes, Status> {
         let message = messages.only().await?;
         let mut question = Question::default();
-        question.read(&message)?;
-        let verdict = self
-            .door
-            .check(question.domain, &question.descriptors(), question.hits())
-            .await?;
+        question
+            .read(&message)
+            .inspect_err(|_| self.door.recorder.malformed())?;
+        let asked = Asked {
+            domain: question.domain,
+            descriptors: &question.descriptors(),
+            hits: question.hits(),
+            trace,
+        };
+        let verdict = self.door.check_asked(&asked).await?;
         Ok(framed(&mut self.out.borrow_mut(), |out| {
             write_response(&verdict, &self.door.answers.headers, out);
         }))
+    }
+
+    /// The trace that the call is part of, looked up only if somebody wants to know.
+    fn trace<'a>(&self, headers: &'a HeaderMap) -> TraceHeaders<'a> {
+        if !self.door.recorder.traces() {
+            return TraceHeaders::default();
+        }
+        let header = |name| headers.get(name)?.to_str().ok();
+        TraceHeaders {
+            traceparent: header("traceparent"),
+            tracestate: header("tracestate"),
+        }
     }
 }

@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
 use super::GrpcConfig;
-use super::call::{Call, Office};
+use super::call::Office;
 use super::life::{Life, Order};
 use super::worker::Worker;
 use crate::door::{Peer, SharedDoor};
@@ -29,8 +29,6 @@ pub(super) struct Connection<S, I> {
     h2: H2<I>,
     office: Rc<Office<S>>,
     worker: Worker,
-    /// The calls that arrived together.
-    batch: Vec<Call>,
     life: Life,
 }
 
@@ -91,13 +89,13 @@ where
             door,
             config,
             drain: drain.clone(),
+            calls: RefCell::default(),
             out: RefCell::new(BytesMut::new()),
         });
         Self {
             h2,
             worker: Worker::new(Rc::clone(&office)),
             office,
-            batch: Vec::new(),
             life: Life::new(&config, peer, drain),
         }
     }
@@ -113,7 +111,7 @@ where
             if self.take_in(context).is_ready() {
                 return Poll::Ready(());
             }
-            if self.batch.is_empty() {
+            if self.office.calls.borrow().is_empty() {
                 return Poll::Pending;
             }
             self.life.saw_calls();
@@ -148,7 +146,7 @@ where
     fn take_in(&mut self, context: &mut Context<'_>) -> Poll<()> {
         while let Poll::Ready(accepted) = self.h2.poll_accept(context) {
             match accepted {
-                Some(Ok(call)) => self.batch.push(call),
+                Some(Ok(call)) => self.office.calls.borrow_mut().push_back(call),
                 Some(Err(_)) | None => return Poll::Ready(()),
             }
         }
@@ -156,11 +154,9 @@ where
     }
 
     fn answer(&mut self, context: &mut Context<'_>) {
-        for call in self.batch.drain(..) {
-            if self.worker.answer(call, context).is_pending() {
-                let next = Worker::new(Rc::clone(&self.office));
-                mem::replace(&mut self.worker, next).leave();
-            }
+        while self.worker.poll(context).is_pending() {
+            let next = Worker::new(Rc::clone(&self.office));
+            mem::replace(&mut self.worker, next).leave();
         }
     }
 }

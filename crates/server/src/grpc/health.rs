@@ -10,7 +10,7 @@ use super::message::{Messages, framed};
 use super::method::RATE_LIMIT;
 use super::status::{Code, Status};
 use super::timeout::within;
-use crate::drain::{Drain, Phase};
+use crate::drain::{Drain, Health};
 use crate::wire::protobuf::{Malformed, Reader, Writer};
 
 /// The services whose health is known: the server as a whole, the name that envoyproxy/ratelimit has for
@@ -32,7 +32,7 @@ pub(super) async fn check<S: Store>(
     office: &Office<S>,
 ) -> Result<Bytes, Status> {
     let message = messages.only().await?;
-    match Serving::of(service(&message)?, office.drain.phase()) {
+    match Serving::of(service(&message)?, office.drain.health()) {
         Serving::Unknown => Err(Status::new(Code::NotFound, "there is no such service")),
         serving => Ok(serving.message()),
     }
@@ -60,16 +60,14 @@ pub(super) async fn watch<S: Store>(
 }
 
 async fn tell(service: &str, mut answer: Answer, mut drain: Drain) -> Result<(), Gone> {
-    let first = Serving::of(service, drain.phase());
+    let first = Serving::of(service, drain.health());
     answer.send(first.message()).await?;
-    tokio::select! {
-        () = drain.begun() => {}
-        () = answer.gone() => return Err(Gone),
-    }
-    let last = Serving::of(service, Phase::Draining);
+    answer.unless_gone(drain.left()).await?;
+    let last = Serving::of(service, Health::Draining);
     if last != first {
         answer.send(last.message()).await?;
     }
+    answer.unless_gone(drain.begun()).await?;
     answer.end(&Status::draining());
     Ok(())
 }
@@ -77,11 +75,11 @@ async fn tell(service: &str, mut answer: Answer, mut drain: Drain) -> Result<(),
 // === impl Serving ===
 
 impl Serving {
-    fn of(service: &str, phase: Phase) -> Self {
-        match phase {
+    fn of(service: &str, health: Health) -> Self {
+        match health {
             _ if !SERVICES.contains(&service) => Self::Unknown,
-            Phase::Serving => Self::Yes,
-            Phase::Leaving | Phase::Draining | Phase::Over => Self::No,
+            Health::Serving => Self::Yes,
+            Health::Draining => Self::No,
         }
     }
 

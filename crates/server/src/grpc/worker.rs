@@ -1,11 +1,11 @@
 //! Answering calls without a task for each.
 //!
-//! A worker is a future that answers the calls laid on its desk, one after the other. A connection polls
+//! A worker is a future that answers the calls of a connection, one after the other. The connection polls
 //! its worker where it accepts: a call that needs no waiting is answered then and there, and neither a
 //! task nor memory is taken for it. A worker that must wait becomes a task and leaves when its call is
 //! done; the connection takes on another.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -18,78 +18,63 @@ use super::call::{self, Call, Office};
 
 /// Answers calls for one connection.
 pub(super) struct Worker {
-    desk: Rc<Desk>,
+    state: Rc<Cell<State>>,
     work: Pin<Box<dyn Future<Output = ()>>>,
-}
-
-/// Where calls are laid.
-struct Desk {
-    call: RefCell<Option<Call>>,
-    state: Cell<State>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     /// A call is being answered.
     Busy,
-    /// The worker waits for a call.
+    /// There are no more calls.
     Idle,
-    /// No further call will come.
-    Closed,
+    /// The worker is to take no further call.
+    Leaving,
 }
 
 // === impl Worker ===
 
 impl Worker {
     pub(super) fn new<S: Store + 'static>(office: Rc<Office<S>>) -> Self {
-        let desk = Rc::new(Desk {
-            call: RefCell::new(None),
-            state: Cell::new(State::Idle),
-        });
-        let work = Box::pin(work(Rc::clone(&desk), office));
-        Self { desk, work }
+        let state = Rc::new(Cell::new(State::Idle));
+        let work = Box::pin(work(Rc::clone(&state), office));
+        Self { state, work }
     }
 
-    /// Answers a call if that needs no waiting; else gives back the worker, who does.
-    pub(super) fn answer(&mut self, call: Call, context: &mut Context<'_>) -> Poll<()> {
-        self.desk.call.replace(Some(call));
-        self.desk.state.set(State::Busy);
-        // It never ends while its desk is open.
+    /// Answers the calls that lie in the office until none is left, or until one has to wait.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        self.state.set(State::Busy);
+        // It never ends unless it is to leave.
         let _ = self.work.as_mut().poll(context);
-        match self.desk.state.get() {
+        match self.state.get() {
             State::Idle => Poll::Ready(()),
-            State::Busy | State::Closed => Poll::Pending,
+            State::Busy | State::Leaving => Poll::Pending,
         }
     }
 
     /// Lets the worker finish its call as a task.
     pub(super) fn leave(self) {
-        self.desk.state.set(State::Closed);
+        self.state.set(State::Leaving);
         spawn_local(self.work);
     }
 }
 
-// === impl Desk ===
-
-impl Desk {
-    async fn next(&self) -> Option<Call> {
-        poll_fn(|_| {
-            if let Some(call) = self.call.take() {
-                return Poll::Ready(Some(call));
-            }
-            if self.state.get() == State::Closed {
-                return Poll::Ready(None);
-            }
-            // Whoever lays down a call polls; there is nobody to wake.
-            self.state.set(State::Idle);
-            Poll::Pending
-        })
-        .await
+async fn work<S: Store>(state: Rc<Cell<State>>, office: Rc<Office<S>>) {
+    while let Some(call) = poll_fn(|_| next(&state, &office)).await {
+        call::answer(call, &office).await;
     }
 }
 
-async fn work<S: Store>(desk: Rc<Desk>, office: Rc<Office<S>>) {
-    while let Some(call) = desk.next().await {
-        call::answer(call, &office).await;
+fn next<S>(state: &Cell<State>, office: &Office<S>) -> Poll<Option<Call>> {
+    if state.get() == State::Leaving {
+        return Poll::Ready(None);
+    }
+    match office.calls.borrow_mut().pop_front() {
+        Some(call) => Poll::Ready(Some(call)),
+        None => {
+            // Whoever brings in calls polls; there is nobody to wake.
+            state.set(State::Idle);
+            Poll::Pending
+        }
     }
 }
