@@ -68,7 +68,7 @@ const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 pub(crate) fn health(health: Health) -> Response {
     let (status, text) = match health {
         Health::Serving => (StatusCode::OK, "OK"),
-        Health::Draining => (StatusCode::INTERNAL_SERVER_ERROR, "DRAINING"),
+        Health::Draining => (StatusCode::INTERNAL_SERVER_ERROR, "draining"),
     };
     response(status, TEXT, Bytes::from_static(text.as_bytes()))
 }

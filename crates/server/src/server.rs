@@ -218,9 +218,10 @@ impl Running {
         // Nobody new is let in while the others finish.
         self.accepting.shutdown().await;
         self.switch.begin();
-        match timeout(grace, self.ended()).await {
-            Ok(()) => info!("stopped: every call under way was answered"),
-            Err(_) => warn!("stopped: the grace period is over and calls are cut off"),
+        if timeout(grace, self.ended()).await.is_ok() {
+            info!("stopped: every call under way was answered");
+        } else {
+            warn!("stopped: the grace period is over and calls are cut off");
         }
     }
 
@@ -242,6 +243,8 @@ async fn keep_time(balances: [Arc<Balance>; 2]) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        balances.iter().for_each(|balance| balance.tick());
+        for balance in &balances {
+            balance.tick();
+        }
     }
 }

@@ -36,7 +36,7 @@ pub enum BindFault {
         /// The address.
         address: Address,
         /// What is wrong with them.
-        reason: TlsError,
+        reason: Box<TlsError>,
     },
 }
 
@@ -72,7 +72,7 @@ fn open_one(
             BindFault::Tls {
                 front,
                 address: config.address.clone(),
-                reason,
+                reason: Box::new(reason),
             }
         })?)),
     };

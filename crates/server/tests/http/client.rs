@@ -46,6 +46,7 @@ impl Server {
         Self::start_as(yaml, config).await
     }
 
+    #[expect(clippy::unused_async, reason = "who starts a server expects to wait")]
     pub(crate) async fn start_as(yaml: &str, config: ServerConfig) -> Self {
         let clock = ManualClock::default();
         clock.advance(NOON);

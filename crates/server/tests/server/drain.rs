@@ -59,7 +59,7 @@ async fn health_turns_at_once_and_requests_are_answered_during_the_delay() {
     running.ask_to_stop(Stop::AfterDelay);
     told(&running).await;
     let reply = health(&running).await;
-    assert_eq!((reply.status, reply.body.as_str()), (500, "DRAINING"));
+    assert_eq!((reply.status, reply.body.as_str()), (500, "draining"));
     let reply = ask(&mut running.connect(0).await, &post()).await;
     assert_eq!(reply.status, 200);
     let status = try_call(running.connect(1).await).await;
