@@ -147,3 +147,13 @@ async fn asked_twice_it_cuts_off_what_is_under_way() {
     running.ended().await;
     assert_eq!(half.read(&mut [0]).await.unwrap_or(0), 0);
 }
+
+#[tokio::test]
+async fn a_run_that_is_dropped_ends_everything() {
+    let running = Running::start(both());
+    let address = running.tcp(0);
+    let mut half = half_a_request(&running).await;
+    running.cancel().await;
+    assert_eq!(half.read(&mut [0]).await.unwrap_or(0), 0);
+    assert!(TcpStream::connect(address).await.is_err());
+}

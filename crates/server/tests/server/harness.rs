@@ -87,6 +87,12 @@ impl Running {
         self.stop.send(stop).unwrap();
     }
 
+    /// Drops the server while it runs.
+    pub(crate) async fn cancel(self) {
+        self.run.abort();
+        assert!(self.run.await.unwrap_err().is_cancelled());
+    }
+
     /// Waits until the server has ended.
     pub(crate) async fn ended(self) {
         timeout(LONG, self.run).await.expect("an end").unwrap();
