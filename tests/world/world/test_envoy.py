@@ -73,8 +73,8 @@ class Envoy(World):
     def test_a_route_may_cost_more(self):
         self.featured()
         answers = [get(self.clients, "/tokens", {"x-user": "a"}) for _ in range(3)]
-        self.assertEqual([it.status for it in answers], [200, 200, 429])
-        self.assertEqual([it.headers["x-ratelimit-remaining"] for it in answers], ["6", "2", "2"])
+        told = [(it.status, it.headers.get("x-ratelimit-remaining")) for it in answers]
+        self.assertEqual(told, [(200, "6"), (200, "2"), (429, "2")])
 
     def test_envoy_may_bring_the_limit(self):
         self.featured()
