@@ -22,6 +22,8 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Show the settings in force, and who set them
     Config(ConfigArgs),
+    /// Ask a running server how it is
+    Health(HealthArgs),
     /// Say everything that is wrong with rules
     Check(CheckArgs),
     /// Show which limits apply to a descriptor, and why
@@ -52,6 +54,13 @@ pub(crate) struct ConfigArgs {
     /// Print the JSON schema of the config file, or of rules, instead
     #[arg(long, value_enum, value_name = "WHAT")]
     pub(crate) schema: Option<Schema>,
+}
+
+#[derive(Debug, Parser)]
+#[command(after_help = HEALTH_EXAMPLES)]
+pub(crate) struct HealthArgs {
+    #[command(flatten)]
+    pub(crate) settings: SettingArgs,
 }
 
 #[derive(Debug, Parser)]
@@ -157,6 +166,15 @@ Flags have the last word, then the environment, then the file. A setting's varia
 capitals: store.max_memory is TIDEGATE_STORE_MAX_MEMORY.
 
 Exit code: 0 the settings are good, 1 they have faults, 2 the file could not be read.";
+
+const HEALTH_EXAMPLES: &str = "\
+Examples:
+  tidegate health
+  tidegate health --http 127.0.0.1:8080
+
+The settings are those of the server: it is asked where they say it listens, over HTTP without TLS.
+
+Exit code: 0 it takes requests, 1 it does not, 2 the settings could not be read.";
 
 const CHECK_EXAMPLES: &str = "\
 Examples:

@@ -54,6 +54,14 @@ pub(crate) enum Failure {
     /// Memory that cannot be had.
     #[error("{0}; choose less with --max-memory")]
     NoMemory(MemoryRefused),
+    /// Settings with no listener that can be asked.
+    #[error(
+        "nobody to ask: no listener for HTTP or operators is without TLS; set one with --admin"
+    )]
+    NobodyToAsk,
+    /// A server that takes no requests.
+    #[error("no server takes requests at {address}: {reason}")]
+    Unwell { address: String, reason: String },
     /// An operating system that does not play along.
     #[error("cannot {what}: {reason}")]
     System {
@@ -94,6 +102,8 @@ impl Failure {
             | Self::CannotListen(_)
             | Self::CannotRun(_)
             | Self::NoMemory(_)
+            | Self::NobodyToAsk
+            | Self::Unwell { .. }
             | Self::System { .. } => ExitCode::FAILURE,
         }
     }

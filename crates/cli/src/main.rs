@@ -7,6 +7,7 @@ mod config;
 mod descriptor;
 mod explain;
 mod failure;
+mod health;
 mod hooks;
 mod log;
 mod reload;
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
     let finished = match Args::parse().command {
         Command::Serve(args) => serve::run(&args),
         Command::Config(args) => show_config::run(&args),
+        Command::Health(args) => health::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Explain(args) => explain::run(&args),
     };

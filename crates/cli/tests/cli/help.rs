@@ -7,6 +7,7 @@ fn help_teaches() {
     check("help", &["--help"]);
     check("help_serve", &["serve", "--help"]);
     check("help_config", &["config", "--help"]);
+    check("help_health", &["health", "--help"]);
     check("help_check", &["check", "--help"]);
     check("help_explain", &["explain", "--help"]);
 }
