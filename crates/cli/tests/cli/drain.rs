@@ -25,9 +25,13 @@ fn half_a_request(server: &Server) -> TcpStream {
 }
 
 fn health(server: &Server) -> String {
-    let mut stream = TcpStream::connect(&server.address).unwrap();
-    let request = b"GET /healthcheck HTTP/1.1\r\nConnection: close\r\n\r\n";
-    stream.write_all(request).unwrap();
+    get(&server.address, "/healthcheck")
+}
+
+fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer
@@ -54,10 +58,14 @@ fn a_request_under_way_is_answered_before_the_end() {
 #[test]
 fn health_turns_during_the_delay_and_a_second_signal_ends_it() {
     let mut server = Server::start_with(&RULES, &[("TIDEGATE_DRAIN_DELAY", NEVER)]);
+    let admin = server.admin_address();
     assert!(health(&server).starts_with("HTTP/1.1 200 OK\r\n"));
+    assert!(get(&admin, "/readyz").starts_with("HTTP/1.1 200 OK\r\n"));
     server.send("-TERM");
     server.next_line("stopping");
     while !health(&server).starts_with("HTTP/1.1 500 ") {}
+    assert!(get(&admin, "/healthcheck").starts_with("HTTP/1.1 500 "));
+    assert!(get(&admin, "/readyz").starts_with("HTTP/1.1 503 "));
     assert!(server.ask(USER).starts_with("HTTP/1.1 200 OK\r\n"));
     assert_eq!(server.stop("-TERM").code(), Some(0));
 }

@@ -83,6 +83,22 @@ impl Server {
         answer
     }
 
+    /// Where operators are answered.
+    pub(crate) fn admin_address(&self) -> String {
+        let of_admin = |line: &String| {
+            Some(
+                line.split_once("http://")?
+                    .1
+                    .strip_suffix(" (admin)")?
+                    .to_owned(),
+            )
+        };
+        self.banner
+            .iter()
+            .find_map(of_admin)
+            .expect("an admin listener")
+    }
+
     pub(crate) fn send(&self, signal: &str) {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args([signal, &pid]).status().unwrap();

@@ -8,8 +8,8 @@ use tokio::net::TcpStream;
 use tokio::time::interval;
 
 use crate::harness::{
-    LONG, QUESTION, Reply, Running, any_port, ask, grpc_head, grpc_message, grpc_status, head,
-    post, read_reply, try_call,
+    ASK, LONG, QUESTION, Reply, Running, any_port, ask, grpc_answer, grpc_head, grpc_health,
+    grpc_message, head, post, read_reply, try_call,
 };
 
 fn both() -> ServerConfig {
@@ -56,10 +56,12 @@ async fn health_turns_at_once_and_requests_are_answered_during_the_delay() {
     config.drain.delay = LONG * 60;
     let running = Running::start(config);
     assert_eq!(health(&running).await.body, "OK");
+    assert_eq!(grpc_health(running.connect(1).await).await, 1);
     running.ask_to_stop(Stop::AfterDelay);
     told(&running).await;
     let reply = health(&running).await;
     assert_eq!((reply.status, reply.body.as_str()), (500, "draining"));
+    assert_eq!(grpc_health(running.connect(1).await).await, 2);
     let reply = ask(&mut running.connect(0).await, &post()).await;
     assert_eq!(reply.status, 200);
     let status = try_call(running.connect(1).await).await;
@@ -102,14 +104,14 @@ async fn a_grpc_call_under_way_is_answered_and_no_other_is_taken() {
     let (requests, connection) = h2::client::handshake(io).await.unwrap();
     let connection = tokio::spawn(connection);
     let mut requests = requests.ready().await.unwrap();
-    let (response, mut stream) = requests.send_request(grpc_head(), false).unwrap();
+    let (response, mut stream) = requests.send_request(grpc_head(ASK), false).unwrap();
     let message = grpc_message();
     stream.send_data(message.slice(..7), false).unwrap();
     // A whole call on the same connection proves that the server has seen the half one.
     let mut requests = requests.ready().await.unwrap();
-    let (whole, mut whole_stream) = requests.send_request(grpc_head(), false).unwrap();
+    let (whole, mut whole_stream) = requests.send_request(grpc_head(ASK), false).unwrap();
     whole_stream.send_data(message.clone(), true).unwrap();
-    assert_eq!(grpc_status(whole.await.unwrap()).await, "0");
+    assert_eq!(grpc_answer(whole.await.unwrap()).await.0, "0");
 
     let address = running.tcp(1);
     running.ask_to_stop(Stop::Now);
@@ -118,7 +120,7 @@ async fn a_grpc_call_under_way_is_answered_and_no_other_is_taken() {
         looks.tick().await;
     }
     stream.send_data(message.slice(7..), true).unwrap();
-    assert_eq!(grpc_status(response.await.unwrap()).await, "0");
+    assert_eq!(grpc_answer(response.await.unwrap()).await.0, "0");
     // The server says goodbye and closes, though the client would stay.
     connection.await.unwrap().unwrap();
     assert!(requests.ready().await.is_err());

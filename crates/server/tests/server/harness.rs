@@ -30,6 +30,10 @@ pub(crate) const QUESTION: &str =
 /// The question above as Envoy sends it: domain, descriptor, entry, key, value.
 const MESSAGE: &[u8] = b"\x0a\x03api\x12\x0f\x0a\x0d\x0a\x04user\x12\x05alice";
 
+/// The method of the rate limit service.
+pub(crate) const ASK: &str =
+    "http://test/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+
 /// Far more than anything here takes.
 pub(crate) const LONG: Duration = Duration::from_mins(1);
 
@@ -189,13 +193,29 @@ where
     let (requests, connection) = h2::client::handshake(io).await.ok()?;
     tokio::spawn(connection);
     let mut requests = requests.ready().await.ok()?;
-    let (response, mut stream) = requests.send_request(grpc_head(), false).ok()?;
+    let (response, mut stream) = requests.send_request(grpc_head(ASK), false).ok()?;
     stream.send_data(grpc_message(), true).ok()?;
-    Some(grpc_status(response.await.ok()?).await)
+    let (status, _) = grpc_answer(response.await.ok()?).await;
+    Some(status)
 }
 
-pub(crate) fn grpc_head() -> http::Request<()> {
-    http::Request::post("http://test/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit")
+/// Asks `grpc.health.v1` and gives the number of its answer: 1 is serving, 2 is not.
+pub(crate) async fn grpc_health(io: TcpStream) -> u8 {
+    let (requests, connection) = h2::client::handshake(io).await.unwrap();
+    tokio::spawn(connection);
+    let mut requests = requests.ready().await.unwrap();
+    let check = "http://test/grpc.health.v1.Health/Check";
+    let (response, mut stream) = requests.send_request(grpc_head(check), false).unwrap();
+    stream.send_data(Bytes::from_static(&[0; 5]), true).unwrap();
+    let (status, message) = grpc_answer(response.await.unwrap()).await;
+    assert_eq!(status, "0");
+    // Five bytes of the frame, then field 1.
+    assert_eq!(message[..6], [0, 0, 0, 0, 2, 8]);
+    message[6]
+}
+
+pub(crate) fn grpc_head(method: &str) -> http::Request<()> {
+    http::Request::post(method)
         .header("content-type", "application/grpc")
         .header("te", "trailers")
         .body(())
@@ -208,15 +228,18 @@ pub(crate) fn grpc_message() -> Bytes {
     frame.into()
 }
 
-pub(crate) async fn grpc_status(response: http::Response<h2::RecvStream>) -> String {
+/// The status of a call, and what came before it.
+pub(crate) async fn grpc_answer(response: http::Response<h2::RecvStream>) -> (String, Vec<u8>) {
     let early = response.headers().get("grpc-status").cloned();
-    let mut body = response.into_body();
-    while let Some(data) = body.data().await {
+    let mut stream = response.into_body();
+    let mut body = Vec::new();
+    while let Some(data) = stream.data().await {
         let data = data.unwrap();
-        body.flow_control().release_capacity(data.len()).unwrap();
+        stream.flow_control().release_capacity(data.len()).unwrap();
+        body.extend_from_slice(&data);
     }
-    let trailers = body.trailers().await.unwrap();
+    let trailers = stream.trailers().await.unwrap();
     let late = trailers.and_then(|trailers| trailers.get("grpc-status").cloned());
     let status = late.or(early).expect("a status");
-    status.to_str().unwrap().to_owned()
+    (status.to_str().unwrap().to_owned(), body)
 }
