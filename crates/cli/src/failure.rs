@@ -10,6 +10,7 @@ use tidegate_store::MemoryRefused;
 
 use crate::descriptor::NotADescriptor;
 use crate::rules_files::{Reason, Unreadable};
+use crate::state::StateError;
 use crate::terminal;
 
 /// A command that failed.
@@ -51,6 +52,9 @@ pub(crate) enum Failure {
     /// A server that cannot go on.
     #[error("{0}")]
     CannotRun(RunError),
+    /// A file for counters that cannot be had.
+    #[error("{0}")]
+    NoState(StateError),
     /// Memory that cannot be had.
     #[error("{0}; choose less with --max-memory")]
     NoMemory(MemoryRefused),
@@ -101,6 +105,7 @@ impl Failure {
             | Self::NoSuchDomain { .. }
             | Self::CannotListen(_)
             | Self::CannotRun(_)
+            | Self::NoState(_)
             | Self::NoMemory(_)
             | Self::NobodyToAsk
             | Self::Unwell { .. }

@@ -15,6 +15,7 @@ mod rules_files;
 mod sample;
 mod serve;
 mod show_config;
+mod state;
 mod terminal;
 mod watch;
 

@@ -9,7 +9,6 @@ use tidegate_limiter::Limiter;
 use tidegate_observe::{Exporter, Observatory};
 use tidegate_rules::Compiled;
 use tidegate_server::{Admin, Bound, Certificates, Parts, Server, Stop};
-use tidegate_store::{EmbeddedStore, StoreConfig};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -17,13 +16,13 @@ use tracing::info;
 
 use crate::args::ServeArgs;
 use crate::banner::{Inventory, banner};
-use crate::config::{self, Config, Loaded};
+use crate::config::{self, Loaded};
 use crate::failure::Failure;
 use crate::hooks::Hooks;
 use crate::log::{self, LogFormat, LogHandle};
 use crate::reload::{self, Reloader};
 use crate::watch::{self, Fingerprint};
-use crate::{rules_files, terminal};
+use crate::{rules_files, state, terminal};
 
 /// Serves until it is told to stop.
 pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
@@ -61,12 +60,13 @@ async fn serve(
     let hangup = listen(SignalKind::hangup())?;
     let renewal = listen(SignalKind::hangup())?;
     let token = config.admin.token()?;
-    let store = store(config)?;
+    let opened = state::open(config)?;
     let server = Server::bind(settings::server(config)).map_err(Failure::CannotListen)?;
     let certificates = server.certificates();
     greet(loaded, &compiled, &server.bound());
-    let limiter = Limiter::new(store, compiled.rules, settings::limiter(config));
+    let limiter = Limiter::new(opened.store, compiled.rules, settings::limiter(config));
     let limiter = Arc::new(limiter);
+    let state = opened.keeping.start(&limiter)?;
     let (observatory, exporter) = Observatory::new(settings::observing(config));
     let observatory = Arc::new(observatory);
     observatory.reloaded();
@@ -101,6 +101,8 @@ async fn serve(
         () = renew(certificates, renewal) => Ok(()),
         () = watch::watch(&reloader), if config.rules.is_watched() => Ok(()),
     };
+    // Nothing is charged any more.
+    state.finish();
     spans.finish().await;
     ended
 }
@@ -177,13 +179,6 @@ async fn renew(certificates: Certificates, mut hangup: Signal) {
         let certificates = certificates.clone();
         let _ = spawn_blocking(move || certificates.reload()).await;
     }
-}
-
-fn store(config: &Config) -> Result<EmbeddedStore, Failure> {
-    let config = StoreConfig {
-        max_memory: config.store.max_memory.0,
-    };
-    EmbeddedStore::try_new(config).map_err(Failure::NoMemory)
 }
 
 fn listen(kind: SignalKind) -> Result<Signal, Failure> {

@@ -13,3 +13,4 @@ mod reference;
 mod reload;
 mod serve;
 mod server;
+mod state;

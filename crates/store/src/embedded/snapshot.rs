@@ -44,6 +44,8 @@ const END: u8 = 3;
 /// What a snapshot came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
+    /// When it was begun, by the clock of the store.
+    pub at: Time,
     /// Live counters in it.
     pub counters: u64,
     /// Its size.

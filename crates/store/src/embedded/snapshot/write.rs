@@ -33,7 +33,8 @@ impl Core {
         out: impl Write,
     ) -> io::Result<Written> {
         let mut frames = FrameWriter::begin(out)?;
-        frames.write(&self.origin(fingerprinter, clock.now()))?;
+        let at = clock.now();
+        frames.write(&self.origin(fingerprinter, at))?;
         let mut part = Part::new(self.table.max_sets() as usize * SET_BYTES);
         let mut counters = 0;
         for shard in 0..self.table.shards() {
@@ -45,7 +46,11 @@ impl Core {
         }
         frames.write(&end(counters))?;
         let bytes = frames.finish()?;
-        Ok(Written { counters, bytes })
+        Ok(Written {
+            at,
+            counters,
+            bytes,
+        })
     }
 
     fn origin(&self, fingerprinter: &Fingerprinter, now: Time) -> Vec<u8> {

@@ -1,0 +1,125 @@
+//! The file itself: how it is locked, read, replaced and put aside.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use super::StateError;
+
+/// Only its owner may read it: it holds the secret of the fingerprints.
+const MODE: u32 = 0o600;
+
+/// Bytes that are written or read at a time.
+const BUFFER: usize = 256 * 1024;
+
+/// The file that counters are kept in.
+#[derive(Clone, Debug)]
+pub(crate) struct StateFile {
+    path: PathBuf,
+}
+
+// === impl StateFile ===
+
+impl StateFile {
+    pub(super) const fn at(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// Makes sure that no other process has the file, as long as what this returns lives.
+    pub(super) fn lock(&self) -> Result<File, StateError> {
+        let path = || self.path.clone();
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(MODE)
+            .open(self.beside("lock"))
+            .map_err(|reason| StateError::NoPlace {
+                path: path(),
+                reason,
+            })?;
+        match file.try_lock() {
+            Ok(()) => Ok(file),
+            Err(TryLockError::WouldBlock) => Err(StateError::InUse { path: path() }),
+            Err(TryLockError::Error(reason)) => Err(StateError::NoPlace {
+                path: path(),
+                reason,
+            }),
+        }
+    }
+
+    /// What is in it.
+    pub(super) fn read(&self) -> io::Result<impl Read> {
+        let file = File::open(&self.path)?;
+        Ok(BufReader::with_capacity(BUFFER, file))
+    }
+
+    /// Puts in its place what `write` writes, whole or not at all.
+    pub(super) fn replace<T>(
+        &self,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let fresh = self.beside("new");
+        let replaced = self.write_fresh(&fresh, write);
+        if replaced.is_err() {
+            // It may not be there; and what is wrong is told in any case.
+            let _ = fs::remove_file(&fresh);
+        }
+        replaced
+    }
+
+    /// Gives it another name, which it returns; a file that had it is replaced.
+    pub(super) fn put_aside(&self) -> io::Result<PathBuf> {
+        let aside = self.beside("bad");
+        fs::rename(&self.path, &aside)?;
+        Ok(aside)
+    }
+
+    fn write_fresh<T>(
+        &self,
+        fresh: &Path,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<T>,
+    ) -> io::Result<T> {
+        // What a process that was killed left behind may be anybody's to read.
+        match fs::remove_file(fresh) {
+            Err(reason) if reason.kind() != io::ErrorKind::NotFound => return Err(reason),
+            _ => {}
+        }
+        let file = OpenOptions::new()
+            .create_new(true)
+            .write(true)
+            .mode(MODE)
+            .open(fresh)?;
+        let mut file = BufWriter::with_capacity(BUFFER, file);
+        let written = write(&mut file)?;
+        let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        // The contents before the name, or a loss of power could leave the name of an empty file.
+        file.sync_all()?;
+        fs::rename(fresh, &self.path)?;
+        File::open(self.folder())?.sync_all()?;
+        Ok(written)
+    }
+
+    fn folder(&self) -> &Path {
+        match self.path.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        }
+    }
+
+    /// The same path with something after its name.
+    fn beside(&self, ending: &str) -> PathBuf {
+        let mut name = self.path.clone().into_os_string();
+        name.push(".");
+        name.push(ending);
+        name.into()
+    }
+}
+
+impl fmt::Display for StateFile {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.path.display().fmt(formatter)
+    }
+}
