@@ -163,16 +163,13 @@ impl Reader {
             Json::Object(fields) => Fields(fields).get("entries").filter(|it| !is_text(it)),
             _ => None,
         };
-        let hits = match entries {
-            Some(entries) => {
-                let fields = self.object(json, &["entries", "cost", "refund"], place);
-                self.entries(entries, &place.field("entries"), check);
-                fields.and_then(|fields| self.hits(&fields, place))
-            }
-            None => {
-                self.entries(json, place, check);
-                None
-            }
+        let hits = if let Some(entries) = entries {
+            let fields = self.object(json, &["entries", "cost", "refund"], place);
+            self.entries(entries, &place.field("entries"), check);
+            fields.and_then(|fields| self.hits(&fields, place))
+        } else {
+            self.entries(json, place, check);
+            None
         };
         check.parts.push(Part {
             entries: start..check.entries.len(),

@@ -1,5 +1,7 @@
 //! Questions and answers without a server.
 
+use std::fmt::Write;
+
 use serde_json::{Value, json};
 use tidegate_limiter::{Hits, Limiter, LimiterConfig};
 use tidegate_rules::{CompileOptions, Source, compile};
@@ -20,7 +22,7 @@ fn text(check: &Check<'_>) -> String {
             Hits::Take(cost) => format!("-{cost}"),
             Hits::Refund(refund) => format!("+{refund}"),
         };
-        text += &format!(" ({}){hits}", entries.join(","));
+        let _ = write!(text, " ({}){hits}", entries.join(","));
     }
     text
 }
