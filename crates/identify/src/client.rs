@@ -60,11 +60,13 @@ pub enum Proxy {
 
 /// A text that names no proxy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` names no proxy: write a network, an address or `unix`")]
-pub struct ProxyFault {
-    text: String,
-    #[source]
-    reason: NetworkFault,
+pub enum ProxyFault {
+    /// It is nothing of the kind.
+    #[error("it is no proxy; write a network such as 10.0.0.0/8, an address or `unix`")]
+    NotAProxy,
+    /// It is nearly a network.
+    #[error(transparent)]
+    BadNetwork(NetworkFault),
 }
 
 /// The header in which proxies say for whom they speak.
@@ -204,12 +206,11 @@ impl FromStr for Proxy {
         if text == "unix" {
             return Ok(Self::Unix);
         }
-        text.parse()
-            .map(Self::Network)
-            .map_err(|reason| ProxyFault {
-                text: text.to_owned(),
-                reason,
-            })
+        let network = text.parse().map_err(|fault| match fault {
+            NetworkFault::NotAnAddress => ProxyFault::NotAProxy,
+            fault => ProxyFault::BadNetwork(fault),
+        })?;
+        Ok(Self::Network(network))
     }
 }
 

@@ -91,6 +91,17 @@ fn a_unix_socket_is_trusted_only_by_name() {
 }
 
 #[test]
+fn what_is_no_proxy_says_what_to_write() {
+    let check = |text: &str, expected: &str| {
+        let fault = text.parse::<Proxy>().expect_err(text);
+        assert!(fault.to_string().contains(expected), "{fault}");
+    };
+    check("proxy.example", "write a network such as 10.0.0.0/8, an");
+    check("10.0.0.1/8", "10.0.0.0/8 may be meant");
+    check("10.0.0.0/33", "0 to 32 bits");
+}
+
+#[test]
 fn hops_are_counted_from_the_right() {
     let lines = ["6.6.6.6, 203.0.113.7, 198.51.100.2"];
     assert_eq!(find(&hops(1), "192.0.2.1", &lines), "198.51.100.2");
