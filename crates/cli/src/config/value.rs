@@ -2,6 +2,7 @@
 
 mod address;
 mod bytes;
+mod mode;
 mod number;
 mod word;
 
@@ -15,6 +16,7 @@ use tidegate_rules::document::{DurationFault, format_duration, parse_duration};
 use crate::log::{Filter, NotAFilter};
 pub(crate) use address::Address;
 pub(crate) use bytes::Bytes;
+pub(crate) use mode::Mode;
 pub(crate) use number::{Count, Ratio};
 pub(crate) use word::{Words, word_of};
 

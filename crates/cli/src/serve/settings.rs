@@ -142,6 +142,7 @@ fn listen(config: &Config, listener: &Listener) -> Option<ListenConfig> {
         Address::Unix(path) => tidegate_server::Address::Unix(path.clone()),
     };
     Some(ListenConfig {
+        socket_mode: listener.socket_mode.map(|mode| mode.0),
         tls: listener.tls.as_ref().map(tls),
         max_connections: config.limits.connections.get(),
         ..ListenConfig::new(address)

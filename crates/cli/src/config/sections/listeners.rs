@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use tidegate_rules::document::Code;
 
 use crate::config::reader::Section;
-use crate::config::value::Address;
+use crate::config::value::{Address, Mode};
 
 /// Where requests and operators come in.
 #[derive(Clone, Debug)]
@@ -20,6 +20,7 @@ pub(crate) struct Listeners {
 #[derive(Clone, Debug)]
 pub(crate) struct Listener {
     pub(crate) address: Address,
+    pub(crate) socket_mode: Option<Mode>,
     pub(crate) tls: Option<Tls>,
 }
 
@@ -70,8 +71,16 @@ impl Listener {
             "IP:PORT, unix:PATH or off; port 0 takes a free one",
             default,
         );
+        let socket_mode = section.optional(
+            "socket_mode",
+            "Who may connect to a unix socket, as chmod has it; by default the umask says",
+        );
         let tls = Tls::read(section.block("tls", "Certificates; none means no TLS"));
-        Self { address, tls }
+        Self {
+            address,
+            socket_mode,
+            tls,
+        }
     }
 }
 
@@ -79,7 +88,10 @@ impl Listener {
 
 impl Tls {
     pub(super) fn read(mut section: Section<'_, '_>) -> Option<Self> {
-        let cert = section.optional("cert", "The certificate chain as PEM, read again on SIGHUP");
+        let cert = section.optional(
+            "cert",
+            "The certificate chain as PEM, read again when it changes",
+        );
         let key = section.optional("key", "Its private key as PEM");
         let client_ca = section.optional(
             "client_ca",
