@@ -15,7 +15,7 @@ const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#qu
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Problem<'a> {
-    /// Absent where the limits could not be checked: nobody knows of a quota then.
+    /// Absent where no quota is used up: the caller is banned, or the limits could not be checked.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
     title: &'static str,
@@ -33,9 +33,9 @@ pub fn problem(verdict: &Verdict, status: u16) -> Option<Vec<u8>> {
         return None;
     }
     let policies = Policies::of(verdict);
-    let (kind, title) = match verdict.failure() {
-        None => (Some(QUOTA_EXCEEDED), "Quota Exceeded"),
-        Some(_) => (None, "Too Many Requests"),
+    let (kind, title) = match (verdict.ban(), verdict.failure()) {
+        (None, None) => (Some(QUOTA_EXCEEDED), "Quota Exceeded"),
+        _ => (None, "Too Many Requests"),
     };
     let problem = Problem {
         kind,
@@ -51,6 +51,13 @@ pub fn problem(verdict: &Verdict, status: u16) -> Option<Vec<u8>> {
 
 /// Why a refused request is, and when to come back, in a sentence. The policies are the verdict's own.
 pub fn refusal(verdict: &Verdict, policies: &Policies<'_>) -> String {
+    if verdict.ban().is_some() {
+        return match seconds::retry_after(verdict) {
+            Some(1) => "the caller is banned; come back in 1 second".to_owned(),
+            Some(seconds) => format!("the caller is banned; come back in {seconds} seconds"),
+            None => "the caller is banned until the ban is lifted".to_owned(),
+        };
+    }
     let deciding = verdict.deciding();
     let named = deciding.as_ref().and_then(|status| policies.find(status));
     let retry = deciding.as_ref().and_then(LimitStatus::retry);

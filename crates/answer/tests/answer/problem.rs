@@ -1,8 +1,11 @@
 //! The body of a refusal.
 
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use tidegate_answer::problem;
-use tidegate_limiter::{Hits, Verdict};
+use tidegate_limiter::{BanTerm, Entry, Hits, NewBan, Verdict};
 
 use crate::fixture::{ask, limiter};
 
@@ -82,4 +85,34 @@ fn the_status_is_the_one_it_goes_out_with() {
 fn what_may_pass_is_no_problem() {
     let verdict = ask(&limiter(RULES), &["login"], Hits::OfRequest);
     assert_eq!(problem(&verdict, 200), None);
+}
+
+#[test]
+fn a_ban_is_called_one() {
+    let limiter = limiter(RULES);
+    let entries = [Entry {
+        key: "api",
+        value: "somebody",
+    }];
+    let ban = |term| {
+        let reason = None;
+        let banned = std::pin::pin!(limiter.ban("test", &entries, NewBan { term, reason }));
+        let polled = banned.poll(&mut Context::from_waker(Waker::noop()));
+        assert_eq!(polled, Poll::Ready(Ok(())));
+        body(&ask(&limiter, &["api"], Hits::Take(1)))
+    };
+    let expected = json!({
+        "title": "Too Many Requests",
+        "status": 429,
+        "detail": "the caller is banned; come back in 60 seconds",
+        "violated-policies": [],
+        "retry-after": 60,
+    });
+    assert_eq!(ban(BanTerm::For(Duration::from_mins(1))), expected);
+    let lasting = ban(BanTerm::UntilLifted);
+    assert_eq!(
+        lasting["detail"],
+        "the caller is banned until the ban is lifted"
+    );
+    assert_eq!(lasting["retry-after"], Value::Null);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
-use tidegate_limiter::{Answer, LimitStatus, Mode, Origin, Outcome, Retry, Verdict};
+use tidegate_limiter::{Answer, LimitStatus, Mode, Origin, Outcome, Retry, Ruling, Verdict};
 use tidegate_rules::MetadataValue;
 
 use super::unit::Unit;
@@ -100,10 +100,11 @@ impl<'a> From<&LimitStatus<'a>> for DecidedBy<'a> {
             Origin::Rule { rule, limit } => (rule.path(), Some(limit.description())),
             Origin::Override(_) => ("the limit that came with the request", None),
         };
-        let retry = match status.retry() {
-            Some(Retry::After(wait)) => format!("in {}", duration(wait)),
-            Some(Retry::Never) => "never: the cost does not fit the limit".to_owned(),
-            None => "unknown: the store failed".to_owned(),
+        let retry = match (status.retry(), status.ruling()) {
+            (Some(Retry::After(wait)), _) => format!("in {}", duration(wait)),
+            (Some(Retry::Never), Ruling::Banned(_)) => "never: the caller is banned".to_owned(),
+            (Some(Retry::Never), _) => "never: the cost does not fit the limit".to_owned(),
+            (None, _) => "unknown: the store failed".to_owned(),
         };
         Self { rule, limit, retry }
     }

@@ -64,6 +64,12 @@ async fn a_ban_lasts_as_long_as_was_said() {
     assert_eq!(caller["ban"]["ends_after_seconds"], 60.0);
     assert_eq!(caller["ban"]["reason"], "scraping");
     assert!(!desk.passes("42").await && desk.passes("43").await);
+    let refused = desk.ask("42").await;
+    assert_eq!(refused.header("retry-after"), Some("60"));
+    assert_eq!(
+        refused.json()["dynamicMetadata"]["decidedBy"]["retry"],
+        "in 60s"
+    );
     let bans = desk.get("/api/v1/bans").await.ok();
     assert_eq!((&bans["total"], &bans["next"]), (&json!(1), &Value::Null));
     assert_eq!(bans["bans"][0]["rule"], "user_id");

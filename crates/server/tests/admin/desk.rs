@@ -178,12 +178,17 @@ impl Desk {
 
     /// Whether one request of a user may pass.
     pub(crate) async fn passes(&self, user_id: &str) -> bool {
+        self.ask(user_id).await.status == 200
+    }
+
+    /// The answer to one request of a user.
+    pub(crate) async fn ask(&self, user_id: &str) -> Reply {
         let entries = json!([{"key": "user_id", "value": user_id}]);
         let question = json!({"domain": "api", "descriptors": [{"entries": entries}]});
         let ask = Ask::new("POST", "/json").body(&question.to_string());
         let reply = exchange(self.http, &ask.text(self.http)).await;
         assert!(matches!(reply.status, 200 | 429), "{reply:?}");
-        reply.status == 200
+        reply
     }
 }
 
