@@ -2,7 +2,7 @@
 //!
 //! What the files look like decides, not what the kernel says of them: its events only end the wait
 //! early. So a missed event, a file system without events and a link that now leads elsewhere, as
-//! Kubernetes swaps a ConfigMap, cost a little time and nothing else.
+//! Kubernetes swaps a `ConfigMap`, cost a little time and nothing else.
 
 mod events;
 mod fingerprint;

@@ -186,12 +186,14 @@ impl Finding {
     }
 
     /// Adds what to write instead.
+    #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
     /// Adds what to write instead, where that is known.
+    #[must_use]
     pub fn maybe_hint(mut self, hint: Option<String>) -> Self {
         self.hint = hint;
         self

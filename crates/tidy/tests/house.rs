@@ -131,6 +131,10 @@ fn only_the_store_reads_a_clock() {
                 reason: "it measures how long a decision takes, and decides nothing by it",
             },
             Exception {
+                place: "crates/cli/src/reload/clock.rs",
+                reason: "it is shown to people, and decides nothing",
+            },
+            Exception {
                 place: "bench/",
                 reason: "it measures time, and decides nothing by it",
             },
@@ -153,10 +157,16 @@ fn nothing_is_unsafe() {
 fn nothing_sleeps() {
     check_ban(
         &tokens::SLEEP,
-        &[Exception {
-            place: "crates/server/src/server.rs",
-            reason: "load balancers need time to notice that a server leaves, and tell nobody",
-        }],
+        &[
+            Exception {
+                place: "crates/server/src/server.rs",
+                reason: "load balancers need time to notice that a server leaves, and tell nobody",
+            },
+            Exception {
+                place: "crates/cli/src/watch.rs",
+                reason: "files are at rest when nothing has happened to them for a while",
+            },
+        ],
     );
 }
 

@@ -34,9 +34,8 @@ pub(crate) struct SettingArgs {
     #[arg(long, value_name = "ADDRESS")]
     admin: Option<String>,
 
-    /// How a request with several limits is charged, where its domain does not say: all_or_none or
-    /// every_match, which is what envoyproxy/ratelimit does [default: all_or_none]
-    #[arg(long, value_name = "HOW")]
+    /// How a request with several limits is charged, where its domain does not say.
+    #[arg(long, value_name = "HOW", help = CHARGING)]
     charging: Option<String>,
 
     /// The most memory for counters: bytes, or with a unit such as KiB, MiB, GiB [default: 256MiB]
@@ -59,6 +58,9 @@ pub(crate) struct SettingArgs {
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<String>,
 }
+
+const CHARGING: &str = "How a request with several limits is charged, where its domain does not say: \
+    all_or_none, or every_match as envoyproxy/ratelimit does [default: all_or_none]";
 
 // === impl SettingArgs ===
 

@@ -21,14 +21,14 @@ pub(crate) fn yaml(known: &[Known]) -> String {
             // A block of nothing but unset settings is still a block, but one of comments only reads
             // back as nothing, which is as good.
             KnownKind::Block { .. } => (format!("{indent}{name}:"), String::new()),
-            KnownKind::Setting { shown, origin, .. } => match shown {
+            KnownKind::Setting(setting) => match &setting.shown {
                 Shown::Plain(value) => (
                     format!("{indent}{name}: {}", scalar(value)),
-                    origin.to_string(),
+                    setting.origin.to_string(),
                 ),
                 Shown::Secret => (
                     format!("{indent}# {name}: …"),
-                    format!("{origin}, not shown"),
+                    format!("{}, not shown", setting.origin),
                 ),
                 Shown::Unset => (format!("{indent}# {name}:"), "not set".to_owned()),
             },
@@ -49,7 +49,7 @@ pub(crate) fn json(known: &[Known]) -> Json {
     for one in known {
         let value = match &one.kind {
             KnownKind::Block { .. } => Json::Object(Map::new()),
-            KnownKind::Setting { shown, .. } => match shown {
+            KnownKind::Setting(setting) => match &setting.shown {
                 Shown::Plain(value) => value.clone(),
                 Shown::Secret => Json::from("redacted"),
                 Shown::Unset => Json::Null,

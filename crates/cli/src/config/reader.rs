@@ -7,7 +7,7 @@ mod section;
 mod unknown;
 
 use serde_json::Value as Json;
-use tidegate_rules::document::{Code, Finding, Findings, Node, quote};
+use tidegate_rules::document::{Code, Finding, Findings, Kind, Node, quote};
 
 use super::raw::{Origin, RawConfig, Written, field};
 use super::value::{Discretion, Mismatch, Shown};
@@ -41,16 +41,20 @@ pub(crate) enum KnownKind {
         shorthand: Option<&'static str>,
     },
     /// A setting.
-    Setting {
-        /// What it may hold.
-        schema: Json,
-        /// What it holds where nobody sets it.
-        default: Shown,
-        /// What it holds.
-        shown: Shown,
-        /// Who set it.
-        origin: Origin,
-    },
+    Setting(Box<Setting>),
+}
+
+/// A setting that was asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Setting {
+    /// What it may hold.
+    pub(crate) schema: Json,
+    /// What it holds where nobody sets it.
+    pub(crate) default: Shown,
+    /// What it holds.
+    pub(crate) shown: Shown,
+    /// Who set it.
+    pub(crate) origin: Origin,
 }
 
 /// A value as it was written, by whoever has the last word.
@@ -127,7 +131,8 @@ impl<'r> Reader<'r> {
         let mut node = self.raw.file.as_ref()?;
         let mut reached = String::new();
         for name in path.split('.') {
-            let is_shorthand = node.as_scalar().is_some() && self.shorthand(&reached) == Some(name);
+            let is_block = matches!(node.kind, Kind::Block(_));
+            let is_shorthand = !is_block && self.shorthand(&reached) == Some(name);
             if !is_shorthand {
                 node = &field(node, name)?.value;
             }
@@ -144,7 +149,7 @@ impl<'r> Reader<'r> {
         let block = self.known.iter().find(|known| known.path == path)?;
         match block.kind {
             KnownKind::Block { shorthand } => shorthand,
-            KnownKind::Setting { .. } => None,
+            KnownKind::Setting(_) => None,
         }
     }
 
@@ -183,7 +188,7 @@ impl Known {
     pub(crate) fn has_value(&self) -> bool {
         match self.kind {
             KnownKind::Block { shorthand } => shorthand.is_some(),
-            KnownKind::Setting { .. } => true,
+            KnownKind::Setting(_) => true,
         }
     }
 }

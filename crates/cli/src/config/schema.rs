@@ -28,9 +28,7 @@ fn block(known: &[Known], path: &str, shorthand: Option<&str>) -> Json {
         };
         let mut schema = match &one.kind {
             KnownKind::Block { shorthand } => block(known, &one.path, *shorthand),
-            KnownKind::Setting {
-                schema, default, ..
-            } => setting(schema, default),
+            KnownKind::Setting(one) => setting(&one.schema, &one.default),
         };
         if let Json::Object(fields) = &mut schema {
             fields.insert("description".to_owned(), json!(one.about));

@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn what_is_shown_reads_back_the_same() {
-        fn check<T: Value + PartialEq + fmt::Debug>(text: &str, shown: Json) {
+        fn check<T: Value + PartialEq + fmt::Debug>(text: &str, shown: &Json) {
             let value = T::parse(text).expect(text);
             assert_eq!(value.show(), Shown::Plain(shown.clone()), "{text}");
             let again = shown
@@ -219,18 +219,18 @@ mod tests {
                 .map_or_else(|| shown.to_string(), str::to_owned);
             assert_eq!(T::parse(&again), Ok(value), "{again}");
         }
-        check::<bool>("Yes", json!(true));
-        check::<bool>("0", json!(false));
-        check::<Duration>("90s", json!("1m30s"));
-        check::<PathBuf>("/a/b", json!("/a/b"));
-        check::<Bytes>("256MiB", json!("256 MiB"));
-        check::<Ratio>("0.80", json!(0.8));
-        check::<Ratio>("1", json!(1.0));
-        check::<Count<1>>("4096", json!(4096));
-        check::<Address>("127.0.0.1:8080", json!("127.0.0.1:8080"));
-        check::<Address>(":8080", json!("0.0.0.0:8080"));
-        check::<Address>("unix:/run/tidegate.sock", json!("unix:/run/tidegate.sock"));
-        check::<Address>("off", json!("off"));
+        check::<bool>("Yes", &json!(true));
+        check::<bool>("0", &json!(false));
+        check::<Duration>("90s", &json!("1m30s"));
+        check::<PathBuf>("/a/b", &json!("/a/b"));
+        check::<Bytes>("256MiB", &json!("256 MiB"));
+        check::<Ratio>("0.80", &json!(0.8));
+        check::<Ratio>("1", &json!(1.0));
+        check::<Count<1>>("4096", &json!(4096));
+        check::<Address>("127.0.0.1:8080", &json!("127.0.0.1:8080"));
+        check::<Address>(":8080", &json!("0.0.0.0:8080"));
+        check::<Address>("unix:/run/tidegate.sock", &json!("unix:/run/tidegate.sock"));
+        check::<Address>("off", &json!("off"));
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod help;
 mod program;
 mod reference;
 mod reload;
+mod schema;
 mod serve;
 mod server;
 mod state;

@@ -16,7 +16,7 @@ fn rules(limit: &str) -> String {
     format!("domain: shop\ndescriptors: [{rule}]\n")
 }
 
-/// A folder as Kubernetes mounts a ConfigMap: files are links into `..data`, which is a link to the
+/// A folder as Kubernetes mounts a `ConfigMap`: files are links into `..data`, which is a link to the
 /// folder of one version.
 struct ConfigMap {
     folder: PathBuf,

@@ -278,3 +278,45 @@ fn recognise(
 fn spelt(pair: &Pair) -> String {
     quote(pair.key.as_text().unwrap_or_default())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document;
+
+    const SCHEMA: &str = include_str!("../../../../deploy/schema/rules.schema.json");
+
+    fn at<'n>(node: &'n Node, path: &[&str]) -> &'n Node {
+        path.iter().fold(node, |node, name| {
+            let Kind::Block(pairs) = &node.kind else {
+                panic!("{name} is looked for in {}", node.shape());
+            };
+            let mut pairs = pairs.iter();
+            let pair = pairs.find(|pair| pair.key.as_text() == Some(*name));
+            &pair.expect(name).value
+        })
+    }
+
+    #[test]
+    fn the_schema_has_the_same_fields() {
+        let mut findings = Findings::default();
+        let file = findings.add_source("rules.schema.json", SCHEMA.as_bytes());
+        let schema = document::parse(file, SCHEMA.as_bytes(), &mut findings).expect("JSON is YAML");
+        let limit = at(&schema, &["$defs", "limit"]);
+        let Kind::List(choices) = &at(limit, &["properties", "replaces", "anyOf"]).kind else {
+            panic!("a list of choices");
+        };
+        for (level, block) in [
+            (Level::Root, &schema),
+            (Level::Descriptor, at(&schema, &["$defs", "descriptor"])),
+            (Level::Limit, limit),
+            (Level::Replaces, at(&choices[0], &["items"])),
+        ] {
+            let Kind::Block(pairs) = &at(block, &["properties"]).kind else {
+                panic!("a block of properties");
+            };
+            let names: Vec<_> = pairs.iter().filter_map(|pair| pair.key.as_text()).collect();
+            assert_eq!(names, level.fields(), "{level:?}");
+        }
+    }
+}

@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 use tidegate_rules::document::{self, Code, Finding, Findings, Kind, Node, Span};
 
-use super::{Found, Known, KnownKind, Reader, join};
+use super::{Found, Known, KnownKind, Reader, Setting, join};
 use crate::config::raw::{self, Origin};
 use crate::config::value::{Shown, Value};
 
@@ -46,7 +46,16 @@ impl<'s, 'r> Section<'s, 'r> {
             Some((value, origin)) => (value, origin),
             None => (default, Origin::Default),
         };
-        self.know(name, about, T::schema(), shown, value.show(), origin);
+        self.know(
+            name,
+            about,
+            Setting {
+                schema: T::schema(),
+                default: shown,
+                shown: value.show(),
+                origin,
+            },
+        );
         value
     }
 
@@ -58,7 +67,16 @@ impl<'s, 'r> Section<'s, 'r> {
             None => (None, Origin::Default),
         };
         let shown = value.as_ref().map_or(Shown::Unset, T::show);
-        self.know(name, about, T::schema(), Shown::Unset, shown, origin);
+        self.know(
+            name,
+            about,
+            Setting {
+                schema: T::schema(),
+                default: Shown::Unset,
+                shown,
+                origin,
+            },
+        );
         value
     }
 
@@ -82,7 +100,16 @@ impl<'s, 'r> Section<'s, 'r> {
         let default_shown = show_all(&default);
         let (values, origin) = first.unwrap_or((default, Origin::Default));
         let shown = show_all(&values);
-        self.know(name, about, schema, default_shown, shown, origin);
+        self.know(
+            name,
+            about,
+            Setting {
+                schema,
+                default: default_shown,
+                shown,
+                origin,
+            },
+        );
         values
     }
 
@@ -111,7 +138,16 @@ impl<'s, 'r> Section<'s, 'r> {
         let default_shown = Shown::Plain(show(&default));
         let (value, origin) = first.unwrap_or((default, Origin::Default));
         let shown = Shown::Plain(show(&value));
-        self.know(name, about, schema, default_shown, shown, origin);
+        self.know(
+            name,
+            about,
+            Setting {
+                schema,
+                default: default_shown,
+                shown,
+                origin,
+            },
+        );
         value
     }
 
@@ -187,22 +223,9 @@ impl<'s, 'r> Section<'s, 'r> {
         }
     }
 
-    fn know(
-        &mut self,
-        name: &str,
-        about: &'static str,
-        schema: Json,
-        default: Shown,
-        shown: Shown,
-        origin: Origin,
-    ) {
+    fn know(&mut self, name: &str, about: &'static str, setting: Setting) {
         let path = self.inner(name);
-        let kind = KnownKind::Setting {
-            schema,
-            default,
-            shown,
-            origin,
-        };
+        let kind = KnownKind::Setting(Box::new(setting));
         self.reader.known.push(Known { path, about, kind });
     }
 

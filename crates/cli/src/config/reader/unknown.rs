@@ -9,8 +9,7 @@ use super::{Known, KnownKind, Reader, join, variable};
 impl Reader<'_> {
     pub(super) fn report_unknown(&mut self, block: &Node, path: &str) {
         let Kind::Block(pairs) = &block.kind else {
-            let is_short = block.as_scalar().is_some() && self.shorthand(path).is_some();
-            if !is_short && !block.is_null() {
+            if self.shorthand(path).is_none() && !block.is_null() {
                 self.report_no_block(block);
             }
             return;

@@ -237,12 +237,10 @@ impl Reason {
             }
             Metadata => "read what you need of it, and leave the variable out",
             Statsd => "scrape /metrics of the admin listener",
-            StatsAreRead => "leave it out",
+            StatsAreRead | InMemory | NothingExpires => "leave it out",
             PrometheusPage => {
                 "scrape port 6070, and set observing.metrics.reference_names for the old names"
             }
-            InMemory => "leave it out",
-            NothingExpires => "leave it out",
             StartsWithRules => "see to it that the rules are there first",
             DotFiles => "rename the file",
             QuotaMode => "write `quota_mode: true` in the rules",

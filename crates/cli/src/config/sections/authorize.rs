@@ -52,13 +52,13 @@ fn client_address(mut section: Section<'_, '_>) -> ClientAddress {
         "hops",
         "Believe so many proxies wherever they are, instead of trusted_proxies",
     );
-    let hops = hops.and_then(|Count(hops)| match u8::try_from(hops).map(NonZeroU8::new) {
-        Ok(hops) => hops,
-        Err(_) => {
-            let message = format!("{hops} proxies in a row are too many");
+    let hops = hops.and_then(|Count(hops)| {
+        let hops = u8::try_from(hops).ok().and_then(NonZeroU8::new);
+        if hops.is_none() {
+            let message = "that many proxies in a row are too many".to_owned();
             section.fault("hops", Code::BadValue, message, "write at most 255");
-            None
         }
+        hops
     });
     let header = section.value(
         "header",

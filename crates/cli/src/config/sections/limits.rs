@@ -84,19 +84,24 @@ impl Limits {
                 Count(1024),
             ),
         };
-        let timeouts = [
-            ("head_timeout", limits.head_timeout),
-            ("body_timeout", limits.body_timeout),
-            ("write_timeout", limits.write_timeout),
-            ("idle_timeout", limits.idle_timeout),
-        ];
-        for (name, timeout) in timeouts {
-            if timeout.is_zero() {
-                let message = format!("`{name}` of nothing lets nobody finish");
-                section.fault(name, Code::BadValue, message, "write more than zero");
-            }
-        }
+        refuse_zeros(&limits, &mut section);
         limits
+    }
+}
+
+/// No client could meet a timeout of nothing.
+fn refuse_zeros(limits: &Limits, section: &mut Section<'_, '_>) {
+    let timeouts = [
+        ("head_timeout", limits.head_timeout),
+        ("body_timeout", limits.body_timeout),
+        ("write_timeout", limits.write_timeout),
+        ("idle_timeout", limits.idle_timeout),
+    ];
+    for (name, timeout) in timeouts {
+        if timeout.is_zero() {
+            let message = format!("`{name}` of nothing lets nobody finish");
+            section.fault(name, Code::BadValue, message, "write more than zero");
+        }
     }
 }
 
