@@ -105,6 +105,23 @@ impl Recipe {
         ]
         .map(|(key, grouping)| Self::new([(key, Source::ClientAddress(grouping))]))
     }
+
+    fn check(&self, descriptor: usize) -> Result<(), RecipeFault> {
+        let Self(ingredients) = self;
+        if ingredients.is_empty() {
+            return Err(RecipeFault::NoEntries { descriptor });
+        }
+        if ingredients.len() > MAX_INGREDIENTS {
+            return Err(RecipeFault::TooManyEntries {
+                descriptor,
+                given: ingredients.len(),
+            });
+        }
+        if ingredients.iter().any(|entry| entry.key.is_empty()) {
+            return Err(RecipeFault::NoKey { descriptor });
+        }
+        Ok(())
+    }
 }
 
 // === impl Recipes ===
@@ -191,27 +208,6 @@ impl Default for Recipes {
             Recipe::new([path(), client()]),
             Recipe::new([path(), method(), client()]),
         ])
-    }
-}
-
-// === impl Recipe, checks ===
-
-impl Recipe {
-    fn check(&self, descriptor: usize) -> Result<(), RecipeFault> {
-        let Self(ingredients) = self;
-        if ingredients.is_empty() {
-            return Err(RecipeFault::NoEntries { descriptor });
-        }
-        if ingredients.len() > MAX_INGREDIENTS {
-            return Err(RecipeFault::TooManyEntries {
-                descriptor,
-                given: ingredients.len(),
-            });
-        }
-        if ingredients.iter().any(|entry| entry.key.is_empty()) {
-            return Err(RecipeFault::NoKey { descriptor });
-        }
-        Ok(())
     }
 }
 
