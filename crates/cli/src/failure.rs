@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use tidegate_observe::OtelError;
 use tidegate_rules::Report;
 use tidegate_server::{BindError, BindFault, RunError};
 use tidegate_store::MemoryRefused;
@@ -28,6 +29,9 @@ pub(crate) enum Failure {
     /// Settings that have faults.
     #[error("{0}")]
     BadConfig(Report),
+    /// Variables of OpenTelemetry that cannot be used.
+    #[error("{0}")]
+    BadVariables(#[from] OtelError),
     /// The file of a token that could not be read.
     #[error("cannot read the admin token in {}: {reason}", path.display())]
     NoToken { path: PathBuf, reason: io::Error },
@@ -97,6 +101,7 @@ impl Failure {
             Self::Unreadable(_)
             | Self::NoConfig { .. }
             | Self::NoToken { .. }
+            | Self::BadVariables(_)
             | Self::BadToken
             | Self::StrayArgument(_)
             | Self::BadDescriptor { .. } => ExitCode::from(2),

@@ -33,6 +33,6 @@ pub use observatory::Observatory;
 pub use recorder::{Asked, Recorder};
 pub use top::{TopKey, TopKind, TopQuery, TopReport};
 pub use trace::{
-    BadHeader, Endpoint, EndpointError, Exporter, OTEL_VARIABLES, OtelError, Sampling, TraceConfig,
-    TraceContext, TraceHeader, TraceHeaders,
+    BadHeader, Endpoint, EndpointError, Exporter, OtelError, Sampling, TraceConfig, TraceContext,
+    TraceHeader, TraceHeaders,
 };

@@ -12,7 +12,7 @@ mod tracer;
 pub use config::{BadHeader, Endpoint, EndpointError, Sampling, TraceConfig, TraceHeader};
 pub use context::TraceContext;
 pub use exporter::Exporter;
-pub use otel::{OTEL_VARIABLES, OtelError};
+pub use otel::OtelError;
 
 pub(crate) use exporter::{SpanQueue, exporter};
 pub(crate) use tracer::Tracer;

@@ -1,10 +1,11 @@
 //! The settings as the parts of a server take them.
 
+use std::env;
 use std::num::{NonZeroU32, NonZeroUsize};
 
 use tidegate_limiter::{GlobalShadow, LimiterConfig, NearRatio};
 use tidegate_observe::{
-    KeyLogging, MetricNames, ObserveConfig, RefusalLog, Sampling, TopConfig, TraceConfig,
+    KeyLogging, MetricNames, ObserveConfig, OtelError, RefusalLog, Sampling, TopConfig, TraceConfig,
 };
 use tidegate_server::{
     AdminConfig, AdminReach, AdminReads, AdminToken, Answers, CoreCount, DrainConfig, GrpcConfig,
@@ -51,10 +52,10 @@ pub(super) fn limiter(config: &Config) -> LimiterConfig {
 }
 
 /// What is observed.
-pub(super) fn observing(config: &Config) -> ObserveConfig {
+pub(super) fn observing(config: &Config) -> Result<ObserveConfig, OtelError> {
     let observing = &config.observing;
     let keys_per_rule = observing.top_keys.get();
-    ObserveConfig {
+    Ok(ObserveConfig {
         max_rules: observing.metrics.max_rules.get(),
         names: if observing.metrics.reference_names {
             MetricNames::WithReference
@@ -66,8 +67,8 @@ pub(super) fn observing(config: &Config) -> ObserveConfig {
             ..TopConfig::default()
         }),
         refusals: refusals(config),
-        traces: traces(config),
-    }
+        traces: traces(config)?,
+    })
 }
 
 /// Who may ask what over the admin listeners.
@@ -117,22 +118,26 @@ fn refusals(config: &Config) -> RefusalLog {
     }
 }
 
-fn traces(config: &Config) -> Option<TraceConfig> {
+/// What the config does not say of traces, the variables of OpenTelemetry may.
+fn traces(config: &Config) -> Result<Option<TraceConfig>, OtelError> {
     let traces = &config.observing.traces;
-    let endpoint = traces.endpoint.as_ref()?.0.for_traces();
+    let Some(endpoint) = &traces.endpoint else {
+        return Ok(None);
+    };
     let resource = [
         ("service.namespace", &traces.service_namespace),
         ("service.instance.id", &traces.service_instance_id),
     ];
-    Some(TraceConfig {
+    let written = TraceConfig {
         sampling: Sampling::from_millionths(traces.sample.millionths()),
         service_name: traces.service_name.clone(),
         resource: resource
             .into_iter()
             .filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)))
             .collect(),
-        ..TraceConfig::new(endpoint)
-    })
+        ..TraceConfig::new(endpoint.0.for_traces())
+    };
+    written.with_otel(|name| env::var(name).ok()).map(Some)
 }
 
 fn listen(config: &Config, listener: &Listener) -> Option<ListenConfig> {
