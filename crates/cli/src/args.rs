@@ -134,6 +134,7 @@ Examples:
   tidegate serve                          try it with the rules inside the binary
   tidegate serve --rules rules.yaml       limit by your own rules
   tidegate check rules/                   before you deploy them
+  tidegate config                         every setting, and who set it
   tidegate explain --rules rules.yaml --domain api user_id=42
                                           which limits hold user 42?
 
@@ -143,7 +144,9 @@ const SERVE_EXAMPLES: &str = "\
 Examples:
   tidegate serve
   tidegate serve --rules rules/ --http 0.0.0.0:8080 --max-memory 1GiB
-  tidegate serve --rules lyft.yaml --charging every_match
+  tidegate serve --config tidegate.yaml --grpc unix:/run/tidegate.sock --admin off
+  RUNTIME_ROOT=/data RUNTIME_SUBDIRECTORY=ratelimit tidegate serve
+                                          in the place of envoyproxy/ratelimit
 
 Ask it:
   curl -i http://127.0.0.1:8080/json -d \\
@@ -151,9 +154,11 @@ Ask it:
 
   200 the request may pass; 429 it may not, and Retry-After says when; 400 the question makes no sense.
 
-Change the rules and send SIGHUP: good ones come into force and counters live on; bad ones are refused
-with all that is wrong with them, and the old ones stay.
-Stop it with Ctrl-C or SIGTERM: requests under way are answered first.";
+Change the rules while it runs: good ones come into force and counters live on; bad ones are refused
+with all that is wrong with them, and the old ones stay. SIGHUP has them read at once.
+Stop it with Ctrl-C or SIGTERM: requests under way are answered first.
+
+Every other setting is in the config file or the environment: `tidegate config` shows them all.";
 
 const CONFIG_EXAMPLES: &str = "\
 Examples:

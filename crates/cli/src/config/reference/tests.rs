@@ -135,6 +135,17 @@ fn every_reason_says_what_to_do() {
 }
 
 #[test]
+fn every_name_is_in_the_docs() {
+    let docs = include_str!("../../../../../docs/migrating-from-envoy-ratelimit.md");
+    for (name, _) in NAMES {
+        assert!(
+            docs.contains(&format!("`{name}")),
+            "{name} is not in the docs"
+        );
+    }
+}
+
+#[test]
 fn where_the_reference_ran_its_defaults_hold() {
     check(
         &[
