@@ -1,7 +1,7 @@
 //! The body of a refusal: problem details (RFC 9457).
 
 use serde::Serialize;
-use tidegate_limiter::{Answer, LimitStatus, Mode, Retry, Verdict};
+use tidegate_limiter::{Answer, LimitStatus, Mode, Verdict};
 
 use crate::policy::{Policies, Policy};
 use crate::seconds;
@@ -9,18 +9,23 @@ use crate::seconds;
 /// The media type of the body that [`problem`] gives.
 pub const PROBLEM_JSON: &str = "application/problem+json";
 
-/// The registered problem type of a used up quota.
+/// The problem type of a used up quota.
 const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
+
+/// The problem type of a caller that an operator has banned.
+const ABNORMAL_USAGE: &str =
+    "https://iana.org/assignments/http-problem-types#abnormal-usage-detected";
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Problem<'a> {
-    /// Absent where no quota is used up: the caller is banned, or the limits could not be checked.
+    /// Absent where the limits could not be checked: nobody knows of a quota then.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
     title: &'static str,
     status: u16,
     detail: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     violated_policies: Vec<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after: Option<u64>,
@@ -34,8 +39,9 @@ pub fn problem(verdict: &Verdict, status: u16) -> Option<Vec<u8>> {
     }
     let policies = Policies::of(verdict);
     let (kind, title) = match (verdict.ban(), verdict.failure()) {
+        (Some(_), _) => (Some(ABNORMAL_USAGE), "Abnormal Usage Detected"),
         (None, None) => (Some(QUOTA_EXCEEDED), "Quota Exceeded"),
-        _ => (None, "Too Many Requests"),
+        (None, Some(_)) => (None, phrase(status)),
     };
     let problem = Problem {
         kind,
@@ -51,31 +57,29 @@ pub fn problem(verdict: &Verdict, status: u16) -> Option<Vec<u8>> {
 
 /// Why a refused request is, and when to come back, in a sentence. The policies are the verdict's own.
 pub fn refusal(verdict: &Verdict, policies: &Policies<'_>) -> String {
+    let come_back = seconds::retry_after(verdict).map(|seconds| {
+        let s = if seconds == 1 { "" } else { "s" };
+        format!("come back in {seconds} second{s}")
+    });
     if verdict.ban().is_some() {
-        return match seconds::retry_after(verdict) {
-            Some(1) => "the caller is banned; come back in 1 second".to_owned(),
-            Some(seconds) => format!("the caller is banned; come back in {seconds} seconds"),
+        return match come_back {
+            Some(come_back) => format!("the caller is banned; {come_back}"),
             None => "the caller is banned until the ban is lifted".to_owned(),
         };
     }
     let deciding = verdict.deciding();
     let named = deciding.as_ref().and_then(|status| policies.find(status));
     let retry = deciding.as_ref().and_then(LimitStatus::retry);
-    let (Some(policy), Some(retry)) = (named, retry) else {
+    let (Some(policy), Some(_)) = (named, retry) else {
         return "the limits could not be checked, and the rules refuse what is not checked; \
                 try again later"
             .to_owned();
     };
     let (name, limit) = (&policy.name, policy.limit);
-    match (retry, seconds::retry_after(verdict)) {
-        (Retry::After(_), Some(1)) => {
-            format!("the limit {name:?} is used up; come back in 1 second")
-        }
-        (Retry::After(_), Some(seconds)) => {
-            format!("the limit {name:?} is used up; come back in {seconds} seconds")
-        }
-        _ if limit == 0 => format!("the limit {name:?} lets nothing pass"),
-        _ => format!("the request costs more than the limit {name:?} ever lets pass at once"),
+    match come_back {
+        Some(come_back) => format!("the limit {name:?} is used up; {come_back}"),
+        None if limit == 0 => format!("the limit {name:?} lets nothing pass"),
+        None => format!("the request costs more than the limit {name:?} ever lets pass at once"),
     }
 }
 
@@ -91,4 +95,13 @@ fn violated<'a>(policies: &'a Policies<'_>) -> Vec<&'a str> {
         .filter(|policy| policy.status.is_refused() && (all_quotas_refuse || !is_quota(policy)))
         .map(|policy| policy.name.as_str())
         .collect()
+}
+
+/// The title of a problem without a type is the phrase of its status.
+const fn phrase(status: u16) -> &'static str {
+    match status {
+        403 => "Forbidden",
+        503 => "Service Unavailable",
+        _ => "Too Many Requests",
+    }
 }

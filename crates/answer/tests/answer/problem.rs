@@ -1,13 +1,13 @@
 //! The body of a refusal.
 
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_answer::problem;
-use tidegate_limiter::{BanTerm, Entry, Hits, NewBan, Verdict};
+use tidegate_answer::{Dialect, problem};
+use tidegate_limiter::{BanTerm, Hits, Limiter, LimiterConfig, Verdict};
 
-use crate::fixture::{ask, limiter};
+use crate::broken::Broken;
+use crate::fixture::{ask, ban, compiled, header, limiter, lines};
 
 const RULES: &str = r#"
 - {key: login, rate_limit: {unit: second, requests_per_unit: 2, name: "the \"login\" page"}}
@@ -74,6 +74,54 @@ fn a_quota_limit_refuses_only_with_all_others() {
 }
 
 #[test]
+fn who_is_banned_is_told_until_when() {
+    let (minute, lifted) = (BanTerm::For(Duration::from_mins(1)), BanTerm::UntilLifted);
+    let ends = "the caller is banned; come back in 60 seconds";
+    let lasts = "the caller is banned until the ban is lifted";
+    for (term, detail, retry_after) in [(minute, ends, Some(60)), (lifted, lasts, None)] {
+        let limiter = limiter(RULES);
+        ban(&limiter, "login", term);
+        let refused = ask(&limiter, &["login", "api"], Hits::OfRequest);
+        let body = body(&refused);
+        assert_eq!(
+            body["type"],
+            json!("https://iana.org/assignments/http-problem-types#abnormal-usage-detected")
+        );
+        assert_eq!(body["detail"], json!(detail));
+        assert_eq!(body["retry-after"].as_u64(), retry_after);
+        assert_eq!(body.get("violated-policies"), None);
+        let told = header(&refused, Dialect::XRateLimit, "retry-after");
+        assert_eq!(told, retry_after.map(|seconds| seconds.to_string()));
+    }
+}
+
+#[test]
+fn where_the_store_failed_nobody_knows_of_a_quota() {
+    let rules = "- {key: a, rate_limit: {unit: day, requests_per_unit: 1, on_failure: deny, name: daily}}\n";
+    let limiter = Limiter::new(Broken, compiled(rules), LimiterConfig::default());
+    let refused = ask(&limiter, &["a"], Hits::OfRequest);
+    let expected = json!({
+        "title": "Too Many Requests",
+        "status": 429,
+        "detail": "the limits could not be checked, and the rules refuse what is not checked; \
+                   try again later",
+        "violated-policies": ["daily"],
+    });
+    assert_eq!(body(&refused), expected);
+    for dialect in [
+        Dialect::XRateLimit,
+        Dialect::GitHub,
+        Dialect::Envoy,
+        Dialect::Ietf06,
+    ] {
+        assert_eq!(lines(&refused, &dialect.into()), Vec::<String>::new());
+    }
+    // The policy stands, whatever is left of it.
+    let expected = ["ratelimit-policy: \"daily\";q=1;w=86400"];
+    assert_eq!(lines(&refused, &Dialect::Ietf.into()), expected);
+}
+
+#[test]
 fn the_status_is_the_one_it_goes_out_with() {
     let limiter = limiter(RULES);
     let refused = ask(&limiter, &["banned"], Hits::OfRequest);
@@ -85,34 +133,4 @@ fn the_status_is_the_one_it_goes_out_with() {
 fn what_may_pass_is_no_problem() {
     let verdict = ask(&limiter(RULES), &["login"], Hits::OfRequest);
     assert_eq!(problem(&verdict, 200), None);
-}
-
-#[test]
-fn a_ban_is_called_one() {
-    let limiter = limiter(RULES);
-    let entries = [Entry {
-        key: "api",
-        value: "somebody",
-    }];
-    let ban = |term| {
-        let reason = None;
-        let banned = std::pin::pin!(limiter.ban("test", &entries, NewBan { term, reason }));
-        let polled = banned.poll(&mut Context::from_waker(Waker::noop()));
-        assert_eq!(polled, Poll::Ready(Ok(())));
-        body(&ask(&limiter, &["api"], Hits::Take(1)))
-    };
-    let expected = json!({
-        "title": "Too Many Requests",
-        "status": 429,
-        "detail": "the caller is banned; come back in 60 seconds",
-        "violated-policies": [],
-        "retry-after": 60,
-    });
-    assert_eq!(ban(BanTerm::For(Duration::from_mins(1))), expected);
-    let lasting = ban(BanTerm::UntilLifted);
-    assert_eq!(
-        lasting["detail"],
-        "the caller is banned until the ban is lifted"
-    );
-    assert_eq!(lasting["retry-after"], Value::Null);
 }
