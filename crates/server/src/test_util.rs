@@ -3,12 +3,15 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tidegate_limiter::{Limiter, Store};
+use bytes::BytesMut;
+use tidegate_limiter::{Descriptor, Limiter, Store};
 use tidegate_observe::Observatory;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::door::{Door, Peer, SharedDoor};
 use crate::drain::{self, DrainSwitch};
+use crate::wire::Question;
+use crate::wire::protobuf::write_response;
 use crate::{Answers, AuthorizeConfig, GrpcConfig, grpc};
 
 /// One core of a server, for the gRPC connections that a test hands it.
@@ -54,4 +57,30 @@ impl<S: Store + 'static> GrpcCore<S> {
     pub fn drain(&self) {
         self.switch.begin();
     }
+}
+
+/// What a `RateLimitRequest` in protobuf asks, or why it asks nothing.
+pub fn read_question<T>(
+    message: &[u8],
+    see: impl FnOnce(&str, &[Descriptor<'_>], u64) -> T,
+) -> Result<T, String> {
+    let mut question = Question::default();
+    let read = question.read(message).map_err(|error| error.to_string());
+    read.map(|()| see(question.domain, &question.descriptors(), question.hits()))
+}
+
+/// Writes the `RateLimitResponse` in protobuf to the `RateLimitRequest` in `message`.
+pub fn answer_question<S: Store>(
+    message: &[u8],
+    limiter: &Limiter<S>,
+    out: &mut BytesMut,
+) -> Result<(), String> {
+    let mut question = Question::default();
+    let read = question.read(message).map_err(|error| error.to_string());
+    read?;
+    let (domain, hits) = (question.domain, question.hits());
+    let verdict = limiter.check_now(domain, &question.descriptors(), hits);
+    let verdict = verdict.map_err(|error| error.to_string())?;
+    write_response(&verdict, &Answers::default().headers, out);
+    Ok(())
 }

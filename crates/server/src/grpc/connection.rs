@@ -30,6 +30,7 @@ pub(super) struct Connection<S, I> {
     office: Rc<Office<S>>,
     worker: Worker,
     life: Life,
+    is_told_to_go: bool,
 }
 
 /// The largest window of HTTP/2.
@@ -97,6 +98,7 @@ where
             worker: Worker::new(Rc::clone(&office)),
             office,
             life: Life::new(&config, peer, drain),
+            is_told_to_go: false,
         }
     }
 
@@ -123,13 +125,16 @@ where
     fn obey(&mut self, context: &mut Context<'_>) {
         while let Poll::Ready(order) = self.life.poll(context) {
             match order {
-                Order::CloseIfIdle if !self.h2.has_streams() => self.h2.graceful_shutdown(),
-                // All that is left are answers which the peer gives no room for.
-                Order::CloseIfIdle if self.n_waiting() == 0 => {
-                    self.h2.abrupt_shutdown(Reason::CANCEL)
+                Order::CloseIfIdle if self.h2.has_streams() && self.n_waiting() > 0 => {}
+                // All that is left are answers which the peer gives no room for, or a peer which was told to
+                // go and has not heard it.
+                Order::CloseIfIdle if self.h2.has_streams() || self.is_told_to_go => {
+                    self.h2.abrupt_shutdown(Reason::NO_ERROR);
                 }
-                Order::CloseIfIdle => {}
-                Order::Finish => self.h2.graceful_shutdown(),
+                Order::CloseIfIdle | Order::Finish => {
+                    self.is_told_to_go = true;
+                    self.h2.graceful_shutdown();
+                }
                 Order::Close => self.h2.abrupt_shutdown(Reason::NO_ERROR),
             }
         }

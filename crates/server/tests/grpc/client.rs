@@ -1,7 +1,10 @@
 //! A core of the server and clients of it, over pipes in one thread, so that time can be moved.
 
+use std::rc::Rc;
+
 use bytes::{BufMut, Bytes, BytesMut};
-use h2::client::SendRequest;
+use h2::client::{ResponseFuture, SendRequest};
+use h2::{RecvStream, SendStream};
 use http::{HeaderMap, Request, StatusCode};
 use prost::Message;
 use tidegate_limiter::{Limiter, LimiterConfig};
@@ -18,11 +21,15 @@ pub(crate) const SHOULD_RATE_LIMIT: &str =
     "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 
 /// A server by these rules whose clock stands still.
-pub(crate) struct Server(GrpcCore<EmbeddedStore<ManualClock>>);
+#[derive(Clone)]
+pub(crate) struct Server(Rc<GrpcCore<EmbeddedStore<ManualClock>>>);
 
 /// A client of one connection.
 #[derive(Clone)]
 pub(crate) struct Client(SendRequest<Bytes>);
+
+/// The answers to a call that has many.
+pub(crate) struct Watch(RecvStream);
 
 /// What came of a call.
 #[derive(Debug)]
@@ -59,7 +66,8 @@ impl Server {
             .unwrap()
             .rules;
         let store = EmbeddedStore::with_clock(StoreConfig::default(), ManualClock::default());
-        Self(GrpcCore::new(Limiter::new(store, rules, limiter), config))
+        let core = GrpcCore::new(Limiter::new(store, rules, limiter), config);
+        Self(Rc::new(core))
     }
 
     pub(crate) fn drain(&self) {
@@ -82,7 +90,12 @@ impl Server {
 
 impl Client {
     pub(crate) async fn new(io: DuplexStream) -> Self {
-        let (requests, connection) = h2::client::handshake(io).await.unwrap();
+        // By itself h2's client takes many small answers at once for an attack.
+        let handshake = h2::client::Builder::new()
+            .data_frame_budget(1 << 20)
+            .handshake(io)
+            .await;
+        let (requests, connection) = handshake.unwrap();
         spawn_local(connection);
         Self(requests)
     }
@@ -99,6 +112,30 @@ impl Client {
         self.send(head(path).body(()).unwrap(), &[body]).await
     }
 
+    /// Begins a call whose message is still to come.
+    pub(crate) async fn open(
+        &mut self,
+        request: Request<()>,
+    ) -> (ResponseFuture, SendStream<Bytes>) {
+        let mut requests = self.0.clone().ready().await.unwrap();
+        requests.send_request(request, false).unwrap()
+    }
+
+    /// Begins a call whose message never comes.
+    pub(crate) async fn begin(&mut self, request: Request<()>) -> Reply {
+        let (response, _stream) = self.open(request).await;
+        Reply::read(response).await
+    }
+
+    /// Begins a call that has many answers.
+    pub(crate) async fn watch(&mut self, path: &str, body: &[u8]) -> Watch {
+        let (response, mut stream) = self.open(head(path).body(()).unwrap()).await;
+        stream
+            .send_data(Bytes::copy_from_slice(body), true)
+            .unwrap();
+        Watch(response.await.unwrap().into_body())
+    }
+
     /// Sends a request whose body comes in these pieces.
     pub(crate) async fn send(&mut self, request: Request<()>, pieces: &[&[u8]]) -> Reply {
         let mut requests = self.0.clone().ready().await.unwrap();
@@ -109,6 +146,29 @@ impl Client {
             let _ = stream.send_data(piece, index + 1 == pieces.len());
             tokio::task::yield_now().await;
         }
+        Reply::read(response).await
+    }
+}
+
+// === impl Watch ===
+
+impl Watch {
+    /// The next message, each of which comes in a frame of its own.
+    pub(crate) async fn next(&mut self) -> Option<Bytes> {
+        self.0.data().await.map(Result::unwrap)
+    }
+
+    /// The status at the end.
+    pub(crate) async fn status(&mut self) -> String {
+        let trailers = self.0.trailers().await.unwrap().unwrap();
+        trailers["grpc-status"].to_str().unwrap().to_owned()
+    }
+}
+
+// === impl Reply ===
+
+impl Reply {
+    async fn read(response: ResponseFuture) -> Self {
         let response = response.await.unwrap();
         let http = response.status();
         let mut headers = response.headers().clone();
@@ -126,11 +186,7 @@ impl Client {
             body: body.freeze(),
         }
     }
-}
 
-// === impl Reply ===
-
-impl Reply {
     /// The status and its text.
     pub(crate) fn status(&self) -> (&str, &str) {
         let header = |name| self.headers.get(name).map_or("", |it| it.to_str().unwrap());

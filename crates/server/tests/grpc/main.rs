@@ -1,7 +1,14 @@
-//! Envoy's rate limit service from outside: what a client of it sees.
+//! Envoy's rate limit service from outside: what a client of it sees, and what one that means harm does.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod calls;
 mod client;
+mod codec;
+mod health;
+mod hostile;
+mod lifecycle;
 mod rate_limit;
+mod raw;
+mod reflection;
 mod wire;

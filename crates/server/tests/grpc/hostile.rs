@@ -1,0 +1,308 @@
+//! Clients that mean harm. Each is sent away or bounded, and the next client is served.
+
+use std::time::Duration;
+
+use tidegate_limiter::LimiterConfig;
+use tidegate_server::GrpcConfig;
+use tokio::time::Instant;
+
+use crate::client::{Server, framed, run};
+use crate::raw::*;
+use crate::wire::{Code, ask};
+
+const RULES: &str = "
+domain: api
+descriptors:
+  - key: user
+    rate_limit: { unit: minute, requests_per_unit: 1000000 }
+";
+
+/// The seconds within which a client is to be gone in each of these cases.
+const CONFIG: GrpcConfig = GrpcConfig {
+    max_message_bytes: 64 * 1024,
+    max_concurrent_calls: 100,
+    max_header_bytes: 16 * 1024,
+    handshake_timeout: Duration::from_secs(1),
+    call_timeout: Duration::from_secs(2),
+    write_timeout: Duration::from_secs(3),
+    idle_timeout: Duration::from_secs(4),
+    max_age: None,
+    age_grace: Duration::from_secs(1),
+};
+
+/// Lets a hostile client act, and then asks as another one.
+fn against<F: Future<Output = ()>>(act: impl FnOnce(Server) -> F) {
+    run(async {
+        let server = Server::with(RULES, CONFIG, LimiterConfig::default());
+        let other = server.clone();
+        act(server).await;
+        let answer = other.connect().await.ask(&question()).await;
+        assert_eq!(answer.overall_code(), Code::Ok);
+    });
+}
+
+fn question() -> crate::wire::RateLimitRequest {
+    ask("api", &[("user", "7")])
+}
+
+/// A whole call on one stream.
+fn call(stream: u32) -> Vec<u8> {
+    let mut bytes = frame(HEADERS, END_HEADERS, stream, &call_headers());
+    bytes.extend(frame(DATA, END_STREAM, stream, &framed(&question())));
+    bytes
+}
+
+fn streams(n: u32) -> impl Iterator<Item = u32> {
+    (0..n).map(|index| index * 2 + 1)
+}
+
+#[test]
+fn calls_that_are_taken_back_at_once() {
+    against(|server| async move {
+        let mut raw = Raw::open(&server);
+        raw.greet(&[]).await;
+        let mut flood = Vec::new();
+        for stream in streams(2_000) {
+            flood.extend(frame(HEADERS, END_HEADERS, stream, &call_headers()));
+            flood.extend(frame(RST_STREAM, 0, stream, &8_u32.to_be_bytes()));
+        }
+        raw.send(&flood).await;
+        assert_eq!(raw.reason().await, ENHANCE_YOUR_CALM);
+        raw.closed().await;
+    });
+}
+
+#[test]
+fn headers_that_go_on_for_ever() {
+    against(|server| async move {
+        let mut raw = Raw::open(&server);
+        raw.greet(&[]).await;
+        raw.send(&frame(HEADERS, 0, 1, &call_headers())).await;
+        for _ in 0..10_000 {
+            raw.send(&frame(CONTINUATION, 0, 1, &header("a", "b")))
+                .await;
+        }
+        assert_eq!(raw.reason().await, ENHANCE_YOUR_CALM);
+        raw.closed().await;
+    });
+}
+
+#[test]
+fn empty_headers_that_go_on_for_ever() {
+    against(|server| async move {
+        let mut raw = Raw::open(&server);
+        raw.greet(&[]).await;
+        raw.send(&frame(HEADERS, 0, 1, &[])).await;
+        for _ in 0..10_000 {
+            raw.send(&frame(CONTINUATION, 0, 1, &[])).await;
+        }
+        assert_eq!(raw.reason().await, ENHANCE_YOUR_CALM);
+        raw.closed().await;
+    });
+}
+
+#[test]
+fn headers_much_too_large() {
+    against(|server| async move {
+        let mut raw = Raw::open(&server);
+        raw.greet(&[]).await;
+        let mut block = call_headers();
+        for _ in 0..100 {
+            block.extend(header("a", &"b".repeat(1_000)));
+        }
+        let (first, rest) = block.split_at(16_000);
+        raw.send(&frame(HEADERS, END_STREAM, 1, first)).await;
+        for piece in rest.chunks(16_000) {
+            raw.send(&frame(CONTINUATION, 0, 1, piece)).await;
+        }
+        assert_eq!(raw.reason().await, COMPRESSION_ERROR);
+        raw.closed().await;
+    });
+}
+
+#[test]
+fn data_in_countless_small_pieces() {
+    against(|server| async move {
+        let mut raw = Raw::open(&server);
+        raw.greet(&[]).await;
+        raw.send(&frame(HEADERS, END_HEADERS, 1, &call_headers()))
+            .await;
+        let pieces = frame(DATA, 0, 1, &[]).repeat(100_000);
+        raw.send(&pieces).await;
+        assert_eq!(raw.reason().await, ENHANCE_YOUR_CALM);
+        raw.closed().await;
+    });
+}
+
+#[test]
+fn frames_that_are_none() {
+    let cases = [
+        (frame(DATA, 0, 0, b"x"), PROTOCOL_ERROR),
+        (frame(DATA, 0, 1, b"x"), PROTOCOL_ERROR),
+        (
+            frame(HEADERS, END_HEADERS, 2, &call_headers()),
+            PROTOCOL_ERROR,
+        ),
+        (frame(SETTINGS, 0, 0, &[0; 5]), PROTOCOL_ERROR),
+        (frame(PING, 0, 0, &[0; 7]), PROTOCOL_ERROR),
+        (frame(DATA, 0, 1, &[0; 16_385]), FRAME_SIZE_ERROR),
+        (frame(HEADERS, END_HEADERS, 1, &[0xff; 9]), PROTOCOL_ERROR),
+    ];
+    for (bytes, expected) in cases {
+        against(|server| async move {
+            let mut raw = Raw::open(&server);
+            raw.greet(&[]).await;
+            raw.send(&bytes).await;
+            assert_eq!(raw.reason().await, expected, "{:?}", &bytes[..9]);
+            raw.closed().await;
+        });
+    }
+}
+
+#[test]
+fn a_client_that_speaks_another_protocol() {
+    against(|server| async move {
+        let mut raw = Raw::open(&server);
+        raw.send(b"GET / HTTP/1.1\r\nhost: tidegate\r\n\r\n").await;
+        raw.closed().await;
+    });
+}
+
+#[test]
+fn a_client_that_says_half_a_word() {
+    against(|server| async move {
+        let started = Instant::now();
+        let mut raw = Raw::open(&server);
+        raw.send(&PREFACE[..10]).await;
+        raw.closed().await;
+        assert_eq!(started.elapsed(), CONFIG.handshake_timeout);
+    });
+}
+
+#[test]
+fn a_client_that_greets_and_falls_silent() {
+    against(|server| async move {
+        let started = Instant::now();
+        let mut raw = Raw::open(&server);
+        raw.greet(&[]).await;
+        raw.closed().await;
+        assert!(
+            started.elapsed() <= CONFIG.idle_timeout * 2,
+            "{:?}",
+            started.elapsed()
+        );
+    });
+}
+
+#[test]
+fn a_client_that_does_not_read() {
+    against(|server| async move {
+        let started = Instant::now();
+        let mut raw = Raw::deaf(&server);
+        raw.greet(&[]).await;
+        for stream in streams(10_000) {
+            raw.send(&call(stream)).await;
+        }
+        raw.closed().await;
+        assert!(
+            started.elapsed() <= CONFIG.write_timeout * 2,
+            "{:?}",
+            started.elapsed()
+        );
+    });
+}
+
+#[test]
+fn a_client_that_gives_no_room_for_answers() {
+    against(|server| async move {
+        let started = Instant::now();
+        let mut raw = Raw::open(&server);
+        // SETTINGS_INITIAL_WINDOW_SIZE of 0.
+        raw.greet(&[0, 4, 0, 0, 0, 0]).await;
+        for stream in streams(50) {
+            raw.send(&call(stream)).await;
+        }
+        raw.closed().await;
+        assert!(
+            started.elapsed() <= CONFIG.idle_timeout * 3,
+            "{:?}",
+            started.elapsed()
+        );
+        assert!(raw.frames_of(DATA).await.is_empty());
+    });
+}
+
+#[test]
+fn calls_that_never_come_to_their_message() {
+    against(|server| async move {
+        let mut raw = Raw::open(&server);
+        raw.greet(&[]).await;
+        // More than there may be at once: the last is turned away, the others in time.
+        for stream in streams(CONFIG.max_concurrent_calls + 1) {
+            raw.send(&frame(HEADERS, END_HEADERS, stream, &call_headers()))
+                .await;
+        }
+        let refused = raw.next(RST_STREAM).await.unwrap();
+        // REFUSED_STREAM: it may come again.
+        assert_eq!(refused.payload, 7_u32.to_be_bytes());
+        for _ in 0..CONFIG.max_concurrent_calls {
+            let late = raw.next(HEADERS).await.unwrap();
+            assert_eq!(late.flags & END_STREAM, END_STREAM);
+        }
+    });
+}
+
+#[test]
+fn pings_without_end() {
+    against(|server| async move {
+        let mut raw = Raw::open(&server);
+        raw.greet(&[]).await;
+        for _ in 0..10_000 {
+            raw.send(&frame(PING, 0, 0, &[7; 8])).await;
+        }
+        for _ in 0..10_000 {
+            let pong = raw.next(PING).await.unwrap();
+            assert_eq!((pong.flags, &pong.payload[..]), (ACK, &[7; 8][..]));
+        }
+        raw.send(&call(1)).await;
+        assert!(raw.next(DATA).await.is_some());
+    });
+}
+
+#[test]
+fn pings_without_end_whose_echo_is_not_read() {
+    against(|server| async move {
+        let mut raw = Raw::deaf(&server);
+        raw.greet(&[]).await;
+        for _ in 0..20_000 {
+            raw.send(&frame(PING, 0, 0, &[7; 8])).await;
+        }
+        raw.closed().await;
+    });
+}
+
+#[test]
+fn settings_without_end() {
+    against(|server| async move {
+        let mut raw = Raw::open(&server);
+        raw.greet(&[]).await;
+        for _ in 0..10_000 {
+            raw.send(&frame(SETTINGS, 0, 0, &[0, 4, 0, 1, 0, 0])).await;
+        }
+        raw.send(&call(1)).await;
+        assert!(raw.next(DATA).await.is_some());
+    });
+}
+
+#[test]
+fn a_client_that_says_one_byte_at_a_time() {
+    against(|server| async move {
+        let mut raw = Raw::open(&server);
+        let bytes = [PREFACE, &frame(SETTINGS, 0, 0, &[]), &call(1)].concat();
+        for byte in bytes {
+            raw.send(&[byte]).await;
+            tokio::task::yield_now().await;
+        }
+        assert!(raw.next(DATA).await.is_some());
+    });
+}
