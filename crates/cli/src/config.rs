@@ -14,6 +14,7 @@ mod value;
 
 use std::path::{Path, PathBuf};
 
+use tidegate_observe::TraceConfig;
 use tidegate_rules::document::{self, Findings};
 use tracing::warn;
 
@@ -41,6 +42,8 @@ pub(crate) struct Loaded {
     pub(crate) file: Option<PathBuf>,
     /// Every setting with its value and who set it.
     pub(crate) known: Vec<Known>,
+    /// How to trace, if at all.
+    pub(crate) traces: Option<TraceConfig>,
     /// Whether we stand in for envoyproxy/ratelimit.
     pub(crate) stand_in: StandIn,
     /// Variables of the reference that do nothing here.
@@ -97,10 +100,13 @@ fn resolve(
     if findings.has_errors() {
         return Err(Failure::BadConfig(findings.into_report()));
     }
+    let otel = |name: &str| environment.otel.get(name).cloned();
+    let traces = config.observing.traces.resolve(otel);
     Ok(Loaded {
         config,
         file,
         known,
+        traces: traces.map_err(Failure::BadVariables)?,
         stand_in: environment.reference.stand_in(),
         unsupported: environment.reference.unsupported(),
     })

@@ -89,6 +89,11 @@ impl Failure {
                 report.render(terminal::color(&io::stderr()))
             }
             Self::Unreadable(unreadable) => unreadable.text(),
+            Self::BadVariables(faults) => {
+                let faults = faults.to_string();
+                let lines = faults.lines().map(|fault| format!("error: {fault}\n"));
+                lines.collect()
+            }
             Self::CannotListen(error) => error.faults.iter().map(listener_fault).collect(),
             other => format!("error: {other}\n"),
         };

@@ -67,7 +67,7 @@ async fn serve(
     let limiter = Limiter::new(opened.store, compiled.rules, settings::limiter(config));
     let limiter = Arc::new(limiter);
     let state = opened.keeping.start(&limiter)?;
-    let (observatory, exporter) = Observatory::new(settings::observing(config)?);
+    let (observatory, exporter) = Observatory::new(settings::observing(loaded));
     let observatory = Arc::new(observatory);
     observatory.reloaded();
     let reloader = Arc::new(Reloader::new(

@@ -1,5 +1,6 @@
 //! The environment: our own variables, and those of envoyproxy/ratelimit.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +14,9 @@ pub(crate) struct Environment {
     pub(super) own: Vec<Written>,
     /// Those of envoyproxy/ratelimit.
     pub(super) reference: Reference,
-    /// All of them, a line each.
+    /// Those of OpenTelemetry.
+    pub(super) otel: BTreeMap<String, String>,
+    /// Ours and the reference's, a line each.
     pub(super) page: Page,
     config_file: Option<PathBuf>,
 }
@@ -36,6 +39,7 @@ impl Environment {
         let mut environment = Self {
             own: Vec::new(),
             reference: Reference::default(),
+            otel: BTreeMap::new(),
             page: Page::new(file),
             config_file: None,
         };
@@ -63,6 +67,9 @@ impl Environment {
         }
         // What is not UTF-8 is no value of any setting, and the finding shows where it is not.
         let value = value.to_string_lossy().into_owned();
+        if name.starts_with("OTEL_") {
+            self.otel.insert(name.to_owned(), value.clone());
+        }
         if let Some(name) = Reference::known(name) {
             let span = self.page.line(name, '=', shown(name, &value));
             self.reference.insert(name, value, span);

@@ -1,18 +1,15 @@
 //! The settings as the parts of a server take them.
 
-use std::env;
 use std::num::{NonZeroU32, NonZeroUsize};
 
 use tidegate_limiter::{GlobalShadow, LimiterConfig, NearRatio};
-use tidegate_observe::{
-    KeyLogging, MetricNames, ObserveConfig, OtelError, RefusalLog, Sampling, TopConfig, TraceConfig,
-};
+use tidegate_observe::{KeyLogging, MetricNames, ObserveConfig, RefusalLog, TopConfig};
 use tidegate_server::{
     AdminConfig, AdminReach, AdminReads, AdminToken, Answers, CoreCount, DrainConfig, GrpcConfig,
     HttpConfig, ListenConfig, ServerConfig, TlsConfig,
 };
 
-use crate::config::{Address, Config, Listener, Ratio, Tls};
+use crate::config::{Address, Config, Listener, Loaded, Ratio, Tls};
 
 /// What the server is told.
 pub(super) fn server(config: &Config) -> ServerConfig {
@@ -52,10 +49,11 @@ pub(super) fn limiter(config: &Config) -> LimiterConfig {
 }
 
 /// What is observed.
-pub(super) fn observing(config: &Config) -> Result<ObserveConfig, OtelError> {
+pub(super) fn observing(loaded: &Loaded) -> ObserveConfig {
+    let config = &loaded.config;
     let observing = &config.observing;
     let keys_per_rule = observing.top_keys.get();
-    Ok(ObserveConfig {
+    ObserveConfig {
         max_rules: observing.metrics.max_rules.get(),
         names: if observing.metrics.reference_names {
             MetricNames::WithReference
@@ -67,8 +65,8 @@ pub(super) fn observing(config: &Config) -> Result<ObserveConfig, OtelError> {
             ..TopConfig::default()
         }),
         refusals: refusals(config),
-        traces: traces(config)?,
-    })
+        traces: loaded.traces.clone(),
+    }
 }
 
 /// Who may ask what over the admin listeners.
@@ -119,27 +117,6 @@ fn refusals(config: &Config) -> RefusalLog {
 }
 
 /// What the config does not say of traces, the variables of OpenTelemetry may.
-fn traces(config: &Config) -> Result<Option<TraceConfig>, OtelError> {
-    let traces = &config.observing.traces;
-    let Some(endpoint) = &traces.endpoint else {
-        return Ok(None);
-    };
-    let resource = [
-        ("service.namespace", &traces.service_namespace),
-        ("service.instance.id", &traces.service_instance_id),
-    ];
-    let written = TraceConfig {
-        sampling: Sampling::from_millionths(traces.sample.millionths()),
-        service_name: traces.service_name.clone(),
-        resource: resource
-            .into_iter()
-            .filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)))
-            .collect(),
-        ..TraceConfig::new(endpoint.0.for_traces())
-    };
-    written.with_otel(|name| env::var(name).ok()).map(Some)
-}
-
 fn listen(config: &Config, listener: &Listener) -> Option<ListenConfig> {
     let address = match &listener.address {
         Address::Off => return None,

@@ -239,6 +239,26 @@ fn traces_go_where_opentelemetry_says() {
     );
 }
 
+#[test]
+fn variables_of_opentelemetry_say_what_is_not_set() {
+    let endpoint = (
+        "TIDEGATE_OBSERVING_TRACES_ENDPOINT",
+        "http://collector:4318",
+    );
+    let otel = ("OTEL_SERVICE_NAME", "limits");
+    let name = |variables: &[(&str, &str)]| {
+        let loaded = load(variables).expect("good settings");
+        loaded.traces.map(|traces| traces.service_name)
+    };
+    assert_eq!(name(&[otel]), None, "an endpoint is missing");
+    assert_eq!(name(&[endpoint]).as_deref(), Some("tidegate"));
+    assert_eq!(name(&[endpoint, otel]).as_deref(), Some("limits"));
+    let said = [endpoint, otel, ("TRACING_SERVICE_NAME", "ours")];
+    assert_eq!(name(&said).as_deref(), Some("ours"));
+    let bad = [endpoint, ("OTEL_TRACES_SAMPLER", "often")];
+    assert!(matches!(load(&bad), Err(Failure::BadVariables(_))));
+}
+
 /// A swapped image must not quietly stop sharing counters.
 #[test]
 fn a_shared_store_is_refused_unless_memory_is_said() {

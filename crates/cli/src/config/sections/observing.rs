@@ -1,7 +1,7 @@
 //! What operators are told.
 
 use serde_json::{Value as Json, json};
-use tidegate_observe::{Endpoint, EndpointError};
+use tidegate_observe::{Endpoint, EndpointError, OtelError, Sampling, TraceConfig};
 
 use crate::config::reader::Section;
 use crate::config::value::{Count, Mismatch, Ratio, Shown, Value, Words};
@@ -36,8 +36,8 @@ pub(crate) struct Metrics {
 #[derive(Clone, Debug)]
 pub(crate) struct Traces {
     pub(crate) endpoint: Option<TraceEndpoint>,
-    pub(crate) sample: Ratio,
-    pub(crate) service_name: String,
+    pub(crate) sample: Option<Ratio>,
+    pub(crate) service_name: Option<String>,
     pub(crate) service_namespace: Option<String>,
     pub(crate) service_instance_id: Option<String>,
 }
@@ -125,19 +125,46 @@ impl Traces {
                 "endpoint",
                 "Where spans are sent over OTLP, such as http://localhost:4318; none means no traces",
             ),
-            sample: section.value(
+            sample: section.optional(
                 "sample",
-                "Which share of requests is traced where the caller does not say",
-                Ratio::WHOLE,
+                "Which share of requests is traced where the caller does not say; all, if not set",
             ),
-            service_name: section.value(
+            service_name: section.optional(
                 "service_name",
-                "The service that spans say they are of",
-                "tidegate".to_owned(),
+                "The service that spans say they are of; tidegate, if not set",
             ),
             service_namespace: section.optional("service_namespace", "Its namespace"),
             service_instance_id: section.optional("service_instance_id", "Its instance"),
         }
+    }
+}
+
+impl Traces {
+    /// How to trace, if there is an endpoint. What is not set here, the variables of OpenTelemetry say.
+    pub(crate) fn resolve(
+        &self,
+        lookup: impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<TraceConfig>, OtelError> {
+        let Some(TraceEndpoint(endpoint)) = &self.endpoint else {
+            return Ok(None);
+        };
+        let mut config = TraceConfig::new(endpoint.for_traces()).with_otel(lookup)?;
+        if let Some(sample) = self.sample {
+            config.sampling = Sampling::from_millionths(sample.millionths());
+        }
+        if let Some(name) = &self.service_name {
+            config.service_name.clone_from(name);
+        }
+        for (name, value) in [
+            ("service.namespace", &self.service_namespace),
+            ("service.instance.id", &self.service_instance_id),
+        ] {
+            if let Some(value) = value {
+                config.resource.retain(|(other, _)| other != name);
+                config.resource.push((name.to_owned(), value.clone()));
+            }
+        }
+        Ok(Some(config))
     }
 }
 
