@@ -88,7 +88,7 @@ impl<S: Store> Office<S> {
             hits: question.hits(),
             trace,
         };
-        let verdict = self.door.check_asked(&asked).await?;
+        let verdict = self.door.check(&asked).await?;
         Ok(framed(&mut self.out.borrow_mut(), |out| {
             write_response(&verdict, &self.door.answers.headers, out);
         }))

@@ -23,7 +23,13 @@ pub(super) async fn respond<S: Store>(request: Request<Incoming>, visit: &Visit<
             path: path.to_owned(),
         }),
     };
-    answered.unwrap_or_else(Refusal::into_response)
+    answered.unwrap_or_else(|refusal| {
+        // A path that is not there is nobody's request, and the limiter's errors are counted by kind.
+        if !matches!(refusal, Refusal::NoSuchPath { .. } | Refusal::Limiter(_)) {
+            visit.door.recorder.malformed();
+        }
+        refusal.into_response()
+    })
 }
 
 /// Takes any method and any content type, as the reference does.

@@ -63,7 +63,7 @@ impl<S: Store> Visit<S> {
             hits,
             trace,
         };
-        self.door.check_asked(&asked).await
+        self.door.check(&asked).await
     }
 }
 
