@@ -170,7 +170,8 @@ impl Observatory {
     /// The counters under the names of envoyproxy/ratelimit, one `name: value` to a line. Those of
     /// rules are there only with [`MetricNames::WithReference`].
     pub fn reference_stats(&self) -> String {
-        render::reference::stats(&render::Seen::of(self, &Gauges::default()))
+        let seen = render::Seen::of(self, &Gauges::default());
+        render::reference::stats(&seen, self.config.names)
     }
 
     pub(crate) fn config(&self) -> &ObserveConfig {

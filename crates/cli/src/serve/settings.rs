@@ -73,10 +73,7 @@ pub(super) fn observing(loaded: &Loaded) -> ObserveConfig {
 pub(super) fn admin(config: &Config, token: Option<AdminToken>) -> AdminConfig {
     let is_near = admin_listeners(config)
         .iter()
-        .all(|listener| match &listener.address {
-            tidegate_server::Address::Tcp(address) => address.ip().is_loopback(),
-            tidegate_server::Address::Unix(_) => true,
-        });
+        .all(|listener| AdminReach::of(&listener.address) == AdminReach::ThisMachine);
     AdminConfig {
         token,
         reads: if config.admin.protect_reads {

@@ -11,6 +11,7 @@ use std::net::Ipv4Addr;
 use super::Seen;
 use super::family::Family;
 use super::page::{Label, Page};
+use crate::MetricNames;
 use crate::counts::Counts;
 
 const TOTAL_HITS: Family = Family::counter(
@@ -104,8 +105,9 @@ pub(crate) fn page(seen: &Seen) -> String {
     page.into_text()
 }
 
-/// The counters as the reference's own page of them has it, sorted by name.
-pub(crate) fn stats(seen: &Seen) -> String {
+/// The counters as the reference's own page of them has it, sorted by name. Those of rules are left out
+/// where nobody counts by these names.
+pub(crate) fn stats(seen: &Seen, names: MetricNames) -> String {
     let totals = &seen.totals;
     let mut stats: BTreeMap<String, u64> = BTreeMap::new();
     let call = "ratelimit.service.call.should_rate_limit";
@@ -120,7 +122,11 @@ pub(crate) fn stats(seen: &Seen) -> String {
     stats.insert(format!("{service}.global_shadow_mode"), totals.shadowed);
     let method = "ratelimit_server.ShouldRateLimit";
     stats.insert(format!("{method}.total_requests"), requests(seen));
-    for ((domain, path), counts) in &seen.rules.by_name {
+    let rules = match names {
+        MetricNames::Own => None,
+        MetricNames::WithReference => Some(&seen.rules.by_name),
+    };
+    for ((domain, path), counts) in rules.into_iter().flatten() {
         let keys: Vec<String> = levels(path).collect();
         let rule = format!("{service}.rate_limit.{}.{}", clean(domain), keys.join("."));
         for (_, name, value) in &RULE_STATS {

@@ -27,14 +27,24 @@ pub(super) struct Change<'a> {
     pub(super) outcome: &'a str,
 }
 
+/// Whom a change is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Caller<'a> {
+    pub(super) domain: &'a str,
+    /// The path of the rule that its descriptor ends at.
+    pub(super) rule: Option<&'a str>,
+    pub(super) entries: &'a [Entry<'a>],
+}
+
 /// Writes down what was done to a caller.
-pub(super) fn of_caller(change: Change<'_>, domain: &str, entries: &[Entry<'_>]) {
+pub(super) fn of_caller(change: Change<'_>, caller: Caller<'_>) {
     info!(
         target: TARGET,
         peer = %Who(change.peer),
         action = change.what,
-        domain = ?domain,
-        entries = %Entries(entries),
+        domain = ?caller.domain,
+        rule = ?caller.rule.unwrap_or_default(),
+        entries = %Entries(caller.entries),
         outcome = ?change.outcome,
         "changed over the admin API"
     );

@@ -94,7 +94,7 @@ async fn a_change_says_who_did_what_to_whom() {
     let line = |action: &str, outcome: &str| {
         format!(
             "info message=changed over the admin API action=\"{action}\" domain=\"api\" \
-             entries=\"user_id\"=\"audited\\n\" outcome=\"{outcome}\""
+             rule=\"user_id\" entries=\"user_id\"=\"audited\\n\" outcome=\"{outcome}\""
         )
     };
     let expected = [

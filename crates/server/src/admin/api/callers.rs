@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tidegate_limiter::{
-    ActiveBan, BanTerm, Entry, Limiter, NewBan, Origin, Ruling, Store, Verdict,
+    ActiveBan, BanTerm, Entry, Limiter, NewBan, Origin, RuleSet, Ruling, Store, Verdict,
 };
 
-use crate::admin::audit::{self, Change};
+use crate::admin::audit::{self, Caller, Change};
 use crate::admin::body::{Key, OwnedEntry};
 use crate::admin::fault::Fault;
 use crate::admin::query::Query;
@@ -40,6 +40,8 @@ pub(in crate::admin) struct BanBody {
 #[derive(Debug, Serialize)]
 struct CallerView<'a> {
     domain: &'a str,
+    /// The path of the rule that the descriptor ends at.
+    rule: Option<&'a str>,
     entries: Vec<EntryView<'a>>,
     limits: Vec<StandingView<'a>>,
     ban: Option<BanView<'a>>,
@@ -99,7 +101,7 @@ pub(in crate::admin) async fn reset<S: Store>(
         what: "reset",
         outcome: &format!("{counters_reset} counters forgotten"),
     };
-    audit::of_caller(change, &key.domain, &entries);
+    note(limiter, change, &key.domain, &entries);
     Ok(reply::json(&ResetView { counters_reset }))
 }
 
@@ -116,7 +118,7 @@ pub(in crate::admin) async fn grant<S: Store>(
         what: "grant",
         outcome: &format!("{} hits given back", grant.hits),
     };
-    audit::of_caller(change, &grant.domain, &entries);
+    note(limiter, change, &grant.domain, &entries);
     view(limiter, &grant.domain, &entries).await
 }
 
@@ -141,7 +143,7 @@ pub(in crate::admin) async fn ban<S: Store>(
         what: "ban",
         outcome: reasoned.as_deref().unwrap_or(&outcome),
     };
-    audit::of_caller(change, &ban.domain, &entries);
+    note(limiter, change, &ban.domain, &entries);
     view(limiter, &ban.domain, &entries).await
 }
 
@@ -162,7 +164,7 @@ pub(in crate::admin) async fn unban<S: Store>(
             "there was no ban"
         },
     };
-    audit::of_caller(change, &key.domain, &entries);
+    note(limiter, change, &key.domain, &entries);
     Ok(reply::json(&UnbanView { unbanned }))
 }
 
@@ -191,10 +193,28 @@ async fn view<S: Store>(
     let ban: Option<ActiveBan> = limiter.ban_on(domain, entries).await?;
     Ok(reply::json(&CallerView {
         domain,
+        rule: rule_of(verdict.rules(), domain, entries),
         entries: EntryView::all(entries.iter().copied()),
         limits: standings(&verdict),
         ban: ban.as_ref().map(BanView::from),
     }))
+}
+
+/// Writes down a change.
+fn note<S>(limiter: &Limiter<S>, change: Change<'_>, domain: &str, entries: &[Entry<'_>]) {
+    let rules = limiter.rules();
+    let caller = Caller {
+        domain,
+        rule: rule_of(&rules, domain, entries),
+        entries,
+    };
+    audit::of_caller(change, caller);
+}
+
+/// The rule that a descriptor ends at. `None` only if a reload has just taken it away.
+fn rule_of<'a>(rules: &'a RuleSet, domain: &str, entries: &[Entry<'_>]) -> Option<&'a str> {
+    let rule = rules.domain(domain)?.find(entries)?;
+    Some(rule.path())
 }
 
 fn standings(verdict: &Verdict) -> Vec<StandingView<'_>> {
