@@ -19,7 +19,7 @@ use tracing::error;
 
 use crate::connection::Connection;
 use crate::door::{Door, SharedDoor};
-use crate::drain::Drain;
+use crate::drain::{Drain, drain};
 use crate::{Admin, Answers, AuthorizeConfig, GrpcConfig, HttpConfig};
 
 use balance::Turn;
@@ -69,7 +69,7 @@ struct Handed {
 
 impl<S> Kit<S> {
     /// Unpacks it on the core's thread: a door never leaves it.
-    fn unpack(self, load: Arc<Load>) -> Rc<Desk<S>> {
+    fn unpack(self, load: Arc<Load>, drain: Drain) -> Rc<Desk<S>> {
         let door = Door {
             limiter: self.limiter,
             recorder: self.observatory.recorder(),
@@ -83,7 +83,7 @@ impl<S> Kit<S> {
             admin: self.admin,
             http: self.http,
             grpc: self.grpc,
-            drain: self.drain,
+            drain,
         })
     }
 }
@@ -101,16 +101,12 @@ impl Core {
         let (starting, started) = std::sync::mpsc::sync_channel(1);
         let (ending, ended) = oneshot::channel();
         let lane = Lane::new(sender, Arc::clone(&load));
-        let run = move || {
-            let built = runtime();
-            // Both receivers outlive what is sent, or nobody is left who cares.
-            let (runtime, outcome) = match built {
-                Ok(runtime) => (Some(runtime), Ok(())),
-                Err(error) => (None, Err(error)),
-            };
-            let _ = starting.send(outcome);
-            if let Some(runtime) = runtime {
-                runtime.block_on(serve(inbox, kit.unpack(load)));
+        let run = move || match runtime() {
+            // Nobody is left to hear it if the other ends are gone.
+            Err(error) => drop(starting.send(Err(error))),
+            Ok(runtime) => {
+                let _ = starting.send(Ok(()));
+                runtime.block_on(serve(inbox, kit, load));
                 drop(runtime);
                 let _ = ending.send(());
             }
@@ -138,8 +134,16 @@ fn runtime() -> io::Result<LocalRuntime> {
 
 /// Serves what comes in until nothing can come any more and all connections have closed, or until
 /// there is no time left.
-async fn serve<S: Store + 'static>(mut inbox: mpsc::UnboundedReceiver<Handed>, desk: Rc<Desk<S>>) {
-    let mut drain = desk.drain.clone();
+async fn serve<S: Store + 'static>(
+    mut inbox: mpsc::UnboundedReceiver<Handed>,
+    kit: Kit<S>,
+    load: Arc<Load>,
+) {
+    // A connection looks whether the end has begun each time it wakes up, and takes a lock for that. The
+    // core has a channel of its own, so that no other core waits for it.
+    let (switch, drain) = drain();
+    let phases = kit.drain.clone();
+    let desk = kit.unpack(load, drain);
     let mut open = JoinSet::new();
     let all = async {
         loop {
@@ -159,7 +163,7 @@ async fn serve<S: Store + 'static>(mut inbox: mpsc::UnboundedReceiver<Handed>, d
     };
     tokio::select! {
         () = all => {}
-        () = drain.over() => {}
+        () = phases.pass_on(&switch) => {}
     }
 }
 

@@ -82,9 +82,19 @@ impl Drain {
         self.reached(Phase::Draining).await;
     }
 
-    /// Ready once there is no time left.
-    pub(crate) async fn over(&mut self) {
-        self.reached(Phase::Over).await;
+    /// Leads `other` through the same phases; ready once there is no time left.
+    pub(crate) async fn pass_on(mut self, other: &DrainSwitch) {
+        loop {
+            let phase = *self.0.borrow_and_update();
+            other.advance(phase);
+            if phase == Phase::Over {
+                return;
+            }
+            // A switch that is gone has ended it all.
+            if self.0.changed().await.is_err() {
+                return other.advance(Phase::Over);
+            }
+        }
     }
 
     async fn reached(&mut self, phase: Phase) {
@@ -109,19 +119,39 @@ mod tests {
         drain.begun().await;
     }
 
-    #[tokio::test]
-    async fn no_phase_comes_back() {
-        let (switch, mut drain) = drain();
+    #[test]
+    fn no_phase_comes_back() {
+        let (switch, drain) = drain();
         switch.advance(Phase::Over);
         switch.begin();
-        drain.over().await;
         assert_eq!(drain.phase(), Phase::Over);
     }
 
     #[tokio::test]
+    async fn phases_are_passed_on_to_the_end() {
+        let (first, phases) = drain();
+        let (second, mut passed_on) = drain();
+        let passing = tokio::spawn(async move {
+            phases.pass_on(&second).await;
+            second
+        });
+        first.advance(Phase::Leaving);
+        passed_on.left().await;
+        first.begin();
+        passed_on.begun().await;
+        first.advance(Phase::Over);
+        passing.await.unwrap();
+        assert_eq!(passed_on.phase(), Phase::Over);
+    }
+
+    #[tokio::test]
     async fn a_switch_that_is_gone_has_ended_it_all() {
-        let (switch, mut drain) = drain();
-        drop(switch);
-        drain.over().await;
+        let (first, phases) = drain();
+        let (second, mut passed_on) = drain();
+        drop(first);
+        phases.pass_on(&second).await;
+        assert_eq!(passed_on.phase(), Phase::Over);
+        drop(second);
+        passed_on.begun().await;
     }
 }
