@@ -1,6 +1,7 @@
 //! The end of a server, as connections and health checks see it.
 
 use tokio::sync::watch;
+use tokio::task::yield_now;
 
 /// Leads a server through the phases of its end. Dropping it ends the server at once.
 #[derive(Debug)]
@@ -80,6 +81,14 @@ impl Drain {
     /// Ready once the end has begun: finish what is under way.
     pub(crate) async fn begun(&mut self) {
         self.reached(Phase::Draining).await;
+    }
+
+    /// Ready once the end has begun and what had arrived by then can be read. A request may lie in its
+    /// socket unseen, and who closes a connection that looks idle would throw it away.
+    pub(crate) async fn begun_and_caught_up(&mut self) {
+        self.begun().await;
+        // The runtime looks at its sockets before it goes on with this.
+        yield_now().await;
     }
 
     /// Leads `other` through the same phases; ready once there is no time left.

@@ -72,8 +72,9 @@ pub(crate) async fn serve_connection<S, I>(
     let mut connection = pin!(connection);
     // A client that breaks off or speaks no HTTP is its own affair; hyper has answered it.
     tokio::select! {
+        biased;
         _ = connection.as_mut() => return,
-        () = drain.begun() => connection.as_mut().graceful_shutdown(),
+        () = drain.begun_and_caught_up() => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
 }

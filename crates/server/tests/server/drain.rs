@@ -98,6 +98,25 @@ async fn a_request_under_way_is_answered_and_then_the_connection_closes() {
 }
 
 #[tokio::test]
+async fn a_request_that_has_arrived_is_answered_though_nobody_has_read_it() {
+    for _ in 0..20 {
+        let running = Running::start(both());
+        let mut fresh = running.connect(0).await;
+        let mut used = running.connect(0).await;
+        assert_eq!(ask(&mut used, &post()).await.status, 200);
+        // A server that has accepted the second connection has accepted the first.
+        for io in [&mut fresh, &mut used] {
+            io.write_all(post().as_bytes()).await.unwrap();
+        }
+        running.ask_to_stop(Stop::Now);
+        for io in [&mut fresh, &mut used] {
+            assert_eq!(read_reply(io).await.expect("an answer").status, 200);
+        }
+        running.ended().await;
+    }
+}
+
+#[tokio::test]
 async fn a_grpc_call_under_way_is_answered_and_no_other_is_taken() {
     let running = Running::start(both());
     let io = running.connect(1).await;
