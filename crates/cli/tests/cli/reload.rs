@@ -180,3 +180,59 @@ fn a_file_that_joins_the_folder_is_read_too() {
     fs::write(folder.join("b.yaml"), other).unwrap();
     server.next_line("reloaded the rules: 2 domains, 2 rules, 2 limits");
 }
+
+#[test]
+fn operators_reload_and_see_what_is_wrong() {
+    let path = scratch("operated").join("rules.yaml");
+    fs::write(&path, rules("1")).unwrap();
+    let arguments = ["--rules", path.to_str().unwrap()];
+    let mut server = Server::start_with(&arguments, &[("TIDEGATE_RULES_WATCH", "false")]);
+    fs::write(&path, rules("2")).unwrap();
+    let answer = server.operate("POST /api/v1/reload", "");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let line = server.next_line(RELOADED);
+    assert!(line.contains(r#"trigger="admin""#), "{line}");
+    assert_eq!(limit(&server), Some(2));
+    fs::write(&path, rules("none")).unwrap();
+    let answer = server.operate("POST /api/v1/reload", "");
+    assert!(answer.starts_with("HTTP/1.1 422"), "{answer}");
+    server.next_line(KEPT);
+    assert_eq!(limit(&server), Some(2));
+    let told = server.operate("GET /api/v1/reload", "");
+    assert!(told.contains("takes a whole number, not `none`"), "{told}");
+    let metrics = server.operate("GET /metrics", "");
+    assert!(
+        metrics.contains(r#"tidegate_reloads_total{result="success"} 2"#),
+        "{metrics}"
+    );
+    assert!(
+        metrics.contains(r#"tidegate_reloads_total{result="failure"} 1"#),
+        "{metrics}"
+    );
+}
+
+#[test]
+fn operators_see_the_settings_and_change_the_level_of_the_log() {
+    let path = scratch("level").join("rules.yaml");
+    fs::write(&path, rules("1")).unwrap();
+    let arguments = ["--rules", path.to_str().unwrap(), "--log-level", "off"];
+    let variables = [
+        ("TIDEGATE_RULES_WATCH", "false"),
+        ("TIDEGATE_OBSERVING_TRACES_SAMPLE", "0.25"),
+    ];
+    let mut server = Server::start_with(&arguments, &variables);
+    let settings = server.operate("GET /api/v1/config", "");
+    assert!(settings.contains(r#""sample":0.25"#), "{settings}");
+    // Nobody hears of this one.
+    server.operate("POST /api/v1/reload", "");
+    let answer = server.operate("PUT /api/v1/log-level", r#"{"level": "info,audit=off"}"#);
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(
+        server
+            .operate("GET /api/v1/log-level", "")
+            .contains("info,audit=off")
+    );
+    server.send("-HUP");
+    let line = server.next_line("reloaded");
+    assert!(line.contains(r#"trigger="signal""#), "{line}");
+}

@@ -99,6 +99,26 @@ impl Server {
             .expect("an admin listener")
     }
 
+    /// Sends `line`, such as `GET /metrics`, to the admin listener and gives the whole answer.
+    pub(crate) fn operate(&self, line: &str, body: &str) -> String {
+        let mut listeners = self.banner.iter().filter(|line| line.contains("(admin)"));
+        let admin = value(std::slice::from_ref(listeners.next().unwrap()), "listening");
+        let address = admin
+            .trim_start_matches("http://")
+            .trim_end_matches(" (admin)");
+        let mut stream = TcpStream::connect(address).unwrap();
+        let length = body.len();
+        let head = format!(
+            "{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+             Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(body.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
     pub(crate) fn send(&self, signal: &str) {
         let pid = self.child.id().to_string();
         let sent = Command::new("kill").args([signal, &pid]).status().unwrap();
