@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::child::Measurement;
+use crate::service::NULL_SERVER;
 
 /// What `--help` prints.
 pub const HELP: &str = "\
@@ -10,7 +11,7 @@ Measures tidegate beside its peers and prints one table.
 
   scripts/bench                 the whole table; takes about ten minutes
   scripts/bench --only hot      one group of rows: hot, uniform, parts, threads, memory,
-                                shapes or flood
+                                shapes, flood or service
   scripts/bench --quick         everything, tiny: shows that it runs, the figures mean nothing
   scripts/bench --write         also writes the table to bench/RESULTS.md
 ";
@@ -21,6 +22,8 @@ pub enum Command {
     Help,
     /// Measure and print the table.
     Table(Arguments),
+    /// Be the server that does nothing.
+    NullServer,
     /// Take one measurement in this process of its own and print it for the process that asked.
     Measure(Measurement),
 }
@@ -61,6 +64,17 @@ pub enum Group {
     Shapes,
     /// More callers than there is room for.
     Flood,
+    /// The server, from outside: a table of its own.
+    Service,
+}
+
+// === impl Arguments ===
+
+impl Arguments {
+    /// Whether these rows are asked for.
+    pub fn wants(&self, group: Group) -> bool {
+        self.only.is_none_or(|only| only == group)
+    }
 }
 
 /// Parses the words after the program's name.
@@ -70,6 +84,9 @@ pub fn parse(words: impl Iterator<Item = String>) -> Result<Command, String> {
         && first == "measure"
     {
         return Measurement::parse(measurement).map(Command::Measure);
+    }
+    if words == [NULL_SERVER] {
+        return Ok(Command::NullServer);
     }
     let mut arguments = Arguments {
         scale: Scale::Full,
@@ -107,6 +124,7 @@ impl Group {
             "memory" => Ok(Self::Memory),
             "shapes" => Ok(Self::Shapes),
             "flood" => Ok(Self::Flood),
+            "service" => Ok(Self::Service),
             _ => Err(format!("--only knows no rows named '{name}'; see --help")),
         }
     }

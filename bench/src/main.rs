@@ -8,16 +8,19 @@ mod flood;
 mod growth;
 mod key;
 mod machine;
+mod page;
 mod parts;
 mod plan;
 mod report;
+mod service;
 mod speed;
 mod statistic;
 
 use std::error::Error;
 use std::process::ExitCode;
 
-use arguments::{Arguments, Command};
+use arguments::{Arguments, Command, Group};
+use page::Page;
 
 fn main() -> ExitCode {
     match run() {
@@ -31,6 +34,7 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Box<dyn Error>> {
     match arguments::parse(std::env::args().skip(1))? {
+        Command::NullServer => service::null::run()?,
         Command::Help => print!("{}", arguments::HELP),
         Command::Measure(measurement) => child::answer(&measurement.take()?),
         Command::Table(arguments) => table(&arguments)?,
@@ -39,11 +43,19 @@ fn run() -> Result<(), Box<dyn Error>> {
 }
 
 fn table(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
-    let rows = plan::run(arguments)?;
-    let page = report::page(&rows, arguments.scale);
+    let mut page = Page::default();
+    if arguments.only != Some(Group::Service) {
+        let rows = plan::run(arguments)?;
+        page.decisions = Some(report::page(&rows, arguments.scale));
+    }
+    if arguments.wants(Group::Service) {
+        let table = service::run(arguments.scale)?;
+        page.service = Some(table.section(&machine::description()));
+    }
     println!("{page}");
     if let Some(path) = &arguments.write {
-        std::fs::write(path, page)?;
+        let before = std::fs::read_to_string(path).unwrap_or_default();
+        std::fs::write(path, page.over(&before).to_string())?;
     }
     Ok(())
 }

@@ -41,7 +41,7 @@ enum Arrangement {
 /// Measures everything that was asked for.
 pub fn run(arguments: &Arguments) -> Result<Vec<Row>, Box<dyn Error>> {
     let sizes = Sizes::of(arguments.scale);
-    let wanted = |group| arguments.only.is_none_or(|only| only == group);
+    let wanted = |group| arguments.wants(group);
     let mut rows = Vec::new();
     if wanted(Group::Hot) {
         eprintln!("one hot key ...");

@@ -1,0 +1,266 @@
+//! The service from outside: `tidegate serve` beside a server that does nothing, over real sockets.
+
+mod client;
+mod keys;
+mod load;
+mod message;
+pub mod null;
+mod process;
+mod rules;
+mod table;
+mod ticker;
+
+use std::error::Error;
+use std::time::{Duration, Instant};
+
+use crate::arguments::Scale;
+use crate::statistic::Statistic;
+use keys::Keys;
+use load::{Load, Sample, Shape};
+pub use process::NULL_SERVER;
+use process::Process;
+use rules::RulesFile;
+use table::{Aim, Bound, Row};
+pub use table::{HEADING, Table};
+
+/// Calls a second of the open loop.
+const RATE: u32 = 20_000;
+
+/// Calls under way on each connection of the closed loop.
+const IN_FLIGHT: usize = 16;
+
+/// Limitador's and the floor's seconds of processor for a million calls, as measured once on another
+/// machine (issue 3 of this repository): closed loop over a million keys, and open loop, where it was
+/// 31 to 33. A ratio to the floor carries over to this machine, seconds do not.
+const LIMITADOR_CLOSED: f64 = 17.9 / 4.0;
+const LIMITADOR_OPEN: f64 = 32.0 / 18.0;
+
+/// How large each measurement is.
+struct Sizes {
+    rounds: usize,
+    warmup: Duration,
+    duration: Duration,
+    keys: u64,
+    rules: usize,
+}
+
+/// A server and what it is asked.
+struct Subject<'a> {
+    server: &'a Process,
+    keys: Keys,
+}
+
+/// What each round found of one subject.
+struct Samples(Vec<Sample>);
+
+/// Measures the whole table.
+pub fn run(scale: Scale) -> Result<Table, Box<dyn Error>> {
+    let sizes = Sizes::of(scale);
+    let few = RulesFile::write(1)?;
+    let [floor, one, all] = [
+        Process::null()?,
+        Process::tidegate(few.path(), 1)?,
+        Process::tidegate(few.path(), cores())?,
+    ];
+    let known = Keys {
+        entry: rules::LIMITED,
+        count: sizes.keys,
+    };
+    let unknown = Keys {
+        entry: rules::UNKNOWN,
+        ..known
+    };
+    eprintln!("service: {} callers ...", sizes.keys);
+    for server in [&one, &all] {
+        load::fill(server, known, sizes.keys)?;
+    }
+    let resident = Statistic::of(&[one.resident_mb()?]);
+    let subject = |server, keys| Subject { server, keys };
+    let subjects = [
+        subject(&floor, known),
+        subject(&one, known),
+        subject(&one, unknown),
+        subject(&all, known),
+    ];
+    eprintln!("service: closed loop ...");
+    let closed = sizes.interleave(
+        &subjects,
+        Shape::Closed {
+            in_flight: IN_FLIGHT,
+        },
+    )?;
+    eprintln!("service: open loop ...");
+    let open = sizes.interleave(&subjects[..2], Shape::Open { per_second: RATE })?;
+    drop([floor, one, all]);
+    eprintln!("service: start ...");
+    let start = start_to_ready(&sizes)?;
+    let mut rows = closed_rows(&closed);
+    rows.extend(open_rows(&open));
+    rows.push(
+        Row::of_tidegate("resident with all callers live", "MB", resident)
+            .aiming(Aim::on_tidegate(Bound::AtMost, 60.0, 45.0)),
+    );
+    let what = format!("start to first answer with {} rules", sizes.rules);
+    rows.push(
+        Row::of_tidegate(&what, "ms", start).aiming(Aim::on_tidegate(Bound::AtMost, 300.0, 100.0)),
+    );
+    Ok(Table::new(rows, scale))
+}
+
+fn closed_rows(closed: &[Samples]) -> Vec<Row> {
+    let [floor, one, unmatched, all] = closed else {
+        return Vec::new();
+    };
+    let cpu = [floor, one, unmatched, all].map(|samples| samples.each(Sample::cpu_micros));
+    let rate = [floor, one, all].map(|samples| samples.each(Sample::thousands_per_second));
+    let [floor_cpu, one_cpu, unmatched_cpu, all_cpu] = cpu;
+    let [floor_rate, one_rate, all_rate] = rate;
+    let ratio = Row::ratio(&floor_cpu, &one_cpu);
+    let at_most = |must, wish| Aim::on_ratio(Bound::AtMost, must, wish);
+    vec![
+        Row::pair(
+            "processor of a call, closed loop",
+            "µs",
+            &floor_cpu,
+            &one_cpu,
+        )
+        .aiming(at_most(1.6, 1.25)),
+        Row::of_ratio(
+            "the same against Limitador in memory, by way of the floor",
+            &ratio.map(|ratio| ratio / LIMITADOR_CLOSED),
+        )
+        .aiming(at_most(0.5, 0.33)),
+        Row::pair(
+            "calls on one core, closed loop",
+            "k/s",
+            &floor_rate,
+            &one_rate,
+        )
+        .aiming(Aim::on_ratio(Bound::AtLeast, 0.6, 0.8)),
+        Row::of_ratio(
+            "processor of a call that matches nothing ÷ one that matches",
+            &Row::ratio(&one_cpu, &unmatched_cpu),
+        )
+        .aiming(at_most(1.0, 1.0)),
+        Row::pair(
+            "processor of a call, a thread for each core",
+            "µs",
+            &floor_cpu,
+            &all_cpu,
+        ),
+        Row::pair(
+            "calls, a thread for each core",
+            "k/s",
+            &floor_rate,
+            &all_rate,
+        ),
+    ]
+}
+
+fn open_rows(open: &[Samples]) -> Vec<Row> {
+    let [floor, one] = open else {
+        return Vec::new();
+    };
+    let [floor_cpu, one_cpu] = [floor, one].map(|samples| samples.each(Sample::cpu_micros));
+    let latency = |hundredths: usize| {
+        [floor, one].map(|samples| samples.each(|sample| sample.percentile(hundredths)))
+    };
+    let [[floor_median, one_median], [floor_tail, one_tail]] = [latency(50), latency(99)];
+    let ratio = Row::ratio(&floor_cpu, &one_cpu);
+    let at_most = |must, wish| Aim::on_ratio(Bound::AtMost, must, wish);
+    vec![
+        Row::pair(
+            "processor of a call at 20,000/s",
+            "µs",
+            &floor_cpu,
+            &one_cpu,
+        )
+        .aiming(at_most(1.25, 1.1)),
+        Row::of_ratio(
+            "the same against Limitador in memory, by way of the floor",
+            &ratio.map(|ratio| ratio / LIMITADOR_OPEN),
+        ),
+        Row::pair("p50 at 20,000/s", "µs", &floor_median, &one_median).aiming(at_most(1.15, 1.05)),
+        Row::pair("p99 at 20,000/s", "µs", &floor_tail, &one_tail),
+    ]
+}
+
+/// From the start of the process to its first answer, in milliseconds.
+fn start_to_ready(sizes: &Sizes) -> Result<Statistic, Box<dyn Error>> {
+    let many = RulesFile::write(sizes.rules)?;
+    let keys = Keys {
+        entry: rules::LIMITED,
+        count: 1,
+    };
+    let mut millis = Vec::new();
+    for _ in 0..sizes.rounds {
+        let begun = Instant::now();
+        let server = Process::tidegate(many.path(), 1)?;
+        load::fill(&server, keys, 1)?;
+        millis.push(begun.elapsed().as_secs_f64() * 1e3);
+    }
+    Ok(Statistic::of(&millis))
+}
+
+fn cores() -> u32 {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    u32::try_from(cores).unwrap_or(u32::MAX)
+}
+
+// === impl Sizes ===
+
+impl Sizes {
+    const fn of(scale: Scale) -> Self {
+        match scale {
+            Scale::Full => Self {
+                rounds: 9,
+                warmup: Duration::from_millis(500),
+                duration: Duration::from_millis(1_500),
+                keys: 1_000_000,
+                rules: 10_000,
+            },
+            Scale::Quick => Self {
+                rounds: 1,
+                warmup: Duration::from_millis(20),
+                duration: Duration::from_millis(100),
+                keys: 2_000,
+                rules: 100,
+            },
+        }
+    }
+
+    /// Puts the load on each subject in turn: A B, B A, and so on.
+    fn interleave(
+        &self,
+        subjects: &[Subject<'_>],
+        shape: Shape,
+    ) -> Result<Vec<Samples>, Box<dyn Error>> {
+        let mut samples: Vec<Samples> = subjects.iter().map(|_| Samples(Vec::new())).collect();
+        for round in 0..self.rounds {
+            let mut order: Vec<usize> = (0..subjects.len()).collect();
+            if round % 2 == 1 {
+                order.reverse();
+            }
+            for index in order {
+                let Subject { server, keys } = subjects[index];
+                let load = Load {
+                    shape,
+                    keys,
+                    warmup: self.warmup,
+                    duration: self.duration,
+                };
+                samples[index].0.push(load.run(server, round as u64)?);
+            }
+        }
+        Ok(samples)
+    }
+}
+
+// === impl Samples ===
+
+impl Samples {
+    /// One figure of each round.
+    fn each(&self, figure: impl Fn(&Sample) -> f64) -> Vec<f64> {
+        self.0.iter().map(figure).collect()
+    }
+}

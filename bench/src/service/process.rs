@@ -1,0 +1,105 @@
+//! The servers, each a process of its own.
+
+use std::error::Error;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+/// The word that makes this program the server of [`null`](super::null).
+pub const NULL_SERVER: &str = "null-server";
+
+/// Names the executable to measure, for `scripts/bench` builds it.
+const EXECUTABLE: &str = "TIDEGATE";
+
+/// A running server. Killed when dropped.
+pub struct Process {
+    child: Child,
+    /// Where it answers.
+    pub address: SocketAddr,
+    /// Held, for a server that writes to a closed pipe ends.
+    _stdout: BufReader<ChildStdout>,
+}
+
+// === impl Process ===
+
+impl Process {
+    /// The floor.
+    pub fn null() -> Result<Self, Box<dyn Error>> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg(NULL_SERVER);
+        Self::start(command, |line| line.parse().ok())
+    }
+
+    /// `tidegate serve` with those rules, on so many threads.
+    pub fn tidegate(rules: &Path, threads: u32) -> Result<Self, Box<dyn Error>> {
+        let executable = std::env::var_os(EXECUTABLE)
+            .ok_or("TIDEGATE names no executable; run scripts/bench, which builds one")?;
+        let mut command = Command::new(executable);
+        let threads = threads.to_string();
+        command
+            .args(["serve", "--http", "off", "--admin", "127.0.0.1:0"])
+            .args(["--grpc", "127.0.0.1:0", "--log-level", "warn"])
+            .args(["--threads", &threads, "--rules"])
+            .arg(rules);
+        Self::start(command, |line| {
+            line.split_whitespace()
+                .find_map(|word| word.strip_prefix("grpc://")?.parse().ok())
+        })
+    }
+
+    /// Starts a server and reads what it says up to its address.
+    fn start(
+        mut command: Command,
+        address: impl Fn(&str) -> Option<SocketAddr>,
+    ) -> Result<Self, Box<dyn Error>> {
+        let mut child = command.stdout(Stdio::piped()).spawn()?;
+        let stdout = child.stdout.take().ok_or("no pipe")?;
+        let mut stdout = BufReader::new(stdout);
+        let mut line = String::new();
+        loop {
+            line.clear();
+            if stdout.read_line(&mut line)? == 0 {
+                let status = child.wait()?;
+                return Err(format!("{command:?} said no address: {status}").into());
+            }
+            if let Some(address) = address(line.trim()) {
+                return Ok(Self {
+                    child,
+                    address,
+                    _stdout: stdout,
+                });
+            }
+        }
+    }
+
+    /// The seconds of processor that all its threads had so far, to the nanosecond.
+    pub fn cpu_seconds(&self) -> Result<f64, Box<dyn Error>> {
+        let mut nanos = 0;
+        for thread in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
+            let schedstat = fs::read_to_string(thread?.path().join("schedstat"))?;
+            let first = schedstat.split_whitespace().next().unwrap_or_default();
+            nanos += first.parse::<u64>()?;
+        }
+        Ok(nanos as f64 / 1e9)
+    }
+
+    /// Its resident megabytes.
+    pub fn resident_mb(&self) -> Result<f64, Box<dyn Error>> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line
+            .and_then(|line| line.trim().strip_suffix(" kB"))
+            .ok_or("no VmRSS")?;
+        Ok(kib.parse::<f64>()? * 1_024.0 / 1e6)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may be gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

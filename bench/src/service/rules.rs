@@ -1,0 +1,52 @@
+//! The rules that the server is given.
+
+use std::error::Error;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::message::DOMAIN;
+
+/// The key of a descriptor that each caller has a limit by.
+pub const LIMITED: &str = "user";
+
+/// The key of a descriptor that no rule knows.
+pub const UNKNOWN: &str = "nobody";
+
+/// A file of rules, removed when dropped.
+pub struct RulesFile(PathBuf);
+
+// === impl RulesFile ===
+
+impl RulesFile {
+    /// Rules of which the first limits callers, so far up that none is refused, and the others apply to
+    /// nobody here.
+    pub fn write(count: usize) -> Result<Self, Box<dyn Error>> {
+        let limit = "{unit: day, requests_per_unit: 1000000000}";
+        let mut text = format!("domain: {DOMAIN}\ndescriptors:\n");
+        writeln!(text, "  - {{key: {LIMITED}, rate_limit: {limit}}}")?;
+        for n in 1..count {
+            let limit = format!("{{unit: minute, requests_per_unit: {n}}}");
+            writeln!(
+                text,
+                "  - {{key: path, value: /resource/{n}, rate_limit: {limit}}}"
+            )?;
+        }
+        let name = format!("tidegate-bench-{}-{count}.yaml", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::write(&path, text)?;
+        Ok(Self(path))
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for RulesFile {
+    fn drop(&mut self) {
+        // A file left behind in the temporary folder does no harm.
+        let _ = fs::remove_file(&self.0);
+    }
+}

@@ -1,0 +1,266 @@
+//! The table of the service.
+
+use std::fmt::Write;
+
+use crate::arguments::Scale;
+use crate::statistic::{Statistic, figures};
+
+/// All rows, in Markdown when shown.
+pub struct Table {
+    rows: Vec<Row>,
+    scale: Scale,
+}
+
+/// One row: the floor's figure, ours, and ours over the floor's.
+pub struct Row {
+    what: String,
+    unit: &'static str,
+    floor: Option<Statistic>,
+    tidegate: Option<Statistic>,
+    ratio: Option<Statistic>,
+    aim: Option<Aim>,
+}
+
+/// What a row must reach, and what it reaches for.
+#[derive(Clone, Copy)]
+pub struct Aim {
+    bound: Bound,
+    must: f64,
+    wish: f64,
+    on: On,
+}
+
+/// Which way an aim lies.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// No more than this.
+    AtMost,
+    /// No less than this.
+    AtLeast,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum On {
+    Ratio,
+    Tidegate,
+}
+
+/// The ratios of all rounds.
+pub struct Ratios(Vec<f64>);
+
+/// How the section of the service begins, by which it is found in a page.
+pub const HEADING: &str = "# The service\n";
+
+const METHOD: &str = "
+Written by `scripts/bench --only service --write`. The *floor* is a server on the same HTTP/2 crate that lets every request
+pass, on one thread; *tidegate* is `tidegate serve` of this commit. Both answer Envoy's `ShouldRateLimit` to a client in
+`bench/src/service` over four connections, one descriptor, a million callers at random, all allowed. Closed loop: sixteen calls under
+way on each connection. Open loop: 20,000 calls a second, evenly, latency from the instant a call was due. tidegate has one thread
+unless the row says otherwise. Nine rounds of one and a half seconds, servers interleaved (A B, B A, …): the median, with the least and
+the greatest in brackets; a ratio is the median of the ratios of each round. Processor time is the server's own, by the scheduler's
+count. Limitador was not run here: its figure is what was once measured on another machine, over the floor's figure of that machine
+(17.9 ÷ 4.0 and 32 ÷ 18), and ours is the ratio of this table over that.
+
+";
+
+// === impl Table ===
+
+impl Table {
+    pub(super) const fn new(rows: Vec<Row>, scale: Scale) -> Self {
+        Self { rows, scale }
+    }
+
+    /// The section of the page, with the machine it was measured on.
+    pub fn section(&self, machine: &str) -> String {
+        let mut section = format!("{HEADING}\nMachine: {machine}.\n{METHOD}");
+        section.push_str(
+            "| what | unit | floor | tidegate | ratio | must reach | reach for | reached |\n",
+        );
+        section.push_str("|---|---|---|---|---|---|---|---|\n");
+        for row in &self.rows {
+            // Whether an aim is reached shows at full size only.
+            let aim = row.aim.filter(|_| self.scale == Scale::Full);
+            let _ = writeln!(section, "{}", row.line(aim));
+        }
+        section
+    }
+}
+
+// === impl Row ===
+
+impl Row {
+    /// A figure of both, round by round.
+    pub fn pair(what: &str, unit: &'static str, floor: &[f64], tidegate: &[f64]) -> Self {
+        Self {
+            floor: Some(Statistic::of(floor)),
+            tidegate: Some(Statistic::of(tidegate)),
+            ratio: Some(Statistic::of(&Self::ratio(floor, tidegate).0)),
+            ..Self::empty(what, unit)
+        }
+    }
+
+    /// A figure of ours alone.
+    pub fn of_tidegate(what: &str, unit: &'static str, tidegate: Statistic) -> Self {
+        Self {
+            tidegate: Some(tidegate),
+            ..Self::empty(what, unit)
+        }
+    }
+
+    /// A ratio alone.
+    pub fn of_ratio(what: &str, ratios: &Ratios) -> Self {
+        Self {
+            ratio: Some(Statistic::of(&ratios.0)),
+            ..Self::empty(what, "×")
+        }
+    }
+
+    /// What one figure is of another, in each round.
+    pub fn ratio(of: &[f64], figures: &[f64]) -> Ratios {
+        let pairs = figures.iter().zip(of);
+        Ratios(pairs.map(|(figure, of)| figure / of).collect())
+    }
+
+    /// The same row with an aim.
+    #[must_use]
+    pub fn aiming(self, aim: Aim) -> Self {
+        Self {
+            aim: Some(aim),
+            ..self
+        }
+    }
+
+    fn empty(what: &str, unit: &'static str) -> Self {
+        Self {
+            what: what.to_owned(),
+            unit,
+            floor: None,
+            tidegate: None,
+            ratio: None,
+            aim: None,
+        }
+    }
+
+    fn line(&self, aim: Option<Aim>) -> String {
+        let shown = |cell: Option<Statistic>| cell.map_or_else(String::new, |it| it.to_string());
+        let goal = |value: fn(&Aim) -> f64| {
+            aim.map_or_else(String::new, |aim| aim.words(value(&aim), self.unit))
+        };
+        let cells = [
+            self.what.clone(),
+            self.unit.to_owned(),
+            shown(self.floor),
+            shown(self.tidegate),
+            shown(self.ratio),
+            goal(|aim| aim.must),
+            goal(|aim| aim.wish),
+            aim.map_or_else(String::new, |aim| self.reached(aim).to_owned()),
+        ];
+        format!("| {} |", cells.join(" | "))
+    }
+
+    fn reached(&self, aim: Aim) -> &'static str {
+        let figure = match aim.on {
+            On::Ratio => self.ratio,
+            On::Tidegate => self.tidegate,
+        };
+        match figure.map(|figure| figure.median) {
+            Some(figure) if aim.bound.admits(figure, aim.wish) => "yes, both",
+            Some(figure) if aim.bound.admits(figure, aim.must) => "what it must",
+            Some(_) => "**no**",
+            None => "",
+        }
+    }
+}
+
+// === impl Aim ===
+
+impl Aim {
+    /// On the ratio.
+    pub const fn on_ratio(bound: Bound, must: f64, wish: f64) -> Self {
+        let on = On::Ratio;
+        Self {
+            bound,
+            must,
+            wish,
+            on,
+        }
+    }
+
+    /// On our own figure.
+    pub const fn on_tidegate(bound: Bound, must: f64, wish: f64) -> Self {
+        let on = On::Tidegate;
+        Self {
+            bound,
+            must,
+            wish,
+            on,
+        }
+    }
+
+    fn words(self, value: f64, unit: &str) -> String {
+        let sign = match self.bound {
+            Bound::AtMost => "≤",
+            Bound::AtLeast => "≥",
+        };
+        match self.on {
+            On::Ratio => format!("{sign} {} ×", figures(value)),
+            On::Tidegate => format!("{sign} {value} {unit}"),
+        }
+    }
+}
+
+// === impl Bound ===
+
+impl Bound {
+    fn admits(self, figure: f64, bound: f64) -> bool {
+        match self {
+            Self::AtMost => figure <= bound,
+            Self::AtLeast => figure >= bound,
+        }
+    }
+}
+
+// === impl Ratios ===
+
+impl Ratios {
+    /// Each of them changed.
+    #[must_use]
+    pub fn map(&self, change: impl Fn(f64) -> f64) -> Self {
+        Self(self.0.iter().map(|&ratio| change(ratio)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_says_what_it_reached() {
+        let check = |floor, tidegate, expected| {
+            let aim = Aim::on_ratio(Bound::AtMost, 1.6, 1.25);
+            let row = Row::pair("time", "µs", &[floor], &[tidegate]).aiming(aim);
+            assert_eq!(row.reached(aim), expected);
+        };
+        check(4.0, 5.0, "yes, both");
+        check(4.0, 6.0, "what it must");
+        check(4.0, 7.0, "**no**");
+    }
+
+    #[test]
+    fn a_ratio_is_that_of_each_round() {
+        let row = Row::pair("time", "µs", &[1.0, 2.0, 4.0], &[2.0, 8.0, 4.0]);
+        assert_eq!(row.ratio.map(|ratio| ratio.median), Some(2.0));
+    }
+
+    #[test]
+    fn every_line_has_as_many_cells_as_the_header() {
+        let row = Row::of_ratio("time", &Row::ratio(&[1.0], &[2.0]));
+        let section = Table::new(vec![row], Scale::Quick).section("here");
+        let mut lines = section.lines().rev().take(3);
+        let cells = |line: Option<&str>| line.map(|line| line.matches('|').count());
+        let (row, rule, titles) = (lines.next(), lines.next(), lines.next());
+        assert_eq!(cells(row), cells(titles));
+        assert_eq!(cells(rule), cells(titles));
+    }
+}
