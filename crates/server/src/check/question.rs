@@ -264,14 +264,17 @@ impl Reader {
         known: &[&str],
         place: &Place<'_>,
     ) -> Fields<'a, 'a> {
-        for (index, Field { name, .. }) in fields.iter().enumerate() {
-            let place = place.field(name);
-            if !known.contains(&name.as_ref()) {
-                let known = known.join("`, `");
-                let detail = format!("unknown field {}; there are `{known}`", excerpt(name));
-                self.faults.add(&place, detail);
-            } else if fields[..index].iter().any(|other| other.name == *name) {
-                self.faults.add(&place, "stands twice");
+        let names = fields.iter().map(|field| field.name.as_ref());
+        for unknown in names.clone().filter(|name| !known.contains(name)) {
+            let detail = format!("unknown field {}; there are `{}`", excerpt(unknown), {
+                known.join("`, `")
+            });
+            self.faults.add(&place.field(unknown), detail);
+        }
+        // An object may have as many fields as a body has room for, but only a few are known.
+        for name in known {
+            if names.clone().filter(|other| other == name).count() > 1 {
+                self.faults.add(&place.field(name), "stands twice");
             }
         }
         Fields(fields)

@@ -149,6 +149,10 @@ fn every_fault_is_told_with_its_place() {
             "#/checks/1: `descriptors` is missing",
         ],
     );
+    check_faults(
+        r#"{"domain": "d", "descriptors": [{"a": "1"}], "cost": 1, "domain": "e"}"#,
+        &["#/domain: stands twice"],
+    );
     check_faults(r#"{"checks": []}"#, &["#/checks: must not be empty"]);
     check_faults(
         r#"{"checks": null, "domain": "d", "descriptors": [{"a": "1"}]}"#,
