@@ -4,7 +4,7 @@ use std::io;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use tidegate_rules::{Compiled, Diagnostic, Report, Severity, compile};
+use tidegate_rules::{Compiled, Diagnostic, Refusals, Report, Severity, compile};
 
 use crate::args::{CheckArgs, Format};
 use crate::banner::Inventory;
@@ -47,7 +47,10 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
     if sources.is_empty() && args.format == Format::Text {
         return Err(Failure::Unreadable(unreadable));
     }
-    let compiled = compile(&sources, &rules_files::options(args.compile.merge_domains));
+    let compiled = compile(
+        &sources,
+        &rules_files::options(args.compile.merge_domains, Refusals::Enforce),
+    );
     match args.format {
         Format::Text => {
             terminal::eprint(&unreadable.text());

@@ -3,7 +3,7 @@
 use std::io;
 use std::process::ExitCode;
 
-use tidegate_rules::{Domain, Entry, RuleSet, explain};
+use tidegate_rules::{Domain, Entry, Refusals, RuleSet, explain};
 
 use crate::args::ExplainArgs;
 use crate::config::{Rules, RulesFiles};
@@ -37,6 +37,7 @@ fn rules_of(args: &ExplainArgs) -> Rules {
         paths: args.rules.clone(),
         files: RulesFiles::Yaml,
         merge_domains: args.compile.merge_domains,
+        refusals: Refusals::Enforce,
         watch: false,
     }
 }

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use tidegate_rules::{CompileOptions, Compiled, MergeDomains, Source, compile};
+use tidegate_rules::{CompileOptions, Compiled, MergeDomains, Refusals, Source, compile};
 
 use crate::config::{Rules, RulesFiles};
 use crate::failure::Failure;
@@ -63,7 +63,7 @@ pub(crate) fn load(rules: &Rules) -> Result<Compiled, Failure> {
         }
         sources
     };
-    compile(&sources, &options(rules.merge_domains)).map_err(Failure::BadRules)
+    compile(&sources, &options(rules.merge_domains, rules.refusals)).map_err(Failure::BadRules)
 }
 
 /// Reads the files at `paths`, and those in a folder at one of them, in the order of their names.
@@ -91,13 +91,16 @@ pub(crate) fn read(paths: &[PathBuf], which: RulesFiles) -> (Vec<Source>, Unread
 }
 
 /// What the compiler is told.
-pub(crate) fn options(merge_domains: bool) -> CompileOptions {
+pub(crate) const fn options(merge_domains: bool, refusals: Refusals) -> CompileOptions {
     let merge_domains = if merge_domains {
         MergeDomains::Merge
     } else {
         MergeDomains::Refuse
     };
-    CompileOptions { merge_domains }
+    CompileOptions {
+        merge_domains,
+        refusals,
+    }
 }
 
 // === impl Unreadable ===

@@ -32,6 +32,8 @@ pub struct Source {
 pub struct CompileOptions {
     /// Whether several files may speak of one domain.
     pub merge_domains: MergeDomains,
+    /// What a refusal counts where a rule does not say.
+    pub refusals: Refusals,
 }
 
 /// What to do with a domain that several files define.
@@ -42,6 +44,16 @@ pub enum MergeDomains {
     Refuse,
     /// Their top-level descriptors are taken together.
     Merge,
+}
+
+/// What a refusal counts where a rule has neither `shadow_mode` nor `quota_mode`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Refusals {
+    /// It refuses the request.
+    #[default]
+    Enforce,
+    /// It refuses the request only if every other such rule does, as under `quota_mode`.
+    Quota,
 }
 
 /// Rules that can be used.
@@ -63,12 +75,16 @@ pub struct Compiled {
 pub fn compile(sources: &[Source], options: &CompileOptions) -> Result<Compiled, Report> {
     let mut findings = Findings::default();
     let files = read_all(sources, &mut findings);
-    let domains = gather(files, options.merge_domains, &mut findings);
+    let mut domains = gather(files, options.merge_domains, &mut findings);
     check::faults(&domains, &mut findings);
     if findings.has_errors() {
         return Err(findings.into_report());
     }
     check::oddities(&domains, &mut findings);
+    if options.refusals == Refusals::Quota {
+        let rules = domains.iter_mut().flat_map(|domain| &mut domain.rules);
+        rules.for_each(DraftRule::make_quota);
+    }
     let rules = build(domains, &findings);
     Ok(Compiled {
         rules,

@@ -95,6 +95,14 @@ impl Matcher {
 // === impl DraftRule ===
 
 impl DraftRule {
+    /// Makes quota rules of it and those below it, where they do not say otherwise.
+    pub(crate) fn make_quota(&mut self) {
+        if self.mode == RuleMode::Enforce {
+            self.mode = RuleMode::Quota;
+        }
+        self.children.iter_mut().for_each(Self::make_quota);
+    }
+
     /// The rule among its siblings, for people: `plan=free`, `ip in 10.0.0.0/8`.
     pub(crate) fn label(&self) -> String {
         // A path repeats the labels above it, so a long one would multiply.

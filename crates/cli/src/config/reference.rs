@@ -284,6 +284,7 @@ impl Reference {
                 "all_or_none",
                 "every_match",
             ),
+            ("rules.refusals", "QUOTA_MODE", "quota", "enforce"),
         ];
         let set = names.into_iter().filter_map(|(path, name, on, off)| {
             let Variable { span, .. } = self.set.get(name)?;

@@ -2,7 +2,7 @@
 
 use tidegate_rules::{
     Charging, CompileOptions, Consistency, Dialect, Domain, Limit, MetadataValue, MetricDetail,
-    OnFailure, OnFull, OverLimit, Rule, RuleMode, Source, Terms, compile,
+    OnFailure, OnFull, OverLimit, Refusals, Rule, RuleMode, Source, Terms, compile,
 };
 
 use crate::support::{compile_ok, entries};
@@ -211,4 +211,31 @@ fn numbers_of_several_domains_do_not_clash() {
     for rule in compiled.rules.rules() {
         assert_eq!(compiled.rules.rule(rule.id()).path(), rule.path());
     }
+}
+
+#[test]
+fn rules_that_do_not_say_are_quota_rules_if_so_told() {
+    let yaml = "
+domain: d
+descriptors:
+  - key: a
+    rate_limit: { unit: day, requests_per_unit: 1 }
+    descriptors:
+      - { key: b, rate_limit: { unit: day, requests_per_unit: 1 } }
+      - { key: c, shadow_mode: true, rate_limit: { unit: day, requests_per_unit: 1 } }
+";
+    let source = Source {
+        name: "rules.yaml".to_owned(),
+        bytes: yaml.into(),
+    };
+    let options = CompileOptions {
+        refusals: Refusals::Quota,
+        ..CompileOptions::default()
+    };
+    let compiled = compile(&[source], &options).expect("good rules");
+    let domain = compiled.rules.domain("d").expect("the domain");
+    let mode = |descriptor| domain.find(&entries(descriptor)).expect("a rule").mode();
+    assert_eq!(mode("a=1"), RuleMode::Quota);
+    assert_eq!(mode("a=1,b=1"), RuleMode::Quota);
+    assert_eq!(mode("a=1,c=1"), RuleMode::Shadow);
 }

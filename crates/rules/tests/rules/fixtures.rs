@@ -45,7 +45,11 @@ fn compile_case(case: &Path) -> Result<Compiled, Report> {
     } else {
         MergeDomains::Refuse
     };
-    compile(&sources, &CompileOptions { merge_domains })
+    let options = CompileOptions {
+        merge_domains,
+        ..CompileOptions::default()
+    };
+    compile(&sources, &options)
 }
 
 fn source(file: &Path) -> Source {

@@ -16,7 +16,11 @@ fn survive(bytes: &[u8]) -> Option<Report> {
         bytes: bytes.to_vec(),
     });
     for merge_domains in [MergeDomains::Refuse, MergeDomains::Merge] {
-        let report = match compile(&sources[..1], &CompileOptions { merge_domains }) {
+        let options = CompileOptions {
+            merge_domains,
+            ..CompileOptions::default()
+        };
+        let report = match compile(&sources[..1], &options) {
             Ok(compiled) => compiled.warnings,
             Err(report) => report,
         };

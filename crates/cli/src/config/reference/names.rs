@@ -2,8 +2,8 @@
 
 use Fate::{Always, Makes, MakesIfStandIn, OnlyIf, Sets, Unsupported};
 use Reason::{
-    DotFiles, InMemory, Memcached, Metadata, NothingExpires, OtlpOverHttp, PrometheusPage,
-    QuotaMode, Redis, StartsWithRules, StatsAreRead, Statsd, Xds,
+    DotFiles, InMemory, Memcached, Metadata, NothingExpires, OtlpOverHttp, PrometheusPage, Redis,
+    StartsWithRules, StatsAreRead, Statsd, Xds,
 };
 
 /// What becomes of a name.
@@ -37,7 +37,6 @@ pub(crate) enum Reason {
     NothingExpires,
     StartsWithRules,
     DotFiles,
-    QuotaMode,
     OtlpOverHttp,
     TooGeneral,
 }
@@ -179,7 +178,7 @@ pub(crate) const NAMES: &[(&str, Fate)] = &[
         Unsupported(Memcached),
     ),
     ("SHADOW_MODE", Sets("shadow")),
-    ("QUOTA_MODE", OnlyIf("false", QuotaMode)),
+    ("QUOTA_MODE", Makes("rules.refusals")),
     ("RESPONSE_DYNAMIC_METADATA", OnlyIf("true", Metadata)),
     ("MERGE_DOMAIN_CONFIG", Sets("rules.merge_domains")),
     ("TRACING_ENABLED", Makes("observing.traces.endpoint")),
@@ -219,7 +218,6 @@ impl Reason {
             NothingExpires => "counters need no expiry",
             StartsWithRules => "a server without good rules does not start",
             DotFiles => "files whose names begin with a dot are never rules",
-            QuotaMode => "quotas are said rule by rule",
             OtlpOverHttp => "spans are sent over HTTP",
             Self::TooGeneral => "other programs set it too, so it counts only beside RUNTIME_ROOT",
         }
@@ -243,7 +241,6 @@ impl Reason {
             }
             StartsWithRules => "see to it that the rules are there first",
             DotFiles => "rename the file",
-            QuotaMode => "write `quota_mode: true` in the rules",
             OtlpOverHttp => "point OTEL_EXPORTER_OTLP_ENDPOINT at the HTTP port, 4318",
             Self::TooGeneral => "use TIDEGATE_LISTENERS_HTTP",
         }

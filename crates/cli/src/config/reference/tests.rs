@@ -112,7 +112,6 @@ fn every_name_is_honoured_or_told() {
 #[test]
 fn what_is_only_so_by_one_value_is_told_otherwise() {
     for (name, value) in [
-        ("QUOTA_MODE", "true"),
         ("USE_STATSD", "true"),
         ("DISABLE_STATS", "false"),
         ("RUNTIME_IGNOREDOTFILES", "false"),

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use tidegate_rules::Refusals;
+
 use crate::config::reader::Section;
 use crate::config::value::Words;
 
@@ -11,6 +13,7 @@ pub(crate) struct Rules {
     pub(crate) paths: Vec<PathBuf>,
     pub(crate) files: RulesFiles,
     pub(crate) merge_domains: bool,
+    pub(crate) refusals: Refusals,
     pub(crate) watch: bool,
 }
 
@@ -43,6 +46,11 @@ impl Rules {
                 "Take the rules of a domain that several files define together",
                 false,
             ),
+            refusals: section.value(
+                "refusals",
+                "What a refusal counts where a rule does not say: enforce, or quota as under quota_mode",
+                Refusals::Enforce,
+            ),
             watch: section.value("watch", "Reload when a file changes", true),
         }
     }
@@ -51,6 +59,12 @@ impl Rules {
     pub(crate) fn is_watched(&self) -> bool {
         self.watch && !self.paths.is_empty()
     }
+}
+
+impl Words for Refusals {
+    const EXPECTED: &'static str = "a mode";
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("enforce", Self::Enforce), ("quota", Self::Quota)];
 }
 
 impl Words for RulesFiles {
