@@ -6,14 +6,16 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use server::wire::{BadRequest, Object, Question, RateLimitRequest, RateLimitResponse};
+use server::wire;
 use tidegate_limiter::{Limiter, LimiterConfig, RuleSet};
 use tidegate_rules::{CompileOptions, Source, compile};
 use tidegate_store::{EmbeddedStore, ManualClock, StoreConfig};
+use wire::{BadRequest, Object, Question, RateLimitRequest, RateLimitResponse};
 
 // The server shows nobody its wire types, and should not for this: the file itself is taken in.
 #[path = "../../crates/server/src"]
 mod server {
+    #[expect(dead_code, unused_imports, reason = "protobuf is not asked for here")]
     pub(crate) mod wire;
 }
 
