@@ -96,3 +96,16 @@ fn without_file_descriptors_it_waits_and_comes_back() {
     server.next_line("accepts connections again");
     assert!(health(&server).starts_with("HTTP/1.1 200 OK\r\n"));
 }
+
+#[test]
+fn a_server_full_of_connections_says_so_and_comes_back() {
+    let mut server = Server::start_with(&[], &[("TIDEGATE_LIMITS_CONNECTIONS", "10")]);
+    let connect = |_| TcpStream::connect(&server.address).unwrap();
+    let many: Vec<TcpStream> = (0..11).map(connect).collect();
+    let line = server.next_line("as many connections are open as may be");
+    assert!(line.contains("max_connections=10"), "{line}");
+    drop(many);
+    assert!(health(&server).starts_with("HTTP/1.1 200 OK\r\n"));
+    assert!(health(&server).starts_with("HTTP/1.1 200 OK\r\n"));
+    server.next_line("there is room for connections again");
+}
