@@ -69,12 +69,11 @@ fn next<S>(state: &Cell<State>, office: &Office<S>) -> Poll<Option<Call>> {
     if state.get() == State::Leaving {
         return Poll::Ready(None);
     }
-    match office.calls.borrow_mut().pop_front() {
-        Some(call) => Poll::Ready(Some(call)),
-        None => {
-            // Whoever brings in calls polls; there is nobody to wake.
-            state.set(State::Idle);
-            Poll::Pending
-        }
+    let call = office.calls.borrow_mut().pop_front();
+    if call.is_some() {
+        return Poll::Ready(call);
     }
+    // Whoever brings in calls polls; there is nobody to wake.
+    state.set(State::Idle);
+    Poll::Pending
 }

@@ -30,8 +30,8 @@ pub(super) struct DynamicMetadata<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) limits: Vec<&'a str>,
     /// The `metadata` of the rules that admit.
-    #[serde(serialize_with = "free", skip_serializing_if = "Option::is_none")]
-    pub(super) metadata: Option<Cow<'a, MetadataValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) metadata: Option<Free<'a>>,
 }
 
 /// Which rule refused the request, and for how long.
@@ -44,8 +44,9 @@ pub(super) struct DecidedBy<'a> {
     pub(super) retry: String,
 }
 
-/// Free data of a rule.
-struct Free<'a>(&'a MetadataValue);
+/// Free data of one rule, or of several.
+#[derive(Debug)]
+pub(super) struct Free<'a>(pub(super) Cow<'a, MetadataValue>);
 
 // === impl DynamicMetadata ===
 
@@ -114,7 +115,7 @@ impl<'a> From<&LimitStatus<'a>> for DecidedBy<'a> {
 
 impl Serialize for Free<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
+        match self.0.as_ref() {
             MetadataValue::Null => serializer.serialize_unit(),
             MetadataValue::Bool(truth) => serializer.serialize_bool(*truth),
             MetadataValue::Number(number) => serializer.serialize_f64(*number),
@@ -122,26 +123,19 @@ impl Serialize for Free<'_> {
             MetadataValue::List(values) => {
                 let mut list = serializer.serialize_seq(Some(values.len()))?;
                 for value in values {
-                    list.serialize_element(&Free(value))?;
+                    list.serialize_element(&Free(Cow::Borrowed(value)))?;
                 }
                 list.end()
             }
             MetadataValue::Map(fields) => {
                 let mut map = serializer.serialize_map(Some(fields.len()))?;
                 for (name, value) in fields {
-                    map.serialize_entry(name, &Free(value))?;
+                    map.serialize_entry(name, &Free(Cow::Borrowed(value)))?;
                 }
                 map.end()
             }
         }
     }
-}
-
-fn free<S: Serializer>(
-    value: &Option<Cow<'_, MetadataValue>>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    value.as_deref().map(Free).serialize(serializer)
 }
 
 fn delay_of(limit: &LimitStatus<'_>) -> Duration {
@@ -163,7 +157,7 @@ fn description_of_odd<'a>(limit: &LimitStatus<'a>) -> Option<&'a str> {
 }
 
 /// The `metadata` of the rules of all descriptors that pass, as one.
-fn metadata(verdict: &Verdict) -> Option<Cow<'_, MetadataValue>> {
+fn metadata(verdict: &Verdict) -> Option<Free<'_>> {
     let passing = verdict
         .statuses()
         .filter(|status| status.answer() == Answer::Allowed);
@@ -175,6 +169,7 @@ fn metadata(verdict: &Verdict) -> Option<Cow<'_, MetadataValue>> {
     rules
         .map(Cow::Borrowed)
         .reduce(|first, next| Cow::Owned(merged(&first, &next)))
+        .map(Free)
 }
 
 /// Both, field by field; where both have a value, the first one's.
@@ -252,7 +247,7 @@ mod tests {
             ),
             ("text", MetadataValue::Text("é".into())),
         ]);
-        let json = serde_json::to_string(&Free(&value)).unwrap();
+        let json = serde_json::to_string(&Free(Cow::Owned(value))).unwrap();
         assert_eq!(json, r#"{"none":null,"list":[true],"text":"é"}"#);
     }
 }

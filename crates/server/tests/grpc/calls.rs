@@ -50,13 +50,13 @@ fn a_message_may_come_in_any_pieces() {
         let (first, rest) = question.split_at(at);
         for pieces in [&[first, rest][..], &[first, &[], rest, &[]]] {
             check(call(), pieces, |reply| {
-                assert_eq!(reply.status(), ("0", ""))
+                assert_eq!(reply.status(), ("0", ""));
             });
         }
     }
     let bytes = question.chunks(1).collect::<Vec<_>>();
     check(call(), &bytes, |reply| {
-        assert_eq!(reply.status(), ("0", ""))
+        assert_eq!(reply.status(), ("0", ""));
     });
 }
 

@@ -145,7 +145,7 @@ fn frames_that_are_none() {
         ),
         (frame(SETTINGS, 0, 0, &[0; 5]), PROTOCOL_ERROR),
         (frame(PING, 0, 0, &[0; 7]), PROTOCOL_ERROR),
-        (frame(DATA, 0, 1, &[0; 16_385]), FRAME_SIZE_ERROR),
+        (frame(DATA, 0, 1, &vec![0; 16_385]), FRAME_SIZE_ERROR),
         (frame(HEADERS, END_HEADERS, 1, &[0xff; 9]), PROTOCOL_ERROR),
     ];
     for (bytes, expected) in cases {

@@ -160,17 +160,18 @@ pub(crate) fn call_headers() -> Vec<u8> {
 pub(crate) fn header(name: &str, value: &str) -> Vec<u8> {
     let mut header = vec![0];
     for text in [name, value] {
-        match u8::try_from(text.len()) {
-            Ok(length @ 0..0x7f) => header.push(length),
-            _ => {
-                header.push(0x7f);
-                let mut rest = text.len() - 0x7f;
-                while rest >= 0x80 {
-                    header.push(u8::try_from(rest % 0x80).unwrap() | 0x80);
-                    rest /= 0x80;
-                }
-                header.push(u8::try_from(rest).unwrap());
+        // A number of seven bits, and what is above them in bytes of seven more.
+        let mut rest = text.len();
+        if rest < 0x7f {
+            header.push(u8::try_from(rest).unwrap());
+        } else {
+            header.push(0x7f);
+            rest -= 0x7f;
+            while rest >= 0x80 {
+                header.push(u8::try_from(rest % 0x80).unwrap() | 0x80);
+                rest /= 0x80;
             }
+            header.push(u8::try_from(rest).unwrap());
         }
         header.extend(text.as_bytes());
     }

@@ -8,7 +8,7 @@ use tidegate_limiter::{Answer, LimitStatus, Status, Verdict};
 use tidegate_rules::MetadataValue;
 
 use super::write::Writer;
-use crate::wire::metadata::{DecidedBy, DynamicMetadata};
+use crate::wire::metadata::{DecidedBy, DynamicMetadata, Free};
 use crate::wire::response::{UNLIMITED, saturate};
 use crate::wire::unit::Unit;
 
@@ -106,7 +106,7 @@ fn write_metadata(metadata: &DynamicMetadata<'_>, out: &mut Writer<'_>) {
             });
         });
     }
-    if let Some(free) = &metadata.metadata {
+    if let Some(Free(free)) = &metadata.metadata {
         write_field("metadata", out, |value| write_free(free, value));
     }
 }
