@@ -166,3 +166,34 @@ impl fmt::Debug for AdminToken {
         formatter.write_str("AdminToken(…)")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_that_cannot_be_sent_is_none() {
+        for token in ["", "two words", "line\n", "\u{e9}t\u{e9}"] {
+            assert!(AdminToken::new(token).is_none(), "{token:?}");
+        }
+        let token = AdminToken::new("open-sesame").unwrap();
+        assert_eq!(format!("{token:?}"), "AdminToken(…)");
+    }
+
+    #[test]
+    fn only_loopback_and_unix_sockets_are_this_machine() {
+        let reach = |text: &str| AdminReach::of(&text.parse().unwrap());
+        for near in [
+            "127.0.0.1:1",
+            "127.9.9.9:1",
+            "[::1]:1",
+            "[::ffff:127.0.0.1]:1",
+            "unix:/x",
+        ] {
+            assert_eq!(reach(near), AdminReach::ThisMachine, "{near}");
+        }
+        for far in ["0.0.0.0:1", "[::]:1", "10.0.0.1:1"] {
+            assert_eq!(reach(far), AdminReach::Network, "{far}");
+        }
+    }
+}

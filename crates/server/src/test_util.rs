@@ -12,7 +12,7 @@ use crate::door::{Door, Peer, SharedDoor};
 use crate::drain::{self, DrainSwitch};
 use crate::wire::Question;
 use crate::wire::protobuf::write_response;
-use crate::{Answers, AuthorizeConfig, GrpcConfig, grpc};
+use crate::{Admin, Answers, AuthorizeConfig, GrpcConfig, admin, grpc};
 
 /// One core of a server, for the gRPC connections that a test hands it.
 #[derive(Debug)]
@@ -20,6 +20,15 @@ pub struct GrpcCore<S> {
     door: SharedDoor<S>,
     config: GrpcConfig,
     switch: DrainSwitch,
+    drain: drain::Drain,
+}
+
+/// One core of a server, for the admin connections that a test hands it. They come over a unix socket.
+#[derive(Debug)]
+pub struct AdminCore<S> {
+    admin: Arc<Admin<S>>,
+    /// Dropped, it would end everything.
+    _switch: DrainSwitch,
     drain: drain::Drain,
 }
 
@@ -56,6 +65,28 @@ impl<S: Store + 'static> GrpcCore<S> {
     /// Begins the end.
     pub fn drain(&self) {
         self.switch.begin();
+    }
+}
+
+// === impl AdminCore ===
+
+impl<S: Store + 'static> AdminCore<S> {
+    /// A core that answers operators.
+    pub fn new(admin: Admin<S>) -> Self {
+        let (switch, drain) = drain::drain();
+        Self {
+            admin: Arc::new(admin),
+            _switch: switch,
+            drain,
+        }
+    }
+
+    /// Serves one connection to its end.
+    pub fn serve<I>(&self, io: I) -> impl Future<Output = ()> + use<S, I>
+    where
+        I: AsyncRead + AsyncWrite + Unpin + 'static,
+    {
+        admin::serve_connection(io, Peer::Unix, Arc::clone(&self.admin), self.drain.clone())
     }
 }
 

@@ -50,7 +50,7 @@ pub(super) enum Fault {
     },
     #[error("{0}")]
     BadField(&'static str),
-    #[error("the query has no `{name}` like this: {expected}")]
+    #[error("`{name}` in the query is not {expected}")]
     BadQuery {
         name: &'static str,
         expected: &'static str,

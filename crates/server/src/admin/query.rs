@@ -1,7 +1,7 @@
 //! What stands after the `?` of an admin request.
 
 use std::borrow::Cow;
-use std::str::FromStr;
+use std::ops::RangeInclusive;
 
 use super::fault::Fault;
 
@@ -44,28 +44,26 @@ impl<'a> Query<'a> {
         value
     }
 
-    /// The parameter of this name, read as something.
-    pub(super) fn take_as<T: FromStr>(
+    /// The parameter of this name as a number in `range`, which `expected` says in words.
+    pub(super) fn take_number(
         &mut self,
         name: &'static str,
+        range: RangeInclusive<usize>,
         expected: &'static str,
-    ) -> Result<Option<T>, Fault> {
-        let parse = |text: Cow<'_, str>| {
-            let parsed = text.parse();
-            parsed.map_err(|_| Fault::BadQuery { name, expected })
+    ) -> Result<Option<usize>, Fault> {
+        let Some(text) = self.take(name) else {
+            return Ok(None);
         };
-        self.take(name).map(parse).transpose()
+        match text.parse() {
+            Ok(number) if range.contains(&number) => Ok(Some(number)),
+            _ => Err(Fault::BadQuery { name, expected }),
+        }
     }
 
     /// Which part of a list to show.
     pub(super) fn take_page(&mut self) -> Result<Page, Fault> {
-        let offset = self.take_as("offset", "a whole number")?;
-        let limit = self.take_as("limit", "a whole number from 1 to 1000")?;
-        if limit.is_some_and(|limit| !(1..=Page::MOST).contains(&limit)) {
-            let expected = "a whole number from 1 to 1000";
-            let name = "limit";
-            return Err(Fault::BadQuery { name, expected });
-        }
+        let offset = self.take_number("offset", 0..=usize::MAX, "a whole number")?;
+        let limit = self.take_number("limit", 1..=1_000, "a whole number from 1 to 1000")?;
         Ok(Page {
             offset: offset.unwrap_or(0),
             limit: limit.unwrap_or(Page::USUAL),
@@ -88,7 +86,6 @@ impl<'a> Query<'a> {
 
 impl Page {
     const USUAL: usize = 100;
-    const MOST: usize = 1_000;
 
     /// Where the next page begins, in a list of `total`.
     pub(super) fn next(self, total: usize) -> Option<usize> {

@@ -91,6 +91,12 @@ async fn a_change_says_who_did_what_to_whom() {
     desk.post("/api/v1/keys/unban", &user("audited\n"))
         .await
         .ok();
+    desk.post("/api/v1/keys/reset", &user("audited\n"))
+        .await
+        .ok();
+    let mut grant = user("audited\n");
+    grant["hits"] = json!(7);
+    desk.post("/api/v1/keys/grant", &grant).await.ok();
     let line = |action: &str, outcome: &str| {
         format!(
             "info message=changed over the admin API action=\"{action}\" domain=\"api\" \
@@ -100,6 +106,8 @@ async fn a_change_says_who_did_what_to_whom() {
     let expected = [
         line("ban", "banned for 60 s: scraping"),
         line("unban", "lifted"),
+        line("reset", "0 counters forgotten"),
+        line("grant", "7 hits given back"),
     ];
     assert_eq!(lines_of("audited"), expected, "a look is no change");
 }
@@ -113,4 +121,21 @@ async fn who_is_turned_away_is_noted() {
     let expected = "warn message=turned away from the admin API path=\"/api/v1/keys/grant\" \
                     reason=the token is not the admin token";
     assert_eq!(lines_of("keys/grant"), [expected]);
+}
+
+#[tokio::test]
+async fn what_is_done_to_the_server_is_noted_too() {
+    LazyLock::force(&LOG);
+    let desk = Desk::start();
+    desk.post("/api/v1/reload", &json!(null)).await.ok();
+    let level = Ask::new("PUT", "/api/v1/log-level").body(r#"{"level": "debug"}"#);
+    desk.send(&level).await.ok();
+    let reload = "info message=changed over the admin API action=\"reload\" \
+                  outcome=\"the new rules are in force\"";
+    let level = "info message=changed over the admin API action=\"log-level\" \
+                 outcome=\"from info to debug\"";
+    // Other tests do the same, so there may be more of them.
+    for line in [reload, level] {
+        assert!(lines_of(line).contains(&line.to_owned()), "{line}");
+    }
 }

@@ -1,9 +1,54 @@
 //! What a connection is allowed.
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use std::sync::Arc;
+use std::time::Duration;
 
-use crate::desk::{Desk, exchange};
+use tidegate_server::test_util::AdminCore;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+
+use crate::desk::{Desk, Hooks, admin, exchange, local};
+
+/// Sends `request` over a connection without a listener, on a clock that jumps, and gives all that comes
+/// back until it is closed, and how long that took.
+async fn converse(request: &str) -> (String, Duration) {
+    let core = AdminCore::new(admin(Arc::new(Hooks::new()), local()));
+    let (mut ours, theirs) = duplex(1 << 16);
+    let started = Instant::now();
+    ours.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    let (_, read) = tokio::join!(core.serve(theirs), ours.read_to_string(&mut answer));
+    read.unwrap();
+    (answer, started.elapsed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_does_not_come_is_not_waited_for() {
+    let request = "POST /api/v1/explain HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n";
+    let (answer, took) = converse(request).await;
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    assert!(
+        answer.contains("the body did not arrive in time"),
+        "{answer}"
+    );
+    // Ten seconds for the body, and the time that a next request may take to begin.
+    assert!(took < Duration::from_mins(2), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_that_does_not_come_is_not_waited_for() {
+    let (answer, took) = converse("GET /healthcheck HTTP/1.1\r\nHost: local").await;
+    assert!(!answer.contains("200 OK"), "{answer}");
+    assert_eq!(took.as_secs(), 60);
+}
+
+#[tokio::test]
+async fn no_page_comes_over_a_unix_socket() {
+    let request = "GET /api/v1/log-level HTTP/1.1\r\nHost: anything\r\nConnection: close\r\n\r\n";
+    let (answer, _) = converse(request).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+}
 
 #[tokio::test]
 async fn several_requests_go_over_one_connection() {

@@ -38,12 +38,15 @@ descriptors:
 
 pub(crate) const TOKEN: &str = "open-sesame";
 
+/// A store whose clock the test moves.
+pub(crate) type TestStore = EmbeddedStore<ManualClock>;
+
 /// A server under test, with a listener for requests and one for operators. Its clock stands still.
 pub(crate) struct Desk {
     pub(crate) http: SocketAddr,
     pub(crate) admin: SocketAddr,
     pub(crate) hooks: Arc<Hooks>,
-    pub(crate) limiter: Arc<Limiter<EmbeddedStore<ManualClock>>>,
+    pub(crate) limiter: Arc<Limiter<TestStore>>,
     stop: mpsc::UnboundedSender<Stop>,
 }
 
@@ -115,22 +118,12 @@ impl Desk {
 
     /// A server that goes on for `delay` once it is told to stop.
     pub(crate) fn start_as(config: AdminConfig, delay: Duration) -> Self {
-        let clock = ManualClock::default();
-        clock.advance(NOON);
-        let store = EmbeddedStore::with_clock(StoreConfig::default(), clock);
-        let rules = compiled(RULES).unwrap().rules;
-        let limiter = Arc::new(Limiter::new(store, rules, LimiterConfig::default()));
-        let observatory: Arc<Observatory> = Arc::default();
         let hooks = Arc::new(Hooks::new());
-        let admin = Admin {
-            limiter: Arc::clone(&limiter),
-            observatory: Arc::clone(&observatory),
-            hooks: Arc::clone(&hooks) as Arc<dyn AdminHooks>,
-            config,
-        };
+        let admin = admin(Arc::clone(&hooks), config);
+        let limiter = Arc::clone(&admin.limiter);
         let parts = Parts {
             limiter: Arc::clone(&limiter),
-            observatory,
+            observatory: Arc::clone(&admin.observatory),
             admin: Some(Arc::new(admin)),
         };
         let server = tidegate_server::Server::bind(listeners(delay)).unwrap();
@@ -192,6 +185,20 @@ impl Desk {
     }
 }
 
+/// What an admin listener is made of.
+pub(crate) fn admin(hooks: Arc<Hooks>, config: AdminConfig) -> Admin<TestStore> {
+    let clock = ManualClock::default();
+    clock.advance(NOON);
+    let store = EmbeddedStore::with_clock(StoreConfig::default(), clock);
+    let rules = compiled(RULES).unwrap().rules;
+    Admin {
+        limiter: Arc::new(Limiter::new(store, rules, LimiterConfig::default())),
+        observatory: Arc::new(Observatory::default()),
+        hooks,
+        config,
+    }
+}
+
 fn listeners(delay: Duration) -> ServerConfig {
     let anywhere: SocketAddr = ([127, 0, 0, 1], 0).into();
     ServerConfig {
@@ -220,7 +227,7 @@ pub(crate) async fn exchange(address: SocketAddr, request: &str) -> Reply {
 // === impl Hooks ===
 
 impl Hooks {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             level: Mutex::new("info".to_owned()),
             last: Mutex::new(None),

@@ -26,9 +26,8 @@ struct KeyView<'a> {
     error: u64,
 }
 
-/// How many callers are shown where nobody says, and how many at most.
+/// How many callers are shown where nobody says.
 const USUAL: usize = 10;
-const MOST: usize = 100;
 
 /// The callers with the greatest counts.
 pub(in crate::admin) fn top(
@@ -46,20 +45,14 @@ pub(in crate::admin) fn top(
             });
         }
     };
-    let most = query.take_as("n", N)?.unwrap_or(USUAL);
+    let most = query.take_number("n", 1..=100, "a whole number from 1 to 100")?;
     let (domain, rule) = (query.take("domain"), query.take("rule"));
     query.finish()?;
-    if !(1..=MOST).contains(&most) {
-        return Err(Fault::BadQuery {
-            name: "n",
-            expected: N,
-        });
-    }
     let report = observatory.top(&TopQuery {
         kind,
         domain: domain.as_deref(),
         rule: rule.as_deref(),
-        most,
+        most: most.unwrap_or(USUAL),
     });
     Ok(reply::json(&TopView {
         kind: word,
@@ -68,9 +61,6 @@ pub(in crate::admin) fn top(
         keys: report.keys.iter().map(KeyView::from).collect(),
     }))
 }
-
-/// What `n` may be.
-const N: &str = "a whole number from 1 to 100";
 
 // === impl KeyView ===
 
