@@ -31,7 +31,7 @@ pub(crate) use raw::{Page, Written};
 pub(crate) use reference::StandIn;
 pub(crate) use schema::config as config_schema;
 pub(crate) use sections::{Config, Listener, Rules, RulesFiles, Tls};
-pub(crate) use value::{Address, Ratio, word_of};
+pub(crate) use value::{Address, word_of};
 
 /// The settings, and what else there is to say about them.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use crate::trace::TraceConfig;
+use crate::trace::{Sampling, TraceConfig};
 
 /// What an observatory is told once.
 #[derive(Clone, Debug)]
@@ -52,8 +52,8 @@ pub enum RefusalLog {
     Off,
     /// Some of them are, at level `info`.
     Sampled {
-        /// One refusal in so many, chosen at random.
-        one_in: NonZeroU32,
+        /// How many, chosen at random.
+        share: Sampling,
         /// Whether the line says whom it was about.
         keys: KeyLogging,
     },

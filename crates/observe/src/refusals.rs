@@ -12,9 +12,9 @@ impl RefusalLog {
     /// Logs a request, if it was refused and the dice say so.
     #[inline]
     pub(crate) fn note(self, asked: &Asked<'_>, verdict: &Verdict, dice: &Dice) {
-        if let Self::Sampled { one_in, keys } = self
+        if let Self::Sampled { share, keys } = self
             && verdict.answer() == Answer::Refused
-            && dice.one_in(one_in)
+            && dice.in_millionths(share.millionths())
         {
             write(asked, verdict, keys);
         }

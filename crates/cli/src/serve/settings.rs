@@ -1,15 +1,15 @@
 //! The settings as the parts of a server take them.
 
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroUsize;
 
 use tidegate_limiter::{GlobalShadow, LimiterConfig, NearRatio};
-use tidegate_observe::{KeyLogging, MetricNames, ObserveConfig, RefusalLog, TopConfig};
+use tidegate_observe::{KeyLogging, MetricNames, ObserveConfig, RefusalLog, Sampling, TopConfig};
 use tidegate_server::{
     AdminConfig, AdminReach, AdminReads, AdminToken, Answers, CoreCount, DrainConfig, GrpcConfig,
     HttpConfig, ListenConfig, ServerConfig, TlsConfig,
 };
 
-use crate::config::{Address, Config, Listener, Loaded, Ratio, Tls};
+use crate::config::{Address, Config, Listener, Loaded, Tls};
 
 /// What the server is told.
 pub(super) fn server(config: &Config) -> ServerConfig {
@@ -97,18 +97,16 @@ fn admin_listeners(config: &Config) -> Vec<ListenConfig> {
 
 fn refusals(config: &Config) -> RefusalLog {
     let log = &config.observing.log;
-    let one_in = Ratio::WHOLE
-        .millionths()
-        .checked_div(log.refusals.millionths());
-    match one_in.and_then(NonZeroU32::new) {
-        None => RefusalLog::Off,
-        Some(one_in) => RefusalLog::Sampled {
-            one_in,
-            keys: if log.keys {
-                KeyLogging::Shown
-            } else {
-                KeyLogging::Hidden
-            },
+    let share = Sampling::from_millionths(log.refusals.millionths());
+    if share == Sampling::NONE {
+        return RefusalLog::Off;
+    }
+    RefusalLog::Sampled {
+        share,
+        keys: if log.keys {
+            KeyLogging::Shown
+        } else {
+            KeyLogging::Hidden
         },
     }
 }

@@ -13,7 +13,8 @@ pub struct TraceConfig {
     pub endpoint: Endpoint,
     /// Headers that go with every batch, such as a key.
     pub headers: Vec<TraceHeader>,
-    /// Which requests are traced.
+    /// Which of the requests are traced that come without a trace of their own. One that comes with a
+    /// trace is traced if that is.
     pub sampling: Sampling,
     /// `service.name` of the resource.
     pub service_name: String,
@@ -43,8 +44,7 @@ pub struct TraceHeader {
 #[error("this name or value cannot stand in a header")]
 pub struct BadHeader;
 
-/// Which requests are traced, in millionths of those that come without a trace of their own. One that
-/// comes with a trace is traced if that is.
+/// A share of all requests, in millionths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sampling(u32);
 
@@ -111,7 +111,7 @@ impl Sampling {
     /// Every request.
     pub const ALL: Self = Self(Self::WHOLE);
 
-    /// Those only that come with a trace.
+    /// No request.
     pub const NONE: Self = Self(0);
 
     const WHOLE: u32 = 1_000_000;

@@ -1,10 +1,9 @@
 //! The log of refusals.
 
 use std::io::{self, Write};
-use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex};
 
-use tidegate_observe::{KeyLogging, ObserveConfig, RefusalLog};
+use tidegate_observe::{KeyLogging, ObserveConfig, RefusalLog, Sampling};
 
 use crate::fixture::watched;
 
@@ -53,9 +52,9 @@ fn logged(refusals: RefusalLog, n: usize) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-fn one_in(n: u32, keys: KeyLogging) -> RefusalLog {
+fn share(millionths: u32, keys: KeyLogging) -> RefusalLog {
     RefusalLog::Sampled {
-        one_in: NonZeroU32::new(n).unwrap(),
+        share: Sampling::from_millionths(millionths),
         keys,
     }
 }
@@ -64,13 +63,13 @@ fn one_in(n: u32, keys: KeyLogging) -> RefusalLog {
 fn a_line_names_the_rule_and_not_the_client() {
     let expected = " INFO tidegate::refusals: refused domain=\"test\" rule=\"user\" \
         limit=\"2 per minute, fixed_window\" retry_after_ms=60000";
-    let lines = logged(one_in(1, KeyLogging::Hidden), 4);
+    let lines = logged(share(1_000_000, KeyLogging::Hidden), 4);
     assert_eq!(lines, [expected; 2]);
 }
 
 #[test]
 fn the_client_is_named_if_asked_for_and_writes_no_line_of_its_own() {
-    let lines = logged(one_in(1, KeyLogging::Shown), 3);
+    let lines = logged(share(1_000_000, KeyLogging::Shown), 3);
     assert_eq!(lines.len(), 1);
     assert!(
         lines[0].contains("key=\"user=client\u{fffd}INFO fake\""),
@@ -80,7 +79,7 @@ fn the_client_is_named_if_asked_for_and_writes_no_line_of_its_own() {
 
 #[test]
 fn some_of_them_are_logged() {
-    let n_lines = logged(one_in(10, KeyLogging::Hidden), 10_002).len();
+    let n_lines = logged(share(100_000, KeyLogging::Hidden), 10_002).len();
     // Eight standard deviations of 30 around the mean.
     assert!(n_lines.abs_diff(1_000) < 240, "{n_lines}");
 }
