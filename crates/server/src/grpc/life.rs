@@ -1,10 +1,11 @@
 //! How long a connection lives.
 
+use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::GrpcConfig;
 use crate::door::Peer;
@@ -14,10 +15,9 @@ use crate::drain::Drain;
 pub(super) struct Life {
     drain: Pin<Box<dyn Future<Output = ()>>>,
     /// When next to look whether there were calls.
-    idle: Pin<Box<Sleep>>,
-    idle_timeout: Duration,
+    idle: Interval,
     calls: Calls,
-    age: Option<Pin<Box<Sleep>>>,
+    age: Option<Interval>,
     age_grace: Duration,
     stage: Stage,
 }
@@ -56,10 +56,9 @@ impl Life {
             .map(|age| age.saturating_add(spread(age, peer)));
         Self {
             drain: Box::pin(async move { drain.begun().await }),
-            idle: Box::pin(sleep(config.idle_timeout)),
-            idle_timeout: config.idle_timeout,
+            idle: every(config.idle_timeout),
             calls: Calls::None,
-            age: age.map(|age| Box::pin(sleep(age))),
+            age: age.map(every),
             age_grace: config.age_grace,
             stage: Stage::Open,
         }
@@ -78,13 +77,12 @@ impl Life {
             return Poll::Ready(Order::Finish);
         }
         if let Some(age) = &mut self.age
-            && age.as_mut().poll(context).is_ready()
+            && age.poll_tick(context).is_ready()
         {
             return Poll::Ready(self.grow_old());
         }
-        ready!(self.idle.as_mut().poll(context));
-        restart(&mut self.idle, self.idle_timeout);
-        match std::mem::replace(&mut self.calls, Calls::None) {
+        ready!(self.idle.poll_tick(context));
+        match mem::replace(&mut self.calls, Calls::None) {
             Calls::None => Poll::Ready(Order::CloseIfIdle),
             Calls::Seen => self.poll(context),
         }
@@ -94,9 +92,7 @@ impl Life {
         match self.stage {
             Stage::Open => {
                 self.stage = Stage::Finishing;
-                if let Some(age) = &mut self.age {
-                    restart(age, self.age_grace);
-                }
+                self.age = Some(every(self.age_grace));
                 Order::Finish
             }
             Stage::Finishing => {
@@ -107,9 +103,14 @@ impl Life {
     }
 }
 
-fn restart(timer: &mut Pin<Box<Sleep>>, span: Duration) {
-    let next = timer.deadline() + span;
-    timer.as_mut().reset(next);
+/// Goes off when `span` has passed, and again after each further one.
+fn every(span: Duration) -> Interval {
+    // An interval of nothing is none.
+    let mut interval = interval(span.max(Duration::from_millis(1)));
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // It goes off at once otherwise.
+    interval.reset();
+    interval
 }
 
 /// Up to a tenth more, different from peer to peer, so that those who came together do not leave together.
