@@ -117,11 +117,20 @@ fn resolve(
 impl Loaded {
     /// Logs which variables do nothing here.
     pub(crate) fn warn(&self) {
-        for Unsupported { names, reason } in &self.unsupported {
-            let names = names.join(", ");
-            let (because, instead) = (reason.because(), reason.instead());
-            warn!("not supported: {names}: {because}; {instead}");
+        for note in self.notes() {
+            warn!("{note}");
         }
+    }
+
+    /// Which variables do nothing here, why, and what to do instead.
+    pub(crate) fn notes(&self) -> impl Iterator<Item = String> {
+        self.unsupported
+            .iter()
+            .map(|Unsupported { names, reason }| {
+                let names = names.join(", ");
+                let (because, instead) = (reason.because(), reason.instead());
+                format!("not supported: {names}: {because}; {instead}")
+            })
     }
 }
 

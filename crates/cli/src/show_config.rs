@@ -21,7 +21,10 @@ pub(crate) fn run(args: &ConfigArgs) -> Result<ExitCode, Failure> {
 fn effective(args: &ConfigArgs) -> Result<String, Failure> {
     let loaded = config::load(&args.settings)?;
     Ok(match args.format {
-        ConfigFormat::Yaml => config::effective_yaml(&loaded.known),
+        ConfigFormat::Yaml => {
+            let notes: String = loaded.notes().map(|note| format!("# {note}\n")).collect();
+            notes + &config::effective_yaml(&loaded.known)
+        }
         ConfigFormat::Json => pretty(&config::effective_json(&loaded.known)),
     })
 }

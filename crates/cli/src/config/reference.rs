@@ -10,6 +10,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use tidegate_observe::Endpoint;
 use tidegate_rules::document::{Code, Finding, Findings, Span};
 
 use super::raw::{Origin, RawConfig, Written, list, scalar};
@@ -63,7 +64,7 @@ impl Reference {
     pub(crate) fn known(name: &str) -> Option<&'static str> {
         let exact = NAMES.iter().map(|(known, _)| *known);
         exact.into_iter().find(|known| *known == name).or_else(|| {
-            let families = [names::MOGRIFIER, names::OTLP];
+            let families = [names::MOGRIFIER, names::OTLP, names::OTLP_TRACES];
             families.into_iter().find(|family| name.starts_with(family))
         })
     }
@@ -299,7 +300,11 @@ impl Reference {
         let name = "TRACING_ENABLED";
         match self.set.get(name) {
             Some(Variable { span, .. }) if self.is_on(name) => {
-                let endpoint = self.value(names::OTLP).unwrap_or("http://localhost:4318");
+                let of_traces = self.value(names::OTLP_TRACES);
+                let endpoint = of_traces
+                    .map(|endpoint| endpoint.trim_end_matches(Endpoint::TRACES_PATH))
+                    .or(self.value(names::OTLP))
+                    .unwrap_or("http://localhost:4318");
                 vec![written(
                     "observing.traces.endpoint",
                     name,

@@ -285,6 +285,10 @@ fn config_files_are_as_the_schema_says() {
     let fixtures = root().join("crates/cli/tests/cli/fixtures");
     assert_eq!(schema.faults(&fixtures.join("config.yaml")), Ok(()));
     assert!(schema.faults(&fixtures.join("config_faults.yaml")).is_err());
+    let example = root().join("deploy/tidegate.yaml");
+    assert_eq!(schema.faults(&example), Ok(()));
+    let read = crate::program::run(&["config", "--config", example.to_str().unwrap()]);
+    assert_eq!(read.code, Some(0), "{}", read.stderr);
     let output = crate::program::command(&["config"]).output().unwrap();
     let path = crate::program::scratch("effective").join("tidegate.yaml");
     fs::write(&path, output.stdout).unwrap();

@@ -47,6 +47,9 @@ pub(super) const MOGRIFIER: &str = "DOG_STATSD_MOGRIFIER_";
 /// Where OpenTelemetry's exporters send; the reference leaves this to their library.
 pub(super) const OTLP: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
+/// The same for traces alone, with the path of traces in it.
+pub(super) const OTLP_TRACES: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
+
 /// The names of the reference's `settings.go` in its order, and the family that its statsd sink reads.
 pub(crate) const NAMES: &[(&str, Fate)] = &[
     ("HOST", MakesIfStandIn("listeners.http")),

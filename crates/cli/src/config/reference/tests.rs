@@ -229,6 +229,17 @@ fn traces_go_where_opentelemetry_says() {
         &[("observing.traces.endpoint", "http://collector:4318/")],
     );
     check(
+        &[
+            ("TRACING_ENABLED", "true"),
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318"),
+            (
+                "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+                "http://spans:4318/v1/traces",
+            ),
+        ],
+        &[("observing.traces.endpoint", "http://spans:4318/")],
+    );
+    check(
         &[("TRACING_ENABLED", "true")],
         &[("observing.traces.endpoint", "http://localhost:4318/")],
     );
