@@ -33,7 +33,7 @@ pub(super) enum Fault {
     CrossSite,
     #[error(
         "the header Host names neither localhost nor a loopback address; a web page may be behind this. \
-         Ask by one of those, or set `admin.token`"
+         Ask by one of those, or bring the admin token along"
     )]
     ForeignHost,
     #[error("the body has more than {max_bytes} bytes")]

@@ -1,6 +1,6 @@
 //! Who may read and who may change things.
 //!
-//! Whoever has the token may. Where there is none, a listener that only this machine reaches trusts who
+//! Whoever has the token may. Where none is needed, a listener that only this machine reaches trusts who
 //! comes; but a web page in a browser on this machine comes from here too, so a request that a foreign
 //! page may have made is refused: one with a foreign `Origin`, and one with a foreign `Host`, as a page
 //! has it whose name was made to lead here (DNS rebinding).
@@ -32,11 +32,13 @@ pub(super) fn admit(
     if route.access == Access::Change {
         refuse_other_pages(headers)?;
     }
-    match &config.token {
-        Some(token) if needs_token(route.access, config.reads) => check(token, headers),
-        Some(_) => Ok(()),
-        None => trust(route, headers, peer, config.reach),
+    if let Some(token) = &config.token {
+        let checked = check(token, headers);
+        if checked.is_ok() || needs_token(route.access, config.reads) {
+            return checked;
+        }
     }
+    trust(route, headers, peer, config.reach)
 }
 
 fn needs_token(access: Access, reads: AdminReads) -> bool {

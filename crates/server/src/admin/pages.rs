@@ -11,7 +11,7 @@ use tidegate_rules::{Domain, Rule, RuleMode};
 use super::Admin;
 use super::reply::{self, Reply};
 use super::route::ROUTES;
-use crate::drain::{Drain, Phase};
+use crate::drain::{Drain, Health};
 
 /// Whether requests may be sent here.
 #[derive(Debug, Serialize)]
@@ -43,16 +43,16 @@ pub(super) fn index() -> Reply {
 
 /// For load balancers: the same words as envoyproxy/ratelimit's.
 pub(super) fn health(drain: &Drain) -> Reply {
-    match drain.phase() {
-        Phase::Serving => reply::with(StatusCode::OK, reply::TEXT, "OK"),
-        _ => reply::with(StatusCode::INTERNAL_SERVER_ERROR, reply::TEXT, "draining"),
+    match drain.health() {
+        Health::Serving => reply::with(StatusCode::OK, reply::TEXT, "OK"),
+        Health::Draining => reply::with(StatusCode::INTERNAL_SERVER_ERROR, reply::TEXT, "draining"),
     }
 }
 
 /// For orchestrators.
 pub(super) fn ready(rules: &RuleSet, drain: &Drain) -> Reply {
     let mut reasons = Vec::new();
-    if drain.phase() != Phase::Serving {
+    if drain.health() == Health::Draining {
         reasons.push("the server drains");
     }
     if rules.domains().next().is_none() {

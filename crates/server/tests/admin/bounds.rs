@@ -18,7 +18,7 @@ async fn converse(request: &str) -> (String, Duration) {
     let started = Instant::now();
     ours.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
-    let (_, read) = tokio::join!(core.serve(theirs), ours.read_to_string(&mut answer));
+    let ((), read) = tokio::join!(core.serve(theirs), ours.read_to_string(&mut answer));
     read.unwrap();
     (answer, started.elapsed())
 }

@@ -109,8 +109,17 @@ async fn a_name_that_was_made_to_lead_here_gets_nothing_of_the_api() {
 }
 
 #[tokio::test]
-async fn a_token_makes_any_name_good() {
-    let desk = Desk::start_with(guarded());
-    let ask = reset().header("Host", "tidegate.internal").token(TOKEN);
+async fn the_token_makes_any_name_good() {
+    let config = AdminConfig {
+        token: guarded().token,
+        ..local()
+    };
+    let desk = Desk::start_with(config);
+    let host = "tidegate.internal";
+    let ask = reset().header("Host", host).token(TOKEN);
     assert_eq!(desk.send(&ask).await.status, 200);
+    let read = Ask::new("GET", "/api/v1/bans").header("Host", host);
+    assert_eq!(desk.send(&read.clone().token(TOKEN)).await.status, 200);
+    // That there is a token does not help who does not bring it.
+    assert_says(&desk.send(&read).await.detail(403), "Host");
 }
