@@ -24,10 +24,13 @@ descriptors:
 
 /// Asks as a proxy on this machine, with these lines in the head.
 async fn ask(server: &Server, target: &str, headers: &[&str]) -> Reply {
-    let headers: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
-    let request =
-        format!("GET {target} HTTP/1.1\r\nHost: tidegate\r\nConnection: close\r\n{headers}\r\n");
-    server.exchange(&request).await
+    let first = format!("GET {target} HTTP/1.1");
+    let lines = [
+        &[&first, "Host: tidegate", "Connection: close"],
+        headers,
+        &["\r\n"],
+    ];
+    server.exchange(&lines.concat().join("\r\n")).await
 }
 
 /// The statuses of questions about requests with these headers, one after the other.
