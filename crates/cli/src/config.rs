@@ -96,7 +96,7 @@ fn resolve(
     let (mut findings, known) = reader.finish();
     environment
         .reference
-        .refuse(config.store.engine.is_some(), &mut findings);
+        .refuse(config.store.engine, &mut findings);
     if findings.has_errors() {
         return Err(Failure::BadConfig(findings.into_report()));
     }

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 /// The most bytes that are read of a file. No set of rules comes near; a wrong path may.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
-/// How deep folders may lie in a folder whose every file is rules; a link may lead in a circle.
+/// How deep folders may lie in a folder whose every file is rules.
 const MAX_DEPTH: usize = 8;
 
 /// The most files that are read of a folder.
@@ -146,12 +146,15 @@ fn walk(
     files: &mut Vec<PathBuf>,
 ) -> Result<(), Reason> {
     for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
+        let entry = entry?;
+        let path = entry.path();
         // The metadata is that of a link's target, for Kubernetes mounts files as links.
         let is_folder = fs::metadata(&path).is_ok_and(|it| it.is_dir());
+        // A link to a folder is not followed, for it may lead in a circle.
+        let is_inner = depth > 0 && entry.file_type().is_ok_and(|it| it.is_dir());
         match which {
             _ if is_hidden(&path) => {}
-            RulesFiles::Every if is_folder && depth > 0 => walk(&path, which, depth - 1, files)?,
+            RulesFiles::Every if is_inner => walk(&path, which, depth - 1, files)?,
             RulesFiles::Every if !is_folder => files.push(path),
             RulesFiles::Yaml if !is_folder && is_yaml(&path) => files.push(path),
             RulesFiles::Every | RulesFiles::Yaml => {}

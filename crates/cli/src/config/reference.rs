@@ -14,6 +14,7 @@ use tidegate_observe::Endpoint;
 use tidegate_rules::document::{Code, Finding, Findings, Span};
 
 use super::raw::{Origin, RawConfig, Written, list, scalar};
+use super::sections::Engine;
 use super::value::Value as _;
 pub(crate) use names::{Fate, NAMES, Reason};
 
@@ -118,8 +119,9 @@ impl Reference {
         found
     }
 
-    /// Refuses what would quietly limit less than before.
-    pub(crate) fn refuse(&self, engine_is_said: bool, findings: &mut Findings) {
+    /// Refuses what would quietly limit less than before: counters that are no longer shared, unless
+    /// `engine` says where they are, and rules that never come.
+    pub(crate) fn refuse(&self, engine: Option<Engine>, findings: &mut Findings) {
         if self.stand_in() == StandIn::No {
             return;
         }
@@ -139,7 +141,7 @@ impl Reference {
         let shared = SHARED_STORES
             .into_iter()
             .filter_map(|name| Some((name, self.set.get(name)?)));
-        for (name, variable) in shared.chain(memcache).filter(|_| !engine_is_said) {
+        for (name, variable) in shared.chain(memcache).filter(|_| engine.is_none()) {
             let message = format!(
                 "`{name}` asks for counters that nodes share, and this release keeps them in the memory \
                  of each node"

@@ -21,6 +21,8 @@ use listeners::Listeners;
 use observing::Observing;
 use store::Store;
 
+pub(crate) use store::Engine;
+
 pub(crate) use listeners::{Listener, Tls};
 pub(crate) use rules::{Rules, RulesFiles};
 

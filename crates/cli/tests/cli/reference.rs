@@ -1,6 +1,7 @@
 //! The executable in the place of envoyproxy/ratelimit.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::process::Stdio;
 
 use crate::program::{check_with, command, scratch};
@@ -15,6 +16,7 @@ fn it_starts_as_the_reference_does_and_says_what_it_does_not_do() {
     let shop = "domain: shop\ndescriptors: [{key: user_id, rate_limit: {unit: year, requests_per_unit: 2}}]\n";
     fs::write(folder.join("shop"), shop).unwrap();
     fs::write(root.join("ratelimit/config/.hidden"), "not rules").unwrap();
+    symlink("..", folder.join("circle")).unwrap();
     let variables = [
         ("RUNTIME_ROOT", root.to_str().unwrap()),
         ("RUNTIME_SUBDIRECTORY", "ratelimit"),
