@@ -1,6 +1,8 @@
 //! A limiter on a clock that stands still, and verdicts as short texts.
 
 use std::fmt::Write;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tidegate_algorithms::Time;
@@ -138,6 +140,14 @@ fn word(answer: Answer) -> &'static str {
     match answer {
         Answer::Allowed => "allowed",
         Answer::Refused => "refused",
+    }
+}
+
+/// What a future comes to that needs no waiting: the embedded store answers at once.
+pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => panic!("the embedded store does not wait"),
     }
 }
 

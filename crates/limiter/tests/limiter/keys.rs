@@ -8,7 +8,8 @@ use tidegate_limiter::{
 };
 
 use crate::fixture::{
-    Ask, TestLimiter, advance, ask, check, limiter, limiter_with, rules, text, with_descriptors,
+    Ask, TestLimiter, advance, ask, check, limiter, limiter_with, rules, text, wait,
+    with_descriptors,
 };
 
 const RULES: &str = "
@@ -32,16 +33,6 @@ descriptors:
 const ANN: Ask<'_> = Ask::of(&[("user", "ann")]);
 const BOB: Ask<'_> = Ask::of(&[("user", "bob")]);
 const MINUTE: Duration = Duration::from_mins(1);
-
-/// The embedded store answers at once.
-fn wait<T>(future: impl Future<Output = T>) -> T {
-    let mut future = std::pin::pin!(future);
-    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-    match future.as_mut().poll(&mut context) {
-        std::task::Poll::Ready(output) => output,
-        std::task::Poll::Pending => panic!("the embedded store does not wait"),
-    }
-}
 
 fn with_entries<T>(ask: Ask<'_>, then: impl FnOnce(&[Entry<'_>]) -> T) -> T {
     with_descriptors(&[ask], |descriptors| then(descriptors[0].entries))

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod allowances;
+mod banned;
 mod charging;
 mod envoy;
 mod failure;
