@@ -9,6 +9,7 @@ use tidegate_store::EmbeddedStore;
 
 use crate::log::{Filter, LogHandle, NotAFilter};
 use crate::reload::Reloader;
+use crate::state::Reporter;
 
 /// What only the program knows or can do.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub(crate) struct Hooks {
     pub(crate) log: LogHandle,
     /// Who has the store.
     pub(crate) limiter: Arc<Limiter<EmbeddedStore>>,
+    /// How the keeping of counters goes.
+    pub(crate) state: Reporter,
 }
 
 // === impl Hooks ===
@@ -58,6 +61,7 @@ impl AdminHooks for Hooks {
             max_bytes: stats.max_bytes,
             evicted: stats.evicted,
             untracked: stats.untracked,
+            state: self.state.report(),
         }
     }
 }

@@ -81,6 +81,7 @@ async fn serve(
         reloader: Arc::clone(&reloader),
         log,
         limiter: Arc::clone(&limiter),
+        state: state.reporter(),
     };
     let admin = Admin {
         limiter: Arc::clone(&limiter),

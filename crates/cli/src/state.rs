@@ -11,17 +11,18 @@ mod writer;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use tidegate_limiter::Limiter;
+use tidegate_server::StateReport;
 use tidegate_store::{Clock, EmbeddedStore, Restored, SnapshotError, StoreConfig, SystemClock};
 use tracing::{error, info, warn};
 
 use crate::config::Config;
 use crate::failure::Failure;
 use file::StateFile;
-use writer::Writer;
+use writer::{SharedReport, Writer};
 
 /// A state file that cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +54,10 @@ pub(crate) struct Keeping(Option<Kept>);
 /// Keeps the counters of a store that is in use.
 #[derive(Debug)]
 pub(crate) struct Keeper(Option<Writer>);
+
+/// Tells how the keeping goes.
+#[derive(Debug)]
+pub(crate) struct Reporter(Option<SharedReport>);
 
 /// The file that the counters of this process are kept in, and no other's.
 #[derive(Debug)]
@@ -118,11 +123,26 @@ impl Keeping {
 // === impl Keeper ===
 
 impl Keeper {
+    /// What tells how the writing goes, now and later.
+    pub(crate) fn reporter(&self) -> Reporter {
+        Reporter(self.0.as_ref().map(Writer::report))
+    }
+
     /// Writes a last time. To be called when nothing is charged any more.
     pub(crate) fn finish(self) {
         if let Some(writer) = self.0 {
             writer.finish();
         }
+    }
+}
+
+// === impl Reporter ===
+
+impl Reporter {
+    /// How the writing goes; `None` if nothing is written.
+    pub(crate) fn report(&self) -> Option<StateReport> {
+        let report = self.0.as_ref()?.lock();
+        Some(report.unwrap_or_else(PoisonError::into_inner).clone())
     }
 }
 

@@ -37,7 +37,9 @@ use crate::door::Peer;
 use crate::drain::Drain;
 use crate::patience::Patient;
 
-pub use hooks::{AdminHooks, ReloadOutcome, ReloadReport, ReloadTrigger, Reloading, StoreReport};
+pub use hooks::{
+    AdminHooks, ReloadOutcome, ReloadReport, ReloadTrigger, Reloading, StateReport, StoreReport,
+};
 
 /// Who may ask what over the admin listener.
 #[derive(Clone, Debug, Default)]

@@ -2,12 +2,13 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use tidegate_limiter::Limiter;
+use tidegate_server::StateReport;
 use tidegate_store::{EmbeddedStore, Written};
 use tracing::{debug, error, info};
 
@@ -16,25 +17,23 @@ use super::Kept;
 /// The shortest time between two writings. A disk is the slowest part of a machine.
 const LEAST_INTERVAL: Duration = Duration::from_millis(100);
 
+/// How the writing goes, for whoever is asked.
+pub(super) type SharedReport = Arc<Mutex<StateReport>>;
+
 /// Writes the counters of a store to its file until it is told to finish.
 #[derive(Debug)]
 pub(super) struct Writer {
+    report: SharedReport,
     /// Nothing is ever sent: the thread notices when it is dropped, and that is the end.
     alive: Sender<Infallible>,
     thread: JoinHandle<()>,
-}
-
-/// Whether the last attempt to write succeeded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Health {
-    Good,
-    Failing,
 }
 
 /// What the thread works on.
 struct Task {
     limiter: Arc<Limiter<EmbeddedStore>>,
     kept: Kept,
+    report: SharedReport,
 }
 
 // === impl Writer ===
@@ -43,11 +42,25 @@ impl Writer {
     /// Begins to write.
     pub(super) fn start(kept: Kept, limiter: Arc<Limiter<EmbeddedStore>>) -> io::Result<Self> {
         let (alive, end) = channel();
-        let task = Task { limiter, kept };
+        let report = SharedReport::default();
+        let task = Task {
+            limiter,
+            kept,
+            report: Arc::clone(&report),
+        };
         let thread = thread::Builder::new()
             .name("state".to_owned())
             .spawn(move || task.run(&end))?;
-        Ok(Self { alive, thread })
+        Ok(Self {
+            report,
+            alive,
+            thread,
+        })
+    }
+
+    /// Tells how the writing goes, also after its end.
+    pub(super) fn report(&self) -> SharedReport {
+        Arc::clone(&self.report)
     }
 
     /// Writes a last time.
@@ -63,35 +76,43 @@ impl Writer {
 impl Task {
     fn run(self, end: &Receiver<Infallible>) {
         let interval = self.kept.interval.max(LEAST_INTERVAL);
-        let mut health = Health::Good;
         while end.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
-            health = self.write(health);
+            self.write();
         }
-        self.write(Health::Good);
+        self.write();
     }
 
-    /// Writes the file, and tells of a failure if the last attempt had none: a disk that is full
-    /// stays so for a while.
-    fn write(&self, before: Health) -> Health {
+    fn write(&self) {
         let store = self.limiter.store();
+        let written = self.kept.file.replace(|out| store.write_snapshot(out));
+        let mut report = lock(&self.report);
         let file = &self.kept.file;
-        match file.replace(|out| store.write_snapshot(out)) {
-            Ok(written) => {
-                let Written {
-                    counters, bytes, ..
-                } = written;
+        match written {
+            Ok(Written {
+                at,
+                counters,
+                bytes,
+            }) => {
                 debug!(counters, bytes, "wrote {counters} counters to {file}");
-                if before == Health::Failing {
+                if report.fault.take().is_some() {
                     info!("{file} can be written again");
                 }
-                Health::Good
+                report.written_at = Some(Duration::from_nanos(at.nanos()));
+                report.counters = counters;
+                report.bytes = bytes;
             }
             Err(reason) => {
-                if before == Health::Good {
+                // Once: a disk that is full stays so for a while.
+                if report.fault.is_none() {
                     error!("cannot write counters to {file}: {reason}; it is tried again");
                 }
-                Health::Failing
+                report.failures += 1;
+                report.fault = Some(reason.to_string());
             }
         }
     }
+}
+
+fn lock(report: &Mutex<StateReport>) -> MutexGuard<'_, StateReport> {
+    report.lock().unwrap_or_else(PoisonError::into_inner)
 }

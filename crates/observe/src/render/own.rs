@@ -6,7 +6,7 @@ use super::page::{Page, Seconds};
 use crate::connections::Protocol;
 use crate::core::{Answered, Failure, Rejection};
 use crate::counts::Counts;
-use crate::{Observatory, RuleCounts, StoreGauges};
+use crate::{Observatory, RuleCounts, StateGauges, StoreGauges};
 
 const BUILD_INFO: Family = Family::gauge("tidegate_build_info", "The version that runs; always 1.");
 const START_TIME: Family = Family::gauge(
@@ -74,6 +74,15 @@ const STORE_EVICTED: Family = Family::counter(
 const STORE_UNTRACKED: Family = Family::counter(
     "tidegate_store_untracked_total",
     "Charges that found no room for their counter; on_full answered them.",
+);
+const STATE_WRITTEN: Family = Family::gauge(
+    "tidegate_state_written_timestamp_seconds",
+    "When the state file was last written, in seconds since the epoch.",
+);
+const STATE_BYTES: Family = Family::gauge("tidegate_state_bytes", "The size of the state file.");
+const STATE_FAILURES: Family = Family::counter(
+    "tidegate_state_write_failures_total",
+    "How often the state file could not be written.",
 );
 const SPANS_LOST: Family = Family::counter(
     "tidegate_spans_lost_total",
@@ -159,6 +168,18 @@ fn add_store(page: &mut Page, store: &StoreGauges) {
     page.single(&STORE_MAX, store.max_bytes);
     page.single(&STORE_EVICTED, store.evicted);
     page.single(&STORE_UNTRACKED, store.untracked);
+    if let Some(state) = &store.state {
+        add_state(page, state);
+    }
+}
+
+fn add_state(page: &mut Page, state: &StateGauges) {
+    let mut series = page.family(&STATE_WRITTEN);
+    if let Some(written_at) = state.written_at {
+        series.add(&[], Seconds(written_at));
+    }
+    page.single(&STATE_BYTES, state.bytes);
+    page.single(&STATE_FAILURES, state.failures);
 }
 
 /// The rules that were ever met, and then all others together.

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
-use tidegate_observe::{Gauges, MetricNames, ObserveConfig, Protocol, StoreGauges};
+use tidegate_observe::{Gauges, MetricNames, ObserveConfig, Protocol, StateGauges, StoreGauges};
 
 use crate::fixture::watched;
 
@@ -22,6 +23,11 @@ const GAUGES: Gauges = Gauges {
         max_bytes: 20,
         evicted: 3,
         untracked: 4,
+        state: Some(StateGauges {
+            written_at: Some(Duration::from_secs(50)),
+            bytes: 6,
+            failures: 7,
+        }),
     }),
 };
 
@@ -67,6 +73,8 @@ fn shows_what_was_counted() {
         "tidegate_connections_opened_total{protocol=\"grpc\"} 2",
         "tidegate_store_used_bytes 10",
         "tidegate_store_untracked_total 4",
+        "tidegate_state_bytes 6",
+        "tidegate_state_write_failures_total 7",
         "ratelimit_service_total_requests{grpc_method=\"ShouldRateLimit\"} 2",
     ] {
         assert!(page.lines().any(|it| it == line), "no {line} in {page}");

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 use tidegate_rules::Report;
@@ -90,4 +90,21 @@ pub struct StoreReport {
     pub evicted: u64,
     /// Charges that found no room for their counter.
     pub untracked: u64,
+    /// The file in which its counters outlive the process, if there is one.
+    pub state: Option<StateReport>,
+}
+
+/// How the writing of counters to a file goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StateReport {
+    /// When the last file was written, since the epoch; `None` before the first.
+    pub written_at: Option<Duration>,
+    /// How many counters that file has.
+    pub counters: u64,
+    /// Its size.
+    pub bytes: u64,
+    /// How often none could be written.
+    pub failures: u64,
+    /// Why not, if the last attempt failed.
+    pub fault: Option<String>,
 }

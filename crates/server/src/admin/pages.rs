@@ -5,7 +5,7 @@ use std::fmt::Write;
 use hyper::StatusCode;
 use serde::Serialize;
 use tidegate_limiter::{RuleSet, Store};
-use tidegate_observe::{Gauges, StoreGauges};
+use tidegate_observe::{Gauges, StateGauges, StoreGauges};
 use tidegate_rules::{Domain, Rule, RuleMode};
 
 use super::Admin;
@@ -77,6 +77,11 @@ pub(super) fn metrics<S: Store>(admin: &Admin<S>) -> Reply {
             max_bytes: store.max_bytes,
             evicted: store.evicted,
             untracked: store.untracked,
+            state: store.state.map(|state| StateGauges {
+                written_at: state.written_at,
+                bytes: state.bytes,
+                failures: state.failures,
+            }),
         }),
     };
     let page = admin.observatory.prometheus(&gauges);

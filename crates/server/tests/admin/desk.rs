@@ -11,8 +11,8 @@ use tidegate_observe::Observatory;
 use tidegate_rules::{CompileOptions, Compiled, Report, Source, compile};
 use tidegate_server::{
     Address, Admin, AdminConfig, AdminHooks, AdminReach, AdminToken, DrainConfig, Front,
-    ListenConfig, Parts, ReloadOutcome, ReloadReport, ReloadTrigger, Reloading, ServerConfig, Stop,
-    StoreReport,
+    ListenConfig, Parts, ReloadOutcome, ReloadReport, ReloadTrigger, Reloading, ServerConfig,
+    StateReport, Stop, StoreReport,
 };
 use tidegate_store::{EmbeddedStore, ManualClock, StoreConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -286,6 +286,13 @@ impl AdminHooks for Hooks {
             max_bytes: 2,
             evicted: 3,
             untracked: 4,
+            state: Some(StateReport {
+                written_at: Some(Duration::from_secs(1_800_000_000)),
+                counters: 5,
+                bytes: 6,
+                failures: 7,
+                fault: None,
+            }),
         }
     }
 }

@@ -61,6 +61,9 @@ async fn the_store_is_shown() {
     let store = desk.get("/api/v1/store").await.ok();
     let expected = json!({
         "kind": "memory", "used_bytes": 1, "max_bytes": 2, "evicted": 3, "untracked": 4,
+        "state": {
+            "written_at": "2027-01-15T08:00:00Z", "counters": 5, "bytes": 6, "failures": 7, "fault": null,
+        },
     });
     assert_eq!(store, expected);
 }

@@ -1,5 +1,7 @@
 //! What is asked of the program around the server.
 
+use std::time::UNIX_EPOCH;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tidegate_rules::{Diagnostic, Report, Severity};
@@ -8,7 +10,7 @@ use crate::admin::audit::{self, Change};
 use crate::admin::fault::Fault;
 use crate::admin::reply::{self, Reply};
 use crate::admin::timestamp;
-use crate::admin::{AdminHooks, ReloadOutcome, ReloadReport, ReloadTrigger};
+use crate::admin::{AdminHooks, ReloadOutcome, ReloadReport, ReloadTrigger, StateReport};
 use crate::door::Peer;
 
 /// A level of the log.
@@ -59,6 +61,16 @@ struct StoreView {
     max_bytes: u64,
     evicted: u64,
     untracked: u64,
+    state: Option<StateView>,
+}
+
+#[derive(Debug, Serialize)]
+struct StateView {
+    written_at: Option<String>,
+    counters: u64,
+    bytes: u64,
+    failures: u64,
+    fault: Option<String>,
 }
 
 /// The configuration in force.
@@ -126,6 +138,7 @@ pub(in crate::admin) fn store(hooks: &dyn AdminHooks) -> Reply {
         max_bytes: store.max_bytes,
         evicted: store.evicted,
         untracked: store.untracked,
+        state: store.state.map(StateView::from),
     })
 }
 
@@ -152,6 +165,21 @@ impl<'a> From<&'a ReloadReport> for ReloadView<'a> {
             reason,
             findings: report.findings.iter().map(FindingView::from).collect(),
             findings_omitted: Report::omitted(&report.findings),
+        }
+    }
+}
+
+// === impl StateView ===
+
+impl From<StateReport> for StateView {
+    fn from(report: StateReport) -> Self {
+        let written_at = report.written_at.map(|since| UNIX_EPOCH + since);
+        Self {
+            written_at: written_at.map(timestamp::rfc3339),
+            counters: report.counters,
+            bytes: report.bytes,
+            failures: report.failures,
+            fault: report.fault,
         }
     }
 }
