@@ -32,11 +32,17 @@ pub(super) fn admit(
     if route.access == Access::Change {
         refuse_other_pages(headers)?;
     }
-    if let Some(token) = &config.token {
-        let checked = check(token, headers);
-        if checked.is_ok() || needs_token(route.access, config.reads) {
-            return checked;
+    match &config.token {
+        Some(token) => {
+            let checked = check(token, headers);
+            if checked.is_ok() || needs_token(route.access, config.reads) {
+                return checked;
+            }
         }
+        None if route.access == Access::Read && config.reads == AdminReads::WithToken => {
+            return Err(Fault::NoTokenToReadBy);
+        }
+        None => {}
     }
     trust(route, headers, peer, config.reach)
 }
