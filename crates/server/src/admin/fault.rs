@@ -27,6 +27,8 @@ pub(super) enum Fault {
          `admin.token_file`, or listen on 127.0.0.1"
     )]
     NeedsToken,
+    #[error("reading needs a token, and there is none: set `admin.token` or `admin.token_file`")]
+    NoTokenToReadBy,
     #[error(
         "the request comes from another web page; send it from this origin, or from no browser"
     )]
@@ -111,7 +113,9 @@ impl Fault {
             Self::NoSuchPath { .. } => StatusCode::NOT_FOUND,
             Self::OtherMethods { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::NoToken | Self::WrongToken => StatusCode::UNAUTHORIZED,
-            Self::NeedsToken | Self::CrossSite | Self::ForeignHost => StatusCode::FORBIDDEN,
+            Self::NeedsToken | Self::NoTokenToReadBy | Self::CrossSite | Self::ForeignHost => {
+                StatusCode::FORBIDDEN
+            }
             Self::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::BodyBroken
