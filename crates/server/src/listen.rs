@@ -3,17 +3,22 @@
 mod place;
 mod socket_file;
 
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket, UnixListener};
+use tokio::task::unconstrained;
 use tokio::time::timeout;
 use tracing::{info, warn};
 
 use crate::connection::{Connection, Socket};
 use crate::door::Peer;
+use crate::drain::Drain;
 use crate::tls::Tls;
 use crate::{Address, Front, ListenConfig};
 
@@ -28,6 +33,7 @@ pub(crate) struct Listener {
     address: Address,
     source: Source,
     places: Places,
+    backlog: u32,
     tls: Option<Arc<Tls>>,
     /// Whether the last accept failed, so that a row of failures is told once.
     is_failing: bool,
@@ -72,6 +78,7 @@ impl Listener {
             address,
             source,
             places: Places::new(config.max_connections),
+            backlog: config.backlog,
             tls,
             is_failing: false,
         })
@@ -92,23 +99,53 @@ impl Listener {
         self.tls.is_some()
     }
 
-    /// Hands over one connection after the other, for ever.
-    pub(crate) async fn run(mut self, mut hand_over: impl FnMut(Connection)) {
+    /// Hands over one connection after the other until it is to close, and then those that the kernel
+    /// has accepted: their clients think that they are connected.
+    pub(crate) async fn run(mut self, mut closing: Drain, mut hand_over: impl FnMut(Connection)) {
+        tokio::select! {
+            () = self.accept_for_ever(&mut hand_over) => {}
+            () = closing.begun_and_caught_up() => {}
+        }
+        // No more than can lie there: clients that keep coming must not hold up the end.
+        for _ in 0..self.backlog {
+            match self.accept_now().await {
+                Some(connection) => hand_over(connection),
+                None => break,
+            }
+        }
+    }
+
+    async fn accept_for_ever(&mut self, hand_over: &mut impl FnMut(Connection)) {
         loop {
             let place = self.place().await;
             match self.source.accept().await {
-                Ok((socket, peer)) => {
+                Ok(accepted) => {
                     self.recovered();
-                    hand_over(Connection {
-                        socket,
-                        peer,
-                        front: self.front,
-                        tls: self.tls.clone(),
-                        place,
-                    });
+                    hand_over(self.connection(accepted, place));
                 }
                 Err(error) => self.hold_off(&error).await,
             }
+        }
+    }
+
+    /// A connection, if there is one and a place for it.
+    async fn accept_now(&self) -> Option<Connection> {
+        let place = self.places.take_now()?;
+        let mut accept = pin!(unconstrained(self.source.accept()));
+        let polled = poll_fn(|context| Poll::Ready(accept.as_mut().poll(context)));
+        match polled.await {
+            Poll::Ready(Ok(accepted)) => Some(self.connection(accepted, place)),
+            Poll::Ready(Err(_)) | Poll::Pending => None,
+        }
+    }
+
+    fn connection(&self, (socket, peer): (Socket, Peer), place: Place) -> Connection {
+        Connection {
+            socket,
+            peer,
+            front: self.front,
+            tls: self.tls.clone(),
+            place,
         }
     }
 

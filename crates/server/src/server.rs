@@ -72,9 +72,14 @@ pub enum RunError {
 
 /// What is under way in a server that runs. Dropped, it all ends at once.
 struct Running {
-    switch: DrainSwitch,
-    /// Who takes connections. They alone hold the ways to the cores, which end when those are gone.
+    /// Ends the taking of connections, before those that are there are told to finish: who sees one close
+    /// and comes back is not to meet us again.
+    gate: DrainSwitch,
     accepting: JoinSet<()>,
+    switch: DrainSwitch,
+    /// Who looks after things, for ever.
+    keepers: JoinSet<()>,
+    /// Who answers, until nobody above is left who holds the way to them.
     cores: JoinSet<Result<(), oneshot::error::RecvError>>,
 }
 
@@ -155,10 +160,10 @@ impl Server {
     where
         S: Store + Send + Sync + 'static,
     {
-        let (switch, drain) = drain();
+        let (switch, phases) = drain();
         let mut cores = JoinSet::new();
         let mut start = |name: String| {
-            let core = Core::start(name, self.kit(parts, drain.clone()))?;
+            let core = Core::start(name, self.kit(parts, phases.clone()))?;
             cores.spawn(core.ended);
             io::Result::Ok(core.lane)
         };
@@ -172,19 +177,24 @@ impl Server {
             admin.push(start("tidegate-admin".to_owned())?);
         }
         let admin = Arc::new(Balance::new(admin));
+        let (gate, closing) = drain();
         let mut accepting = JoinSet::new();
         for listener in self.listeners {
             let balance = match listener.front() {
                 Front::Http | Front::Grpc => Arc::clone(&traffic),
                 Front::Admin => Arc::clone(&admin),
             };
-            accepting.spawn(listener.run(move |connection| balance.hand_over(connection)));
+            let hand_over = move |connection| balance.hand_over(connection);
+            accepting.spawn(listener.run(closing.clone(), hand_over));
         }
-        accepting.spawn(keep_time([traffic, admin]));
-        accepting.spawn(self.certificates.watch());
+        let mut keepers = JoinSet::new();
+        keepers.spawn(keep_time([traffic, admin]));
+        keepers.spawn(self.certificates.watch());
         Ok(Running {
-            switch,
+            gate,
             accepting,
+            switch,
+            keepers,
             cores,
         })
     }
@@ -215,8 +225,9 @@ impl Running {
         );
         self.switch.advance(Phase::Leaving);
         sleep(delay).await;
-        // Nobody new is let in while the others finish.
-        self.accepting.shutdown().await;
+        self.gate.begin();
+        while self.accepting.join_next().await.is_some() {}
+        self.keepers.shutdown().await;
         self.switch.begin();
         if timeout(grace, self.ended()).await.is_ok() {
             info!("stopped: every call under way was answered");
@@ -228,6 +239,7 @@ impl Running {
     /// Ends at once, as far as cores wake up.
     async fn cut_off(mut self) {
         self.accepting.shutdown().await;
+        self.keepers.shutdown().await;
         self.switch.advance(Phase::Over);
         let _ = timeout(LAST_WAIT, self.ended()).await;
     }

@@ -117,6 +117,19 @@ async fn a_request_that_has_arrived_is_answered_though_nobody_has_read_it() {
 }
 
 #[tokio::test]
+async fn a_request_in_the_backlog_is_answered() {
+    let running = Running::start(both());
+    // Both run on this thread: the server does nothing until something is waited for here.
+    let mut io = std::net::TcpStream::connect(running.tcp(0)).unwrap();
+    std::io::Write::write_all(&mut io, post().as_bytes()).unwrap();
+    running.ask_to_stop(Stop::Now);
+    io.set_nonblocking(true).unwrap();
+    let mut io = TcpStream::from_std(io).unwrap();
+    assert_eq!(read_reply(&mut io).await.expect("an answer").status, 200);
+    running.ended().await;
+}
+
+#[tokio::test]
 async fn a_grpc_call_under_way_is_answered_and_no_other_is_taken() {
     let running = Running::start(both());
     let io = running.connect(1).await;
