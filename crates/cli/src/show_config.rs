@@ -22,8 +22,9 @@ fn effective(args: &ConfigArgs) -> Result<String, Failure> {
     let loaded = config::load(&args.settings)?;
     Ok(match args.format {
         ConfigFormat::Yaml => {
-            let notes: String = loaded.notes().map(|note| format!("# {note}\n")).collect();
-            notes + &config::effective_yaml(&loaded.known)
+            let notes = loaded.notes().map(|note| format!("# {note}\n"));
+            let text = config::effective_yaml(&loaded.known);
+            notes.chain([text]).collect()
         }
         ConfigFormat::Json => pretty(&config::effective_json(&loaded.known)),
     })

@@ -208,7 +208,7 @@ impl Reason {
     /// Why, as the end of a sentence that begins with the names.
     pub(crate) const fn because(self) -> &'static str {
         match self {
-            Redis => "counters are kept in the memory of this node; the Redis store comes next",
+            Redis => "counters are kept in the memory of this node until there is a store in Redis",
             Memcached => "counters are kept in the memory of this node",
             Xds => "rules come from files",
             Metadata => "which rule decided is always told, in dynamic_metadata",
