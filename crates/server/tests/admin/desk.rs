@@ -287,7 +287,7 @@ impl AdminHooks for Hooks {
             evicted: 3,
             untracked: 4,
             state: Some(StateReport {
-                written_at: Some(Duration::from_secs(1_800_000_000)),
+                written_at: Some(Duration::from_hours(500_000)),
                 counters: 5,
                 bytes: 6,
                 failures: 7,

@@ -49,6 +49,18 @@ async fn reading_may_need_the_token_too() {
 }
 
 #[tokio::test]
+async fn nobody_reads_by_a_token_that_is_not_there() {
+    let config = AdminConfig {
+        reads: AdminReads::WithToken,
+        ..local()
+    };
+    let desk = Desk::start_with(config);
+    let detail = desk.get("/api/v1/rules").await.detail(403);
+    assert_says(&detail, "set `admin.token`");
+    assert_eq!(desk.get("/readyz").await.status, 200);
+}
+
+#[tokio::test]
 async fn without_a_token_a_change_says_what_to_set() {
     let desk = Desk::start_with(AdminConfig::default());
     assert_says(&desk.send(&reset()).await.detail(403), "admin.token");
