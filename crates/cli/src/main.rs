@@ -19,6 +19,9 @@ mod state;
 mod terminal;
 mod watch;
 
+use std::env;
+use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -26,7 +29,7 @@ use clap::Parser;
 use args::{Args, Command};
 
 fn main() -> ExitCode {
-    let finished = match Args::parse().command {
+    let finished = match Args::parse_from(typed()).command {
         Command::Serve(args) => serve::run(&args),
         Command::Config(args) => show_config::run(&args),
         Command::Health(args) => health::run(&args),
@@ -34,4 +37,15 @@ fn main() -> ExitCode {
         Command::Explain(args) => explain::run(&args),
     };
     finished.unwrap_or_else(|failure| failure.report())
+}
+
+/// The command line. Called by the name of envoyproxy/ratelimit's executable, which has no commands, it
+/// serves.
+fn typed() -> Vec<OsString> {
+    let mut typed: Vec<OsString> = env::args_os().collect();
+    let name = typed.first().and_then(|path| Path::new(path).file_name());
+    if name.is_some_and(|name| name == "ratelimit") {
+        typed.insert(1, "serve".into());
+    }
+    typed
 }

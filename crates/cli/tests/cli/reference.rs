@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use crate::program::{check_with, command, scratch};
 use crate::server::{Server, USER, number, value};
@@ -83,4 +83,46 @@ fn logs_are_json_if_they_are_asked_to_be() {
         "{messages:?}"
     );
     assert_eq!(output.stdout, b"", "the banner is for people");
+}
+
+/// The variables of the reference go before the settings of the image that takes its place.
+#[test]
+fn the_image_leaves_room_for_the_variables_of_the_reference() {
+    let image = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../deploy/docker/tidegate.yaml"
+    );
+    let settings = |variables: &[(&str, &str)]| {
+        let args = ["config", "--format", "json", "--config", image];
+        let output = command(&args)
+            .envs(variables.iter().copied())
+            .output()
+            .unwrap();
+        let settings: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let address = |name: &str| settings["listeners"][name]["address"].clone();
+        let listeners = ["http", "grpc", "admin"].map(address);
+        (listeners, settings["rules"]["paths"].clone())
+    };
+    let (listeners, rules) = settings(&[]);
+    assert_eq!(
+        listeners,
+        ["0.0.0.0:8080", "0.0.0.0:8081", "127.0.0.1:6070"]
+    );
+    assert_eq!(rules, serde_json::json!(["/rules"]));
+    let (listeners, rules) = settings(&[("RUNTIME_ROOT", "/data"), ("PORT", "9000")]);
+    assert_eq!(listeners, ["0.0.0.0:9000", "0.0.0.0:8081", "0.0.0.0:6070"]);
+    assert_eq!(rules, serde_json::json!(["/data/config"]));
+}
+
+#[test]
+fn called_by_the_name_of_the_reference_it_serves() {
+    let link = scratch("called").join("ratelimit");
+    symlink(env!("CARGO_BIN_EXE_tidegate"), &link).unwrap();
+    let output = Command::new(link)
+        .env_clear()
+        .env("RUNTIME_ROOT", "nowhere")
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("cannot read nowhere/config"), "{stderr}");
 }
