@@ -47,8 +47,11 @@ impl Messages {
 
     /// The next message, or `None` when the client has no more.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Status> {
-        if self.rest.is_empty() && !self.fill().await? {
-            return Ok(None);
+        if self.rest.is_empty() {
+            let Some(data) = self.data().await? else {
+                return Ok(None);
+            };
+            self.rest = data;
         }
         self.fill_to(PREFIX_BYTES).await?;
         let length = self.read_prefix()?;
@@ -56,8 +59,8 @@ impl Messages {
         Ok(Some(self.rest.split_to(length)))
     }
 
-    /// Takes in what comes next. Says whether there was anything.
-    async fn fill(&mut self) -> Result<bool, Status> {
+    /// What comes next, if anything does.
+    async fn data(&mut self) -> Result<Option<Bytes>, Status> {
         while !self.body.is_end_stream() {
             let Some(data) = poll_fn(|context| self.body.poll_data(context)).await else {
                 break;
@@ -65,25 +68,25 @@ impl Messages {
             let data = data.map_err(|_| broken())?;
             // What a message may hold is bounded, so the window need not be.
             let _ = self.body.flow_control().release_capacity(data.len());
-            if data.is_empty() {
-                continue;
+            if !data.is_empty() {
+                return Ok(Some(data));
             }
-            self.rest = if self.rest.is_empty() {
-                data
-            } else {
-                joined(&self.rest, &data)
-            };
-            return Ok(true);
         }
-        Ok(false)
+        Ok(None)
     }
 
+    /// Sees to it that so much has arrived. What came in one frame is not copied.
     async fn fill_to(&mut self, length: usize) -> Result<(), Status> {
-        while self.rest.len() < length {
-            if !self.fill().await? {
-                return Err(broken());
-            }
+        if self.rest.len() >= length {
+            return Ok(());
         }
+        // Grows with what arrives, and not with what was announced.
+        let mut whole = BytesMut::from(&self.rest[..]);
+        while whole.len() < length {
+            let data = self.data().await?.ok_or_else(broken)?;
+            whole.extend_from_slice(&data);
+        }
+        self.rest = whole.freeze();
         Ok(())
     }
 
@@ -117,13 +120,6 @@ pub(super) fn framed(out: &mut BytesMut, write: impl FnOnce(&mut BytesMut)) -> B
     let length = u32::try_from(length).unwrap_or(u32::MAX);
     out[1..PREFIX_BYTES].copy_from_slice(&length.to_be_bytes());
     out.split().freeze()
-}
-
-fn joined(first: &[u8], next: &[u8]) -> Bytes {
-    let mut bytes = BytesMut::with_capacity(first.len() + next.len());
-    bytes.extend_from_slice(first);
-    bytes.extend_from_slice(next);
-    bytes.freeze()
 }
 
 fn broken() -> Status {
