@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::pin::pin;
 
 use bytes::{Bytes, BytesMut};
 use h2::RecvStream;
@@ -51,15 +52,16 @@ pub(super) async fn answer<S: Store>(call: Call, office: &Office<S>) {
     let answered = match head.method {
         Method::ShouldRateLimit => {
             let trace = office.trace(&parts.headers);
-            within(most, office.should_rate_limit(messages, trace)).await
+            let judged = pin!(office.should_rate_limit(messages, trace));
+            within(most, judged).await
         }
-        Method::HealthCheck => within(most, health::check(messages, office)).await,
+        Method::HealthCheck => within(most, pin!(health::check(messages, office))).await,
         Method::HealthWatch => {
-            let watch = health::watch(messages, &mut respond, office);
+            let watch = pin!(health::watch(messages, &mut respond, office));
             return until(head.timeout, watch).await;
         }
         Method::Reflection => {
-            let reflection = reflection::answer(messages, &mut respond, office);
+            let reflection = pin!(reflection::answer(messages, &mut respond, office));
             return until(head.timeout, reflection).await;
         }
     };

@@ -1,5 +1,7 @@
 //! `grpc.health.v1.Health`: whether to send calls here.
 
+use std::pin::pin;
+
 use bytes::{Bytes, BytesMut};
 use h2::server::SendResponse;
 use tidegate_limiter::Store;
@@ -44,7 +46,7 @@ pub(super) async fn watch<S: Store>(
     respond: &mut SendResponse<Bytes>,
     office: &Office<S>,
 ) {
-    let read = within(office.config.call_timeout, messages.only()).await;
+    let read = within(office.config.call_timeout, pin!(messages.only())).await;
     let message = match read.unwrap_or_else(|| Err(Status::late())) {
         Ok(message) => message,
         Err(status) => return status.send(respond),

@@ -2,6 +2,8 @@
 
 mod descriptors;
 
+use std::pin::pin;
+
 use bytes::{Bytes, BytesMut};
 use h2::server::SendResponse;
 use tidegate_limiter::Store;
@@ -43,8 +45,9 @@ pub(super) async fn answer<S: Store>(
     };
     let mut drain = office.drain.clone();
     let end = loop {
+        let next = pin!(messages.next());
         let asked = tokio::select! {
-            asked = within(office.config.call_timeout, messages.next()) => asked,
+            asked = within(office.config.call_timeout, next) => asked,
             () = drain.begun() => break Status::draining(),
         };
         let told = match asked {

@@ -1,7 +1,7 @@
 //! `grpc-timeout`: how long a client will wait.
 
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -28,9 +28,12 @@ pub(super) fn parse(text: &[u8]) -> Option<Duration> {
     Some(span)
 }
 
-/// What `future` comes to, or `None` after `most`. One that is ready at once costs no timer.
-pub(super) async fn within<T>(most: Duration, future: impl Future<Output = T>) -> Option<T> {
-    let mut future = pin!(future);
+/// What `future` comes to, or `None` after `most`. One that is ready at once costs no timer. It is asked for
+/// pinned: moved in, a large one would be copied whole.
+pub(super) async fn within<T>(
+    most: Duration,
+    mut future: Pin<&mut impl Future<Output = T>>,
+) -> Option<T> {
     match poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await {
         Poll::Ready(output) => Some(output),
         Poll::Pending => timeout(most, future).await.ok(),
@@ -39,7 +42,7 @@ pub(super) async fn within<T>(most: Duration, future: impl Future<Output = T>) -
 
 /// Lets `future` run to its end, or to the end of the client's patience; then it is dropped, and with it
 /// the call is taken back.
-pub(super) async fn until(patience: Option<Duration>, future: impl Future<Output = ()>) {
+pub(super) async fn until(patience: Option<Duration>, future: Pin<&mut impl Future<Output = ()>>) {
     match patience {
         Some(most) => within(most, future).await.unwrap_or_default(),
         None => future.await,
