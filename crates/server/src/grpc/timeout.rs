@@ -62,7 +62,7 @@ mod tests {
         check("3S", Some(Duration::from_secs(3)));
         check("4u", Some(Duration::from_micros(4)));
         check("99999999n", Some(Duration::from_nanos(99_999_999)));
-        check("99999999H", Some(Duration::from_secs(99_999_999 * 3_600)));
+        check("99999999H", Some(Duration::from_hours(99_999_999)));
         for text in [
             "",
             "m",

@@ -111,8 +111,8 @@ mod tests {
 
     #[test]
     fn files_bring_what_they_import() {
-        let served = Descriptors::served();
         const DEPENDENCY: u32 = 3;
+        let served = Descriptors::served();
         for file in served.files() {
             for (_, import) in parts(file).filter(|(number, _)| *number == DEPENDENCY) {
                 let import = str::from_utf8(import).unwrap();
