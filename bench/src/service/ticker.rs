@@ -26,7 +26,12 @@ impl Ticker {
             it_value: period,
         };
         timerfd_settime(&timer, TimerfdTimerFlags::empty(), &times)?;
-        Ok(Self(AsyncFd::register(timer).map_err(io::Error::other)?))
+        #[expect(
+            deprecated,
+            reason = "what it warns of, a descriptor that changes, an OwnedFd does not do"
+        )]
+        let timer = AsyncFd::new(timer)?;
+        Ok(Self(timer))
     }
 
     /// Waits for the next tick, or none if there were some since the last.
