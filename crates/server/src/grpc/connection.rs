@@ -109,16 +109,15 @@ where
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         self.obey(context);
-        loop {
-            if self.take_in(context).is_ready() {
-                return Poll::Ready(());
-            }
-            if self.office.calls.borrow().is_empty() {
-                return Poll::Pending;
-            }
+        if self.take_in(context).is_ready() {
+            return Poll::Ready(());
+        }
+        if !self.office.calls.borrow().is_empty() {
             self.life.saw_calls();
             self.answer(context);
         }
+        // Whatever was answered has woken this task: h2 does so when there is something to write.
+        Poll::Pending
     }
 
     /// Does what the time of life asks for.
