@@ -33,6 +33,9 @@ pub(crate) enum StateError {
         path.display()
     )]
     InUse { path: PathBuf },
+    /// There is something else in its place, which must not be moved out of the way.
+    #[error("{} is no file; name a file with --state", path.display())]
+    NotAFile { path: PathBuf },
     /// It could not be written there.
     #[error(
         "cannot keep counters in {}: {reason}; choose another place with --state",

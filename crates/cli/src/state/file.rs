@@ -30,6 +30,10 @@ impl StateFile {
     /// Makes sure that no other process has the file, as long as what this returns lives.
     pub(super) fn lock(&self) -> Result<File, StateError> {
         let path = || self.path.clone();
+        // A folder or a device would be put aside as if it were a damaged file.
+        if fs::metadata(&self.path).is_ok_and(|it| !it.is_file()) {
+            return Err(StateError::NotAFile { path: path() });
+        }
         let file = OpenOptions::new()
             .create(true)
             .truncate(false)

@@ -131,3 +131,16 @@ fn a_place_that_cannot_be_written_is_told_at_start() {
     let start = "error: cannot keep counters in missing/counters: ";
     assert!(stderr.starts_with(start), "{stderr}");
 }
+
+#[test]
+fn what_is_no_file_stays_where_it_is() {
+    let folder = prepare("state_folder");
+    fs::create_dir(folder.join("counters")).unwrap();
+    let serve = [vec!["serve".to_owned()], args(&folder)].concat();
+    let serve: Vec<&str> = serve.iter().map(String::as_str).collect();
+    let output = command(&serve).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("counters is no file"), "{stderr}");
+    assert!(folder.join("counters").is_dir(), "it was moved");
+}
