@@ -85,6 +85,8 @@ impl Recorder {
         }
         if verdict.limits().len() == 0 {
             self.unmatched(asked, verdict);
+            // A ban refuses where there is no limit, too.
+            self.refusals.note(asked, verdict, &self.dice);
             return;
         }
         if let Some(error) = verdict.failure() {

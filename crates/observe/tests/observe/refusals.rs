@@ -1,17 +1,21 @@
 //! The log of refusals.
 
 use std::io::{self, Write};
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
 
+use tidegate_limiter::{BanTerm, Entry, NewBan};
 use tidegate_observe::{KeyLogging, ObserveConfig, RefusalLog, Sampling};
 
-use crate::fixture::watched;
+use crate::fixture::{Watched, watched};
 
 const YAML: &str = "
 domain: test
 descriptors:
   - key: user
     rate_limit: { unit: minute, requests_per_unit: 2 }
+  - key: guest
 ";
 
 /// Where a log is written.
@@ -30,6 +34,14 @@ impl Write for Log {
 
 /// What is logged of `n` requests, of which the first two pass.
 fn logged(refusals: RefusalLog, n: usize) -> Vec<String> {
+    logged_while(refusals, |watched| {
+        for _ in 0..n {
+            watched.ask(&[("user", "client\nINFO fake")], 1);
+        }
+    })
+}
+
+fn logged_while(refusals: RefusalLog, ask: impl FnOnce(&Watched)) -> Vec<String> {
     let config = ObserveConfig {
         refusals,
         ..ObserveConfig::default()
@@ -42,10 +54,7 @@ fn logged(refusals: RefusalLog, n: usize) -> Vec<String> {
         .without_time()
         .finish();
     tracing::subscriber::with_default(subscriber, || {
-        let watched = watched(YAML, config);
-        for _ in 0..n {
-            watched.ask(&[("user", "client\nINFO fake")], 1);
-        }
+        ask(&watched(YAML, config));
     });
     let bytes = log.0.lock().unwrap().clone();
     let text = String::from_utf8(bytes).unwrap();
@@ -87,4 +96,23 @@ fn some_of_them_are_logged() {
 #[test]
 fn none_is_logged_unless_asked_for() {
     assert_eq!(logged(RefusalLog::Off, 4), [""; 0]);
+}
+
+#[test]
+fn a_ban_is_logged_where_there_is_no_limit() {
+    let guest = [Entry {
+        key: "guest",
+        value: "42",
+    }];
+    let ban = NewBan {
+        term: BanTerm::UntilLifted,
+        reason: None,
+    };
+    let lines = logged_while(share(1_000_000, KeyLogging::Hidden), |watched| {
+        let banned = pin!(watched.limiter.ban("test", &guest, ban));
+        let banned = banned.poll(&mut Context::from_waker(Waker::noop()));
+        assert_eq!(banned, Poll::Ready(Ok(())));
+        watched.ask(&[("guest", "42")], 1);
+    });
+    assert_eq!(lines, [" INFO tidegate::refusals: refused domain=\"test\""]);
 }
