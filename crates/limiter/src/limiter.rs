@@ -210,7 +210,7 @@ impl<S: Store> Limiter<S> {
                 .find(domain.find(descriptor.entries)?, descriptor.entries),
         };
         let bans: Vec<_> = (0_u16..)
-            .zip(descriptors)
+            .zip(descriptors.iter().take(MAX_DESCRIPTORS))
             .filter_map(|(index, descriptor)| Some((index, ban_on(descriptor)?)))
             .collect();
         if bans.is_empty() {
