@@ -34,7 +34,7 @@ pub(crate) enum Failure {
     BadVariables(#[from] OtelError),
     /// The file of a token that could not be read.
     #[error("cannot read the admin token in {}: {reason}", path.display())]
-    NoToken { path: PathBuf, reason: io::Error },
+    NoToken { path: PathBuf, reason: Reason },
     /// A token that cannot be sent.
     #[error("the admin token must be visible ASCII without blanks, and not empty")]
     BadToken,

@@ -75,6 +75,25 @@ impl Findings {
         format!("{}:{}", self.name_of(span.file), span.line)
     }
 
+    /// Covers what stands at a span with stars, so that no later finding shows it.
+    pub fn veil(&mut self, span: Span) {
+        let Some(text) = self.texts.get_mut(span.file) else {
+            return;
+        };
+        let veiled = |(line, content): (usize, &str)| {
+            if line + 1 != span.line {
+                return content.to_owned();
+            }
+            let is_covered = |column| (span.column..span.end_column).contains(&column);
+            let columns = (1..).zip(content.chars());
+            columns
+                .map(|(column, char)| if is_covered(column) { '*' } else { char })
+                .collect()
+        };
+        let lines: Vec<String> = text.content.lines().enumerate().map(veiled).collect();
+        text.content = lines.join("\n");
+    }
+
     /// Notes a finding. The same finding at the same place, as an alias repeats it, is noted once.
     pub fn push(&mut self, finding: Finding) {
         let (severity, span) = (finding.severity, finding.span);

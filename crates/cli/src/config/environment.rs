@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::raw::{Origin, Page, Written, scalar};
 use super::reference::Reference;
+use super::value::has_login;
 
 /// What is set in the environment.
 #[derive(Debug)]
@@ -73,7 +74,7 @@ impl Environment {
         if let Some(name) = Reference::known(name) {
             let span = self.page.line(name, '=', shown(name, &value));
             self.reference.insert(name, value, span);
-        } else if name.starts_with(PREFIX) && !is_of_kubernetes(name) {
+        } else if name.starts_with(PREFIX) && !is_of_kubernetes(name, &value) {
             let span = self.page.line(name, '=', shown(name, &value));
             self.own.push(Written {
                 path: name.to_owned(),
@@ -87,15 +88,19 @@ impl Environment {
 /// The value for a page that people see: not that of a secret.
 fn shown<'v>(name: &str, value: &'v str) -> &'v str {
     let is_secret = ["_TOKEN", "_AUTH"].iter().any(|end| name.ends_with(end));
-    if is_secret { "…" } else { value }
+    if is_secret || has_login(value) {
+        "…"
+    } else {
+        value
+    }
 }
 
 /// Whether Kubernetes set the variable, as it does in every pod for a service that is called
-/// `tidegate` or `tidegate-something`.
-fn is_of_kubernetes(name: &str) -> bool {
+/// `tidegate` or `tidegate-something`. A port of its has a URL where one of ours would have a number.
+fn is_of_kubernetes(name: &str, value: &str) -> bool {
     let is_numbered = |rest: &str| rest.starts_with(|first: char| first.is_ascii_digit());
     name.ends_with("_SERVICE_HOST")
         || name.contains("_SERVICE_PORT")
-        || name.ends_with("_PORT")
+        || name.ends_with("_PORT") && value.contains("://")
         || name.split("_PORT_").skip(1).any(is_numbered)
 }

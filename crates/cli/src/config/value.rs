@@ -68,6 +68,16 @@ pub(crate) enum Shown {
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Secret(pub(crate) String);
 
+// === impl Discretion ===
+
+impl Discretion {
+    /// Whether this text may be shown where a setting like this one holds it: one with somebody's
+    /// password in it may not.
+    pub(crate) fn about(self, text: &str) -> Self {
+        if has_login(text) { Self::Secret } else { self }
+    }
+}
+
 // === impl Mismatch ===
 
 impl Mismatch {
@@ -203,6 +213,12 @@ impl Value for Filter {
         // YAML reads `off` as a boolean in its older form.
         json!({ "anyOf": [{ "type": "string", "minLength": 1 }, { "const": false }] })
     }
+}
+
+/// Whether a text is a URL that says by what name and password to come in.
+pub(crate) fn has_login(text: &str) -> bool {
+    text.split_once("://")
+        .is_some_and(|(_, rest)| rest.contains('@'))
 }
 
 #[cfg(test)]

@@ -111,7 +111,6 @@ fn refusals(config: &Config) -> RefusalLog {
     }
 }
 
-/// What the config does not say of traces, the variables of OpenTelemetry may.
 fn listen(config: &Config, listener: &Listener) -> Option<ListenConfig> {
     let address = match &listener.address {
         Address::Off => return None,

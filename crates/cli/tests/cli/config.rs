@@ -112,6 +112,47 @@ fn secrets_are_redacted() {
 }
 
 #[test]
+fn no_fault_shows_a_secret() {
+    let check = |variables: &[(&str, &str)], yaml: &str, told: &str| {
+        let folder = scratch("no_secret");
+        fs::write(folder.join("tidegate.yaml"), yaml).unwrap();
+        let mut command = command(&["config"]);
+        command.envs(variables.iter().copied()).current_dir(&folder);
+        let output = command.output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains(told), "{stderr}");
+        assert!(!stderr.contains("hunter"), "{stderr}");
+    };
+    let token = "`admin.token` takes a secret, not this";
+    check(&[], "admin: {token: \"hunter 2\"}", token);
+    check(&[], "admin:\n  token: hunter 2", token);
+    let beside = "admin: {token: hunter2, protect_reeds: true}";
+    check(&[], beside, "unknown field `protect_reeds`");
+    let login = "observing: {traces: {endpoint: \"http://me:hunter2@host:4318\"}}";
+    check(&[], login, "`observing.traces.endpoint` takes");
+    let mistyped = [("TIDEGATE_ADMIN_TOKN", "hunter2")];
+    check(&mistyped, "", "unknown variable `TIDEGATE_ADMIN_TOKN`");
+    let redis = [
+        ("RUNTIME_ROOT", "/data"),
+        ("REDIS_URL", "redis://:hunter2@redis:6379"),
+    ];
+    check(&redis, "", "`REDIS_URL` asks for counters");
+}
+
+#[test]
+fn who_protects_reading_must_have_a_token() {
+    let check = |token: &[(&str, &str)], code| {
+        let variables = [&[("TIDEGATE_ADMIN_PROTECT_READS", "true")], token].concat();
+        let output = command(&["config"]).envs(variables).output().unwrap();
+        assert_eq!(output.status.code(), Some(code));
+    };
+    check(&[], 1);
+    check(&[("TIDEGATE_ADMIN_TOKEN", "hunter2")], 0);
+    check(&[("TIDEGATE_ADMIN_TOKEN_FILE", "token")], 0);
+}
+
+#[test]
 fn a_file_in_the_working_folder_is_found() {
     let folder = scratch("found");
     fs::write(folder.join("tidegate.yaml"), "threads: 7\n").unwrap();
@@ -137,16 +178,16 @@ fn variables_that_kubernetes_sets_for_a_service_are_no_settings() {
 
 #[test]
 fn an_unknown_variable_is_a_fault() {
-    let output = command(&["config"])
-        .env("TIDEGATE_STORE_MAXMEMORY", "1GiB")
-        .output()
-        .unwrap();
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert!(
-        stderr.contains("did you mean `TIDEGATE_STORE_MAX_MEMORY`?"),
-        "{stderr}"
-    );
+    let check = |name: &str, value: &str, told: &str| {
+        let output = command(&["config"]).env(name, value).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains(told), "{stderr}");
+    };
+    let memory = "did you mean `TIDEGATE_STORE_MAX_MEMORY`?";
+    check("TIDEGATE_STORE_MAXMEMORY", "1GiB", memory);
+    // Not one that Kubernetes sets, for that would be a URL.
+    check("TIDEGATE_GRPC_PORT", "8081", "unknown variable");
 }
 
 /// Every setting, with a name for each level of blocks.

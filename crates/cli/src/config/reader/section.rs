@@ -5,7 +5,7 @@ use tidegate_rules::document::{self, Code, Finding, Findings, Kind, Node, Span};
 
 use super::{Found, Known, KnownKind, Reader, Setting, join};
 use crate::config::raw::{self, Origin};
-use crate::config::value::{Shown, Value};
+use crate::config::value::{Discretion, Shown, Value};
 
 /// A block of settings.
 #[derive(Debug)]
@@ -214,10 +214,14 @@ impl<'s, 'r> Section<'s, 'r> {
             self.reader.wrong_shape(found, node);
             return None;
         };
+        let discretion = T::DISCRETION.about(text);
+        if discretion == Discretion::Secret {
+            self.reader.findings.veil(node.span);
+        }
         match T::parse(text) {
             Ok(value) => Some(value),
             Err(mismatch) => {
-                self.reader.mismatch(found, node, mismatch, T::DISCRETION);
+                self.reader.mismatch(found, node, mismatch, discretion);
                 None
             }
         }

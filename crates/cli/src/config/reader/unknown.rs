@@ -72,6 +72,8 @@ impl Reader<'_> {
         for written in &self.raw.environment {
             let name = &written.path;
             if !variables.contains(name) {
+                // It may be a secret whose name is mistyped.
+                self.findings.veil(written.node.span);
                 let message = format!("unknown variable {}", quote(name));
                 let span = Span {
                     column: 1,

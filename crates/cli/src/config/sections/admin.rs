@@ -1,6 +1,5 @@
 //! Who may change things while the server runs.
 
-use std::fs;
 use std::path::PathBuf;
 
 use tidegate_rules::document::Code;
@@ -9,6 +8,7 @@ use tidegate_server::AdminToken;
 use crate::config::reader::Section;
 use crate::config::value::Secret;
 use crate::failure::Failure;
+use crate::rules_files;
 
 /// Who may change things.
 #[derive(Clone, Debug)]
@@ -26,10 +26,14 @@ impl Admin {
         let text = match (&self.token, &self.token_file) {
             (Some(Secret(token)), _) => token.clone(),
             (None, None) => return Ok(None),
-            (None, Some(path)) => fs::read_to_string(path).map_err(|reason| Failure::NoToken {
-                path: path.clone(),
-                reason,
-            })?,
+            (None, Some(path)) => {
+                let bytes = rules_files::read_bytes(path).map_err(|reason| Failure::NoToken {
+                    path: path.clone(),
+                    reason,
+                })?;
+                // What is not UTF-8 is no token, and is refused as such.
+                String::from_utf8_lossy(&bytes).into_owned()
+            }
         };
         match AdminToken::new(text.trim()) {
             Some(token) => Ok(Some(token)),
@@ -49,14 +53,20 @@ impl Admin {
                 "keep one of them",
             );
         }
+        let protect_reads =
+            section.value("protect_reads", "Ask for the token for reading too", false);
+        if protect_reads && token.is_none() && token_file.is_none() {
+            section.fault(
+                "protect_reads",
+                Code::MissingField,
+                "nobody could read: there is no token to ask for".to_owned(),
+                "set `token` or `token_file` too",
+            );
+        }
         Self {
             token,
             token_file,
-            protect_reads: section.value(
-                "protect_reads",
-                "Ask for the token for reading too",
-                false,
-            ),
+            protect_reads,
         }
     }
 }
