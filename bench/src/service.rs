@@ -4,6 +4,7 @@ mod client;
 mod keys;
 mod load;
 mod message;
+mod noise;
 pub mod null;
 mod process;
 mod rules;
@@ -17,6 +18,7 @@ use crate::arguments::Scale;
 use crate::statistic::Statistic;
 use keys::Keys;
 use load::{Load, Sample, Shape};
+use noise::Noise;
 pub use process::NULL_SERVER;
 use process::Process;
 use rules::RulesFile;
@@ -82,6 +84,7 @@ pub fn run(scale: Scale) -> Result<Table, Box<dyn Error>> {
         subject(&one, unknown),
         subject(&all, known),
     ];
+    let noise = Noise::begin([&floor, &one, &all])?;
     eprintln!("service: closed loop ...");
     let closed = sizes.interleave(
         &subjects,
@@ -91,20 +94,28 @@ pub fn run(scale: Scale) -> Result<Table, Box<dyn Error>> {
     )?;
     eprintln!("service: open loop ...");
     let open = sizes.interleave(&subjects[..2], Shape::Open { per_second: RATE })?;
+    let others = noise.others([&floor, &one, &all])?;
     drop([floor, one, all]);
     eprintln!("service: start ...");
-    let start = start_to_ready(&sizes)?;
+    let starts = start_to_ready(&sizes)?;
     let mut rows = closed_rows(&closed);
     rows.extend(open_rows(&open));
     rows.push(
         Row::of_tidegate("resident with all callers live", "MB", resident)
             .aiming(Aim::on_tidegate(Bound::AtMost, 60.0, 45.0)),
     );
+    let [elapsed, processor] = starts;
     let what = format!("start to first answer with {} rules", sizes.rules);
     rows.push(
-        Row::of_tidegate(&what, "ms", start).aiming(Aim::on_tidegate(Bound::AtMost, 300.0, 100.0)),
+        Row::of_tidegate(&what, "ms", elapsed).aiming(Aim::on_tidegate(
+            Bound::AtMost,
+            300.0,
+            100.0,
+        )),
     );
-    Ok(Table::new(rows, scale))
+    let what = "of that, processor";
+    rows.push(Row::of_tidegate(what, "ms", processor));
+    Ok(Table::new(rows, others, scale))
 }
 
 fn closed_rows(closed: &[Samples]) -> Vec<Row> {
@@ -185,21 +196,22 @@ fn open_rows(open: &[Samples]) -> Vec<Row> {
     ]
 }
 
-/// From the start of the process to its first answer, in milliseconds.
-fn start_to_ready(sizes: &Sizes) -> Result<Statistic, Box<dyn Error>> {
+/// From the start of the process to its first answer, in milliseconds, and what the processor did of it.
+fn start_to_ready(sizes: &Sizes) -> Result<[Statistic; 2], Box<dyn Error>> {
     let many = RulesFile::write(sizes.rules)?;
     let keys = Keys {
         entry: rules::LIMITED,
         count: 1,
     };
-    let mut millis = Vec::new();
+    let (mut elapsed, mut processor) = (Vec::new(), Vec::new());
     for _ in 0..sizes.rounds {
         let begun = Instant::now();
         let server = Process::tidegate(many.path(), 1)?;
         load::fill(&server, keys, 1)?;
-        millis.push(begun.elapsed().as_secs_f64() * 1e3);
+        elapsed.push(begun.elapsed().as_secs_f64() * 1e3);
+        processor.push(server.cpu_seconds()? * 1e3);
     }
-    Ok(Statistic::of(&millis))
+    Ok([elapsed, processor].map(|millis| Statistic::of(&millis)))
 }
 
 fn cores() -> u32 {

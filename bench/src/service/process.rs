@@ -76,13 +76,7 @@ impl Process {
 
     /// The seconds of processor that all its threads had so far, to the nanosecond.
     pub fn cpu_seconds(&self) -> Result<f64, Box<dyn Error>> {
-        let mut nanos = 0;
-        for thread in fs::read_dir(format!("/proc/{}/task", self.child.id()))? {
-            let schedstat = fs::read_to_string(thread?.path().join("schedstat"))?;
-            let first = schedstat.split_whitespace().next().unwrap_or_default();
-            nanos += first.parse::<u64>()?;
-        }
-        Ok(nanos as f64 / 1e9)
+        cpu_seconds(self.child.id())
     }
 
     /// Its resident megabytes.
@@ -102,4 +96,15 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The seconds of processor that all threads of a process had so far, to the nanosecond.
+pub fn cpu_seconds(process: u32) -> Result<f64, Box<dyn Error>> {
+    let mut nanos = 0;
+    for thread in fs::read_dir(format!("/proc/{process}/task"))? {
+        let schedstat = fs::read_to_string(thread?.path().join("schedstat"))?;
+        let first = schedstat.split_whitespace().next().unwrap_or_default();
+        nanos += first.parse::<u64>()?;
+    }
+    Ok(nanos as f64 / 1e9)
 }

@@ -8,6 +8,8 @@ use crate::statistic::{Statistic, figures};
 /// All rows, in Markdown when shown.
 pub struct Table {
     rows: Vec<Row>,
+    /// How many cores other programs had meanwhile.
+    others: f64,
     scale: Scale,
 }
 
@@ -66,13 +68,27 @@ count. Limitador was not run here: its figure is what was once measured on anoth
 // === impl Table ===
 
 impl Table {
-    pub(super) const fn new(rows: Vec<Row>, scale: Scale) -> Self {
-        Self { rows, scale }
+    pub(super) const fn new(rows: Vec<Row>, others: f64, scale: Scale) -> Self {
+        Self {
+            rows,
+            others,
+            scale,
+        }
     }
 
     /// The section of the page, with the machine it was measured on.
     pub fn section(&self, machine: &str) -> String {
         let mut section = format!("{HEADING}\nMachine: {machine}.\n{METHOD}");
+        if self.scale == Scale::Quick {
+            section.push_str(
+                "**A quick run: it shows that everything works; the figures mean nothing.**\n\n",
+            );
+        }
+        let others = figures(self.others);
+        let _ = writeln!(
+            section,
+            "Other programs had {others} of the cores meanwhile.\n"
+        );
         section.push_str(
             "| what | unit | floor | tidegate | ratio | must reach | reach for | reached |\n",
         );
@@ -256,7 +272,7 @@ mod tests {
     #[test]
     fn every_line_has_as_many_cells_as_the_header() {
         let row = Row::of_ratio("time", &Row::ratio(&[1.0], &[2.0]));
-        let section = Table::new(vec![row], Scale::Quick).section("here");
+        let section = Table::new(vec![row], 0.0, Scale::Quick).section("here");
         let mut lines = section.lines().rev().take(3);
         let cells = |line: Option<&str>| line.map(|line| line.matches('|').count());
         let (row, rule, titles) = (lines.next(), lines.next(), lines.next());

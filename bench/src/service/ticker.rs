@@ -21,11 +21,11 @@ impl Ticker {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
         let period = Timespec::try_from(period).map_err(io::Error::other)?;
-        let times = Itimerspec {
+        let course = Itimerspec {
             it_interval: period,
             it_value: period,
         };
-        timerfd_settime(&timer, TimerfdTimerFlags::empty(), &times)?;
+        timerfd_settime(&timer, TimerfdTimerFlags::empty(), &course)?;
         #[expect(
             deprecated,
             reason = "what it warns of, a descriptor that changes, an OwnedFd does not do"
