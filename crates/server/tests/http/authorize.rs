@@ -137,6 +137,18 @@ async fn any_method_may_ask() {
 }
 
 #[tokio::test]
+async fn bytes_that_are_no_text_do_not_hide_a_path() {
+    let server = Server::start(RULES).await;
+    let request = [
+        &b"GET /v1/authorize?domain=api HTTP/1.1\r\nHost: tidegate\r\nConnection: close\r\n"[..],
+        b"X-Forwarded-Method: POST\r\nX-Forwarded-Uri: /login?\xff\r\n\r\n",
+    ]
+    .concat();
+    assert_eq!(server.exchange(&request).await.status, 200);
+    assert_eq!(server.exchange(&request).await.status, 429);
+}
+
+#[tokio::test]
 async fn path_and_method_are_those_of_the_client() {
     let server = Server::start(RULES).await;
     let login = |uri: &str, client: u8| {

@@ -95,9 +95,9 @@ impl Server {
     }
 
     /// Sends `request` and reads until the server closes.
-    pub(crate) async fn exchange(&self, request: &str) -> Reply {
+    pub(crate) async fn exchange(&self, request: impl AsRef<[u8]>) -> Reply {
         let mut stream = self.connect().await;
-        stream.write_all(request.as_bytes()).await.unwrap();
+        stream.write_all(request.as_ref()).await.unwrap();
         read_to_end(&mut stream).await
     }
 }

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::net::IpAddr;
-use std::str;
 
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use tidegate_identify::{Headers, Request};
@@ -12,9 +11,9 @@ use crate::door::Peer;
 
 /// The client's request. A peer that is not trusted speaks for itself alone, and only of its headers.
 pub(super) struct Original<'a> {
-    method: Option<&'a str>,
-    uri: Option<&'a str>,
-    host: Option<&'a str>,
+    method: Option<Cow<'a, str>>,
+    uri: Option<Cow<'a, str>>,
+    host: Option<Cow<'a, str>>,
     client: Option<IpAddr>,
     headers: Lines<'a>,
 }
@@ -42,9 +41,9 @@ impl<'a> Original<'a> {
 
     pub(super) fn request(&self) -> Request<'_> {
         Request {
-            method: self.method,
-            uri: self.uri,
-            host: self.host,
+            method: self.method.as_deref(),
+            uri: self.uri.as_deref(),
+            host: self.host.as_deref(),
             client: self.client,
             headers: &self.headers,
         }
@@ -75,8 +74,9 @@ impl From<Peer> for tidegate_identify::Peer {
 }
 
 /// The last line of a header. A proxy that adds to what the client sent, instead of setting it, adds
-/// at the end.
-fn last<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+/// at the end. Bytes that are no text are replaced: were the line dropped for one of them, `/login?\xff`
+/// would have no path, and no limit.
+fn last<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Cow<'a, str>> {
     let line = headers.get_all(name).iter().next_back()?;
-    str::from_utf8(line.as_bytes()).ok()
+    Some(String::from_utf8_lossy(line.as_bytes()))
 }
