@@ -85,10 +85,80 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        // Where TLS keeps a write back, it is the flush that waits.
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        self.bound(context, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        let ended = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.bound(context, ended)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+    use tokio::time::Instant;
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(3);
+
+    /// Takes every write, as TLS does, and brings none of it over the line.
+    struct KeptBack;
+
+    impl AsyncWrite for KeptBack {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_does_not_read_is_given_up() {
+        let (ours, _theirs) = duplex(4);
+        let mut patient = Patient::new(ours, PATIENCE);
+        let started = Instant::now();
+        let error = patient.write_all(b"more than four").await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(started.elapsed(), PATIENCE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_write_that_was_taken_and_kept_back_is_given_up_too() {
+        let mut patient = Patient::new(KeptBack, PATIENCE);
+        for _ in 0..2 {
+            let started = Instant::now();
+            patient.write_all(b"kept").await.unwrap();
+            let error = patient.flush().await.unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+            assert_eq!(started.elapsed(), PATIENCE);
+        }
+        let error = patient.shutdown().await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_peer_is_waited_for() {
+        let (ours, mut theirs) = duplex(1);
+        let mut patient = Patient::new(ours, PATIENCE);
+        let writing = tokio::spawn(async move { patient.write_all(b"slow").await });
+        for byte in *b"slow" {
+            tokio::time::advance(PATIENCE / 2).await;
+            assert_eq!(theirs.read_u8().await.unwrap(), byte);
+        }
+        writing.await.unwrap().unwrap();
     }
 }
