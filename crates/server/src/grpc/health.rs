@@ -35,7 +35,7 @@ pub(super) async fn check<S: Store>(
 ) -> Result<Bytes, Status> {
     let message = messages.only().await?;
     match Serving::of(service(&message)?, office.drain.health()) {
-        Serving::Unknown => Err(Status::new(Code::NotFound, "there is no such service")),
+        Serving::Unknown => Err(Status::new(Code::NotFound, "unknown service")),
         serving => Ok(serving.message()),
     }
 }

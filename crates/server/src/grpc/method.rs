@@ -1,5 +1,7 @@
 //! The methods that are served, and where.
 
+use std::iter;
+
 use super::status::{Code, Status};
 
 /// A method that is served.
@@ -40,17 +42,34 @@ impl Method {
             return Ok(Self::ShouldRateLimit);
         }
         let found = METHODS.iter().find(|(its_path, _)| *its_path == path);
-        found.map(|(_, method)| *method).ok_or_else(|| {
-            let message =
-                format!("there is no method {path} here; reflection lists those there are");
-            Status::told(Code::Unimplemented, message)
-        })
+        found
+            .map(|(_, method)| *method)
+            .ok_or_else(|| Status::told(Code::Unimplemented, unknown(path)))
     }
 
     /// All paths.
-    #[cfg(test)]
     pub(super) fn paths() -> impl Iterator<Item = &'static str> {
         let others = METHODS.iter().map(|(path, _)| *path);
-        std::iter::once(SHOULD_RATE_LIMIT).chain(others)
+        iter::once(SHOULD_RATE_LIMIT).chain(others)
     }
+}
+
+/// What is wrong with a path, in the words of grpc-go, which envoyproxy/ratelimit is built on.
+fn unknown(path: &str) -> String {
+    let Some((service, method)) = split(path) else {
+        return format!("malformed method name: {path:?}");
+    };
+    if Method::paths()
+        .filter_map(split)
+        .any(|(known, _)| known == service)
+    {
+        format!("unknown method {method} for service {service}")
+    } else {
+        format!("unknown service {service}")
+    }
+}
+
+/// The service and the method of a path.
+fn split(path: &str) -> Option<(&str, &str)> {
+    path.strip_prefix('/')?.rsplit_once('/')
 }

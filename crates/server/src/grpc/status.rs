@@ -106,13 +106,18 @@ pub(super) fn send_http(status: StatusCode, respond: &mut SendResponse<Bytes>) {
 
 impl From<BadMessage> for Status {
     fn from(error: BadMessage) -> Self {
-        Self::told(Code::InvalidArgument, error.to_string())
+        match error {
+            BadMessage::Malformed(error) => error.into(),
+            BadMessage::BadRequest(error) => Self::told(Code::InvalidArgument, error.to_string()),
+        }
     }
 }
 
 impl From<Malformed> for Status {
+    /// With the code and the first words of grpc-go, which envoyproxy/ratelimit is built on.
     fn from(error: Malformed) -> Self {
-        Self::told(Code::InvalidArgument, error.to_string())
+        let message = format!("grpc: error unmarshalling request: {error}");
+        Self::told(Code::Internal, message)
     }
 }
 

@@ -9,6 +9,11 @@ use serde::{Deserialize, Deserializer};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Number(pub(super) u64);
 
+/// An unsigned integer of up to 32 bits; one that is larger is a fault, as in the reference.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Number")]
+pub(super) struct Number32(pub(super) u32);
+
 struct NumberVisitor;
 
 // === impl Number ===
@@ -16,6 +21,19 @@ struct NumberVisitor;
 impl<'de> Deserialize<'de> for Number {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(NumberVisitor)
+    }
+}
+
+// === impl Number32 ===
+
+impl TryFrom<Number> for Number32 {
+    type Error = &'static str;
+
+    fn try_from(Number(number): Number) -> Result<Self, &'static str> {
+        let number = u32::try_from(number);
+        number
+            .map(Self)
+            .map_err(|_| "a number has more than 32 bits")
     }
 }
 
@@ -62,7 +80,7 @@ impl Visitor<'_> for NumberVisitor {
 
 #[cfg(test)]
 mod tests {
-    use super::Number;
+    use super::{Number, Number32};
 
     fn check(json: &str, expected: Option<u64>) {
         let number = serde_json::from_str::<Number>(json)
@@ -79,6 +97,13 @@ mod tests {
         check("1e3", Some(1_000));
         check("18446744073709551615", Some(u64::MAX));
         check("\"18446744073709551615\"", Some(u64::MAX));
+    }
+
+    #[test]
+    fn a_number_of_32_bits_has_no_more() {
+        let read = |json| serde_json::from_str(json).ok();
+        assert_eq!(read("4294967295"), Some(Number32(u32::MAX)));
+        assert_eq!(read("4294967296"), None::<Number32>);
     }
 
     #[test]

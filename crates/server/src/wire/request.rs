@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Deserializer};
 use tidegate_limiter::Entry;
 
-use super::number::Number;
+use super::number::{Number, Number32};
 use super::object::Object;
 use super::question::{BadRequest, Question, Terms, WrittenLimit};
 use super::unit::Unit;
@@ -20,7 +20,7 @@ pub(crate) struct RateLimitRequest<'a> {
     #[serde(borrow, default, deserialize_with = "or_default")]
     descriptors: Vec<Object<RateLimitDescriptor<'a>>>,
     #[serde(alias = "hits_addend", default, deserialize_with = "or_default")]
-    hits_addend: Number,
+    hits_addend: Number32,
 }
 
 /// `envoy.extensions.common.ratelimit.v3.RateLimitDescriptor`.
@@ -49,7 +49,7 @@ struct WireEntry<'a> {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct RateLimitOverride {
     #[serde(alias = "requests_per_unit", default, deserialize_with = "or_default")]
-    requests_per_unit: Number,
+    requests_per_unit: Number32,
     #[serde(default, deserialize_with = "or_default")]
     unit: Unit,
 }
@@ -67,7 +67,7 @@ impl<'a> TryFrom<&'a RateLimitRequest<'a>> for Question<'a> {
     fn try_from(request: &'a RateLimitRequest<'a>) -> Result<Self, BadRequest> {
         let mut question = Question::default();
         question.domain = &request.domain.0;
-        question.hits_addend = request.hits_addend.0;
+        question.hits_addend = request.hits_addend.0.into();
         for Object(descriptor) in &request.descriptors {
             for Object(entry) in &descriptor.entries {
                 question.add_entry(entry.into())?;
@@ -87,7 +87,7 @@ impl From<&RateLimitDescriptor<'_>> for Terms {
             hits_addend: descriptor.hits_addend.map(|Number(hits)| hits),
             is_negative_hits: descriptor.is_negative_hits,
             limit: limit.map(|Object(limit)| WrittenLimit {
-                requests_per_unit: limit.requests_per_unit.0,
+                requests_per_unit: limit.requests_per_unit.0.into(),
                 unit: limit.unit,
             }),
         }

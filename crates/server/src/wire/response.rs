@@ -1,7 +1,9 @@
 //! `RateLimitResponse` as JSON, written from a verdict.
 
+use std::time::Duration;
+
 use serde::Serialize;
-use tidegate_limiter::{Answer, LimitStatus, Status, Verdict};
+use tidegate_limiter::{Answer, Decision, LimitStatus, Status, Verdict};
 
 use super::metadata::{DynamicMetadata, duration};
 use super::unit::Unit;
@@ -71,7 +73,7 @@ impl<'a> From<Status<'a>> for DescriptorStatus<'a> {
             code: status.answer().into(),
             current_limit: deciding.as_ref().and_then(RateLimit::of),
             limit_remaining: remaining.or(status.is_unlimited().then_some(UNLIMITED)),
-            duration_until_reset: decision.map(|decision| duration(decision.reset_after)),
+            duration_until_reset: decision.map(|decision| duration(until_reset(decision))),
         }
     }
 }
@@ -98,6 +100,16 @@ impl<'a> RateLimit<'a> {
             unit: Unit::of(quota.window()),
         })
     }
+}
+
+/// When the limit is whole again, in whole seconds, rounded up, as the reference tells it. Envoy writes the
+/// seconds in its own `x-ratelimit-reset` and drops the rest, which would be early.
+pub(super) const fn until_reset(decision: &Decision) -> Duration {
+    let (seconds, nanos) = (
+        decision.reset_after.as_secs(),
+        decision.reset_after.subsec_nanos(),
+    );
+    Duration::from_secs(seconds.saturating_add(if nanos > 0 { 1 } else { 0 }))
 }
 
 /// The protocol counts in 32 bits, the rules in 64: a larger number is told as the largest.

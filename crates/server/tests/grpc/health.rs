@@ -48,7 +48,7 @@ fn the_services_that_are_known_are_healthy() {
             assert_eq!(read(&reply.body), SERVING);
         }
         let reply = client.call(CHECK, &ask("other")).await;
-        assert_eq!(reply.status(), ("5", "there is no such service"));
+        assert_eq!(reply.status(), ("5", "unknown service"));
     });
 }
 

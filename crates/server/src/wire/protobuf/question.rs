@@ -9,7 +9,7 @@ use crate::wire::unit::Unit;
 /// A message that asks nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadMessage {
-    #[error("no rate limit request: {0}")]
+    #[error(transparent)]
     Malformed(#[from] Malformed),
     #[error(transparent)]
     BadRequest(#[from] BadRequest),

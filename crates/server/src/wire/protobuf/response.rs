@@ -9,7 +9,7 @@ use tidegate_rules::MetadataValue;
 
 use super::write::Writer;
 use crate::wire::metadata::{DecidedBy, DynamicMetadata, Free};
-use crate::wire::response::{UNLIMITED, saturate};
+use crate::wire::response::{UNLIMITED, saturate, until_reset};
 use crate::wire::unit::Unit;
 
 /// Writes `envoy.service.ratelimit.v3.RateLimitResponse` at the end of `out`.
@@ -57,7 +57,7 @@ fn write_status(status: &Status<'_>, out: &mut Writer<'_>) {
     }
     if let Some(decision) = deciding.as_ref().and_then(LimitStatus::decision) {
         out.uint(3, saturate(decision.remaining).into());
-        out.message(4, |it| write_duration(decision.reset_after, it));
+        out.message(4, |it| write_duration(until_reset(decision), it));
     } else if status.is_unlimited() {
         out.uint(3, UNLIMITED.into());
     }
