@@ -38,9 +38,10 @@ pub struct GrpcConfig {
     pub handshake_timeout: Duration,
     /// How long a client may take over the message of a call; its own `grpc-timeout` may be shorter.
     pub call_timeout: Duration,
-    /// How long a client may take nothing of an answer that waits for it, more than zero.
+    /// How long a client may take nothing of an answer that waits for it, more than zero. One that reads
+    /// but gives its answers no room may take twice as long.
     pub write_timeout: Duration,
-    /// How long a connection may stay without a call, at least; at most twice as long.
+    /// How long a connection may stay without a call, at least; at most two `write_timeout`s longer.
     pub idle_timeout: Duration,
     /// After how long a connection is told to go, so that its client may find other servers.
     pub max_age: Option<Duration>,
@@ -71,8 +72,9 @@ pub(crate) async fn serve_connection<S, I>(
 impl Default for GrpcConfig {
     fn default() -> Self {
         Self {
-            // A request of 32 descriptors with a few short entries each takes about 8 KiB.
-            max_message_bytes: 64 * 1024,
+            // As grpc-go has it, and so envoyproxy/ratelimit. Envoy copies what its clients send into
+            // descriptors, as often as its config says, and lets pass what it cannot ask about.
+            max_message_bytes: 4 * 1024 * 1024,
             // An Envoy worker has one connection, and a few hundred requests on their way at most.
             max_concurrent_calls: 1_024,
             max_header_bytes: 16 * 1024,

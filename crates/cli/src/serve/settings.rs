@@ -148,7 +148,7 @@ fn grpc_bounds(config: &Config) -> GrpcConfig {
     let limits = &config.limits;
     let bytes = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
     GrpcConfig {
-        max_message_bytes: bytes(limits.body_bytes.0),
+        max_message_bytes: bytes(limits.message_bytes.0),
         max_header_bytes: bytes(limits.head_bytes.0),
         call_timeout: limits.body_timeout,
         write_timeout: limits.write_timeout,

@@ -33,12 +33,9 @@ pub(super) struct Connection<S, I> {
     is_told_to_go: bool,
 }
 
-/// The largest window of HTTP/2.
-const MAX_WINDOW: u32 = (1 << 31) - 1;
-
-/// Bytes that all calls of a connection may have on their way to us. Each message is taken as it comes, so
-/// this bounds what a peer may send ahead, and nothing else.
-const CONNECTION_WINDOW: u32 = 1 << 20;
+/// Bytes that a call, and all calls of a connection together, may have on their way to us. Each message is
+/// taken as it comes, so this bounds what a peer may send ahead, and nothing else.
+const WINDOW: u32 = 1 << 20;
 
 /// Calls that a peer may take back before they were looked at. h2's own measure is 20, which an Envoy whose
 /// calls time out all at once would pass; looking at a call costs a microsecond.
@@ -62,12 +59,8 @@ fn builder(config: &GrpcConfig) -> Builder {
     builder
         .max_concurrent_streams(config.max_concurrent_calls)
         .max_header_list_size(config.max_header_bytes)
-        .initial_window_size(config.max_message_bytes.min(MAX_WINDOW))
-        .initial_connection_window_size(
-            CONNECTION_WINDOW
-                .max(config.max_message_bytes)
-                .min(MAX_WINDOW),
-        )
+        .initial_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW)
         .max_pending_accept_reset_streams(MAX_RESET_UNSEEN);
     builder
 }
@@ -124,19 +117,23 @@ where
     fn obey(&mut self, context: &mut Context<'_>) {
         while let Poll::Ready(order) = self.life.poll(context) {
             match order {
-                Order::CloseIfIdle if self.h2.has_streams() && self.n_waiting() > 0 => {}
-                // All that is left are answers which the peer gives no room for, or a peer which was told to
-                // go and has not heard it.
-                Order::CloseIfIdle if self.h2.has_streams() || self.is_told_to_go => {
-                    self.h2.abrupt_shutdown(Reason::NO_ERROR);
-                }
+                Order::CloseIfIdle | Order::CloseIfStuck if self.n_waiting() > 0 => {}
+                // All that is left are answers which the peer gives no room for.
+                Order::CloseIfIdle | Order::CloseIfStuck if self.h2.has_streams() => self.close(),
+                Order::CloseIfStuck => {}
+                // It has not heard it.
+                Order::CloseIfIdle if self.is_told_to_go => self.close(),
                 Order::CloseIfIdle | Order::Finish => {
                     self.is_told_to_go = true;
                     self.h2.graceful_shutdown();
                 }
-                Order::Close => self.h2.abrupt_shutdown(Reason::NO_ERROR),
+                Order::Close => self.close(),
             }
         }
+    }
+
+    fn close(&mut self) {
+        self.h2.abrupt_shutdown(Reason::NO_ERROR);
     }
 
     /// Calls that have become tasks. Each holds on to the office; so do the connection and its worker.

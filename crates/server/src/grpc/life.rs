@@ -15,8 +15,11 @@ use crate::drain::Drain;
 pub(super) struct Life {
     drain: Pin<Box<dyn Future<Output = ()>>>,
     /// When next to look whether there were calls.
-    idle: Interval,
+    looks: Interval,
     calls: Calls,
+    /// How long there were none, as far as was looked.
+    quiet: Duration,
+    idle_timeout: Duration,
     age: Option<Interval>,
     age_grace: Duration,
     stage: Stage,
@@ -25,6 +28,8 @@ pub(super) struct Life {
 /// What a connection is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
+    /// There was no call for a while: close if the peer gives no room for the answers to those before.
+    CloseIfStuck,
     /// There was no call for long: close if there is none under way.
     CloseIfIdle,
     /// Take no further calls, and close when those under way are answered.
@@ -56,8 +61,10 @@ impl Life {
             .map(|age| age.saturating_add(spread(age, peer)));
         Self {
             drain: Box::pin(async move { drain.begun().await }),
-            idle: every(config.idle_timeout),
+            looks: every(config.write_timeout.min(config.idle_timeout)),
             calls: Calls::None,
+            quiet: Duration::ZERO,
+            idle_timeout: config.idle_timeout,
             age: age.map(every),
             age_grace: config.age_grace,
             stage: Stage::Open,
@@ -81,11 +88,23 @@ impl Life {
         {
             return Poll::Ready(self.grow_old());
         }
-        ready!(self.idle.poll_tick(context));
+        ready!(self.looks.poll_tick(context));
         match mem::replace(&mut self.calls, Calls::None) {
-            Calls::None => Poll::Ready(Order::CloseIfIdle),
-            Calls::Seen => self.poll(context),
+            Calls::None => Poll::Ready(self.grow_quiet()),
+            Calls::Seen => {
+                self.quiet = Duration::ZERO;
+                self.poll(context)
+            }
         }
+    }
+
+    fn grow_quiet(&mut self) -> Order {
+        self.quiet = self.quiet.saturating_add(self.looks.period());
+        if self.quiet < self.idle_timeout {
+            return Order::CloseIfStuck;
+        }
+        self.quiet = Duration::ZERO;
+        Order::CloseIfIdle
     }
 
     fn grow_old(&mut self) -> Order {

@@ -13,6 +13,7 @@ pub(crate) struct Limits {
     pub(crate) connections: Count<1>,
     pub(crate) head_bytes: Bytes,
     pub(crate) body_bytes: Bytes,
+    pub(crate) message_bytes: Bytes,
     pub(crate) head_timeout: Duration,
     pub(crate) body_timeout: Duration,
     pub(crate) write_timeout: Duration,
@@ -46,8 +47,13 @@ impl Limits {
             ),
             body_bytes: section.value(
                 "body_bytes",
-                "Bytes of a request's body or message",
+                "Bytes of an HTTP request's body",
                 Bytes(64 << 10),
+            ),
+            message_bytes: section.value(
+                "message_bytes",
+                "Bytes of a gRPC message; Envoy lets pass what is too large to ask about",
+                Bytes(4 << 20),
             ),
             head_timeout: section.value(
                 "head_timeout",
