@@ -88,7 +88,9 @@ fn listening(bound: &Bound) -> String {
     let secure = if bound.is_secure { "s" } else { "" };
     match (front, address) {
         (Front::Http, Address::Tcp(address)) => format!("http{secure}://{address}"),
-        (Front::Admin, Address::Tcp(address)) => format!("http{secure}://{address} (admin)"),
+        (Front::Admin | Front::Metrics, Address::Tcp(address)) => {
+            format!("http{secure}://{address} ({front})")
+        }
         (Front::Grpc, Address::Tcp(address)) => format!("grpc{secure}://{address}"),
         (_, Address::Unix(_)) if bound.is_secure => format!("{address} ({front}, TLS)"),
         (_, Address::Unix(_)) => format!("{address} ({front})"),

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use tidegate_observe::OtelError;
 use tidegate_rules::Report;
-use tidegate_server::{BindError, BindFault, RunError};
+use tidegate_server::{BindError, BindFault, Front, RunError};
 use tidegate_store::MemoryRefused;
 
 use crate::descriptor::NotADescriptor;
@@ -126,6 +126,10 @@ impl Failure {
 
 fn listener_fault(fault: &BindFault) -> String {
     match fault {
+        BindFault::Address {
+            front: Front::Metrics,
+            ..
+        } => format!("error: {fault}; choose another one with listeners.metrics\n"),
         BindFault::Address { front, .. } => {
             format!("error: {fault}; choose another one with --{front}\n")
         }

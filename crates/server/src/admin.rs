@@ -36,6 +36,7 @@ use crate::Address;
 use crate::door::Peer;
 use crate::drain::Drain;
 use crate::patience::Patient;
+use route::{Access, Endpoint, Route};
 
 pub use hooks::{
     AdminHooks, ReloadOutcome, ReloadReport, ReloadTrigger, Reloading, StateReport, StoreReport,
@@ -90,10 +91,20 @@ pub struct Admin<S> {
     pub config: AdminConfig,
 }
 
+/// What is there to be asked for at a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// All of it.
+    Everything,
+    /// Metrics and health.
+    Metrics,
+}
+
 /// What the requests of one connection share.
 struct Visit<S> {
     admin: Arc<Admin<S>>,
     peer: Peer,
+    scope: Scope,
     drain: Drain,
 }
 
@@ -110,6 +121,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) async fn serve_connection<S, I>(
     io: I,
     peer: Peer,
+    scope: Scope,
     admin: Arc<Admin<S>>,
     mut drain: Drain,
 ) where
@@ -119,6 +131,7 @@ pub(crate) async fn serve_connection<S, I>(
     let visit = Rc::new(Visit {
         admin,
         peer,
+        scope,
         drain: drain.clone(),
     });
     let service = service_fn(|request| {
@@ -138,6 +151,19 @@ pub(crate) async fn serve_connection<S, I>(
         () = drain.begun_and_caught_up() => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
+}
+
+// === impl Scope ===
+
+impl Scope {
+    fn has(self, route: &Route) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::Metrics => {
+                route.access == Access::Probe || matches!(route.endpoint, Endpoint::Metrics)
+            }
+        }
+    }
 }
 
 // === impl AdminReach ===

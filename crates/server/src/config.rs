@@ -16,6 +16,8 @@ pub struct ServerConfig {
     pub grpc: Vec<ListenConfig>,
     /// Where operators are answered.
     pub admin: Vec<ListenConfig>,
+    /// Where metrics and health are told, and nothing else.
+    pub metrics: Vec<ListenConfig>,
     /// What one HTTP connection is allowed.
     pub http_bounds: HttpConfig,
     /// What one gRPC connection is allowed.

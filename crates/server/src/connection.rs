@@ -10,11 +10,12 @@ use tidegate_limiter::Store;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
+use crate::admin::{self, Scope};
 use crate::cores::Desk;
 use crate::door::Peer;
 use crate::listen::Place;
 use crate::tls::Tls;
-use crate::{Front, admin, grpc, http};
+use crate::{Front, grpc, http};
 
 /// A connection that no runtime holds yet.
 #[derive(Debug)]
@@ -98,9 +99,13 @@ impl<S: Store + 'static> Service<S> {
         match self.front {
             Front::Http => http::serve_connection(io, peer, door, desk.http, drain).await,
             Front::Grpc => grpc::serve_connection(io, peer, door, desk.grpc, drain).await,
-            Front::Admin => {
+            Front::Admin | Front::Metrics => {
+                let scope = match self.front {
+                    Front::Metrics => Scope::Metrics,
+                    _ => Scope::Everything,
+                };
                 if let Some(admin) = desk.admin.clone() {
-                    admin::serve_connection(io, peer, admin, drain).await;
+                    admin::serve_connection(io, peer, scope, admin, drain).await;
                 }
             }
         }

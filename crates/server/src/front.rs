@@ -13,13 +13,15 @@ pub enum Front {
     Grpc,
     /// Operators.
     Admin,
+    /// Who scrapes metrics and probes health, and does no more.
+    Metrics,
 }
 
 // === impl Front ===
 
 impl Front {
     /// Every front door.
-    pub const ALL: [Self; 3] = [Self::Http, Self::Grpc, Self::Admin];
+    pub const ALL: [Self; 4] = [Self::Http, Self::Grpc, Self::Admin, Self::Metrics];
 
     /// Its name in a config file, in flags and in logs.
     pub const fn name(self) -> &'static str {
@@ -27,6 +29,7 @@ impl Front {
             Self::Http => "http",
             Self::Grpc => "grpc",
             Self::Admin => "admin",
+            Self::Metrics => "metrics",
         }
     }
 }
@@ -36,7 +39,7 @@ impl From<Front> for Protocol {
         match front {
             Front::Http => Self::Http,
             Front::Grpc => Self::Grpc,
-            Front::Admin => Self::Admin,
+            Front::Admin | Front::Metrics => Self::Admin,
         }
     }
 }

@@ -173,7 +173,7 @@ impl Server {
         let traffic = Arc::new(Balance::new(lanes?));
         // Operators have a thread of their own, so that what they ask holds up nobody.
         let mut admin = Vec::new();
-        if !self.config.admin.is_empty() {
+        if !(self.config.admin.is_empty() && self.config.metrics.is_empty()) {
             admin.push(start("tidegate-admin".to_owned())?);
         }
         let admin = Arc::new(Balance::new(admin));
@@ -182,7 +182,7 @@ impl Server {
         for listener in self.listeners {
             let balance = match listener.front() {
                 Front::Http | Front::Grpc => Arc::clone(&traffic),
-                Front::Admin => Arc::clone(&admin),
+                Front::Admin | Front::Metrics => Arc::clone(&admin),
             };
             let hand_over = move |connection| balance.hand_over(connection);
             accepting.spawn(listener.run(closing.clone(), hand_over));

@@ -8,6 +8,7 @@ use tidegate_limiter::{Descriptor, Limiter, Store};
 use tidegate_observe::Observatory;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::admin::Scope;
 use crate::door::{Door, Peer, SharedDoor};
 use crate::drain::{self, DrainSwitch};
 use crate::wire::Question;
@@ -86,7 +87,8 @@ impl<S: Store + 'static> AdminCore<S> {
     where
         I: AsyncRead + AsyncWrite + Unpin + 'static,
     {
-        admin::serve_connection(io, Peer::Unix, Arc::clone(&self.admin), self.drain.clone())
+        let (admin, drain) = (Arc::clone(&self.admin), self.drain.clone());
+        admin::serve_connection(io, Peer::Unix, Scope::Everything, admin, drain)
     }
 }
 

@@ -192,6 +192,6 @@ impl Certificates {
 const fn protocol(front: Front) -> &'static [u8] {
     match front {
         Front::Grpc => b"h2",
-        Front::Http | Front::Admin => b"http/1.1",
+        Front::Http | Front::Admin | Front::Metrics => b"http/1.1",
     }
 }

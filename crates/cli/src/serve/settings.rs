@@ -17,7 +17,8 @@ pub(super) fn server(config: &Config) -> ServerConfig {
     ServerConfig {
         http: listen(&config.listeners.http),
         grpc: listen(&config.listeners.grpc),
-        admin: admin_listeners(config),
+        admin: listen(&config.listeners.admin),
+        metrics: listen(&config.listeners.metrics),
         http_bounds: http_bounds(config),
         grpc_bounds: grpc_bounds(config),
         answers: Answers {
@@ -69,11 +70,9 @@ pub(super) fn observing(loaded: &Loaded) -> ObserveConfig {
     }
 }
 
-/// Who may ask what over the admin listeners.
+/// Who may ask what over the admin listener.
 pub(super) fn admin(config: &Config, token: Option<AdminToken>) -> AdminConfig {
-    let is_near = admin_listeners(config)
-        .iter()
-        .all(|listener| AdminReach::of(&listener.address) == AdminReach::ThisMachine);
+    let listener = listen(config, &config.listeners.admin);
     AdminConfig {
         token,
         reads: if config.admin.protect_reads {
@@ -81,18 +80,8 @@ pub(super) fn admin(config: &Config, token: Option<AdminToken>) -> AdminConfig {
         } else {
             AdminReads::Open
         },
-        reach: if is_near {
-            AdminReach::ThisMachine
-        } else {
-            AdminReach::Network
-        },
+        reach: listener.map_or_else(AdminReach::default, |it| AdminReach::of(&it.address)),
     }
-}
-
-fn admin_listeners(config: &Config) -> Vec<ListenConfig> {
-    let listeners = [&config.listeners.admin, &config.listeners.metrics];
-    let set = listeners.into_iter().filter_map(|one| listen(config, one));
-    set.collect()
 }
 
 fn refusals(config: &Config) -> RefusalLog {

@@ -16,6 +16,10 @@ use super::reply::{self, Reply};
 pub(super) enum Fault {
     #[error("there is no {path} here; GET / lists what there is")]
     NoSuchPath { path: String },
+    #[error(
+        "there is no {path} here, but on the admin listener; here are /metrics, /healthcheck and /readyz"
+    )]
+    OnlyMetrics { path: String },
     #[error("{path} takes {allowed}")]
     OtherMethods { path: String, allowed: String },
     #[error("bring the admin token along, as `Authorization: Bearer …`")]
@@ -110,7 +114,7 @@ impl Fault {
 
     fn status(&self) -> StatusCode {
         match self {
-            Self::NoSuchPath { .. } => StatusCode::NOT_FOUND,
+            Self::NoSuchPath { .. } | Self::OnlyMetrics { .. } => StatusCode::NOT_FOUND,
             Self::OtherMethods { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::NoToken | Self::WrongToken => StatusCode::UNAUTHORIZED,
             Self::NeedsToken | Self::NoTokenToReadBy | Self::CrossSite | Self::ForeignHost => {

@@ -31,6 +31,10 @@ async fn answer<S: Store>(request: Request<Incoming>, visit: &Visit<S>) -> Resul
             return Err(Fault::NoSuchPath { path });
         }
     };
+    if !visit.scope.has(route) {
+        let path = path.to_owned();
+        return Err(Fault::OnlyMetrics { path });
+    }
     let admitted = guard::admit(route, &head.headers, visit.peer, &visit.admin.config);
     if let (Err(fault), Access::Change) = (&admitted, route.access) {
         audit::turned_away(visit.peer, route, fault);
@@ -47,7 +51,9 @@ async fn dispatch<S: Store>(
     query: Query<'_>,
     body: &Body,
 ) -> Result<Reply, Fault> {
-    let Visit { admin, peer, drain } = visit;
+    let Visit {
+        admin, peer, drain, ..
+    } = visit;
     let (limiter, hooks, peer) = (&*admin.limiter, &*admin.hooks, *peer);
     match endpoint {
         Endpoint::Index => Ok(pages::index()),

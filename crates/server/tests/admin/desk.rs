@@ -41,10 +41,11 @@ pub(crate) const TOKEN: &str = "open-sesame";
 /// A store whose clock the test moves.
 pub(crate) type TestStore = EmbeddedStore<ManualClock>;
 
-/// A server under test, with a listener for requests and one for operators. Its clock stands still.
+/// A server under test, with a listener for requests, one for operators and one for scrapers. Its clock stands still.
 pub(crate) struct Desk {
     pub(crate) http: SocketAddr,
     pub(crate) admin: SocketAddr,
+    metrics: SocketAddr,
     pub(crate) hooks: Arc<Hooks>,
     pub(crate) limiter: Arc<Limiter<TestStore>>,
     stop: mpsc::UnboundedSender<Stop>,
@@ -136,6 +137,7 @@ impl Desk {
             }
         };
         let (http, admin) = (address(Front::Http), address(Front::Admin));
+        let metrics = address(Front::Metrics);
         let (stop, mut stops) = mpsc::unbounded_channel();
         let stop_asked = async move || match stops.recv().await {
             Some(stop) => stop,
@@ -145,6 +147,7 @@ impl Desk {
         Self {
             http,
             admin,
+            metrics,
             hooks,
             limiter,
             stop,
@@ -167,6 +170,11 @@ impl Desk {
 
     pub(crate) async fn send(&self, ask: &Ask) -> Reply {
         exchange(self.admin, &ask.text(self.admin)).await
+    }
+
+    /// Asks the listener that has metrics alone.
+    pub(crate) async fn scrape(&self, ask: &Ask) -> Reply {
+        exchange(self.metrics, &ask.text(self.metrics)).await
     }
 
     /// Whether one request of a user may pass.
@@ -204,6 +212,7 @@ fn listeners(delay: Duration) -> ServerConfig {
     ServerConfig {
         http: vec![ListenConfig::new(anywhere)],
         admin: vec![ListenConfig::new(anywhere)],
+        metrics: vec![ListenConfig::new(anywhere)],
         drain: DrainConfig {
             delay,
             ..DrainConfig::default()

@@ -78,3 +78,18 @@ async fn head_is_get_without_the_body() {
     assert_eq!((reply.status, reply.body.as_str()), (200, ""));
     assert_eq!(reply.header("content-length"), Some("2"));
 }
+
+#[tokio::test]
+async fn the_listener_of_metrics_has_nothing_else() {
+    let desk = Desk::start();
+    for path in ["/metrics", "/healthcheck", "/readyz"] {
+        assert_eq!(desk.scrape(&Ask::new("GET", path)).await.status, 200);
+    }
+    for path in ["/", "/stats", "/rlconfig", "/api/v1/top", "/api/v1/config"] {
+        let reply = desk.scrape(&Ask::new("GET", path)).await;
+        assert_eq!(reply.status, 404, "{path}");
+        assert!(reply.body.contains("on the admin listener"), "{reply:?}");
+    }
+    let reload = desk.scrape(&Ask::new("POST", "/api/v1/reload")).await;
+    assert_eq!(reload.status, 404);
+}

@@ -55,7 +55,7 @@ impl Listeners {
             ),
             metrics: listener(
                 "metrics",
-                "One more admin listener, for who scrapes metrics at a port of their own",
+                "Metrics and health alone, for who scrapes at a port of their own",
                 Address::Off,
             ),
         }
