@@ -39,6 +39,16 @@ class Proxied:
         self.assertEqual([get(self.clients, headers=spoofed).status for _ in range(4)], [200, 200, 200, 429])
         self.assertEqual(get(self.clients, "/login").status, 429, "its address is used up")
 
+    def test_no_client_makes_the_question_too_long_to_be_asked(self):
+        for _ in range(3):
+            get(self.clients)
+        for lines in (85, 96):
+            many = {f"X-Header-{number}": "x" for number in range(lines)}
+            self.assertNotEqual(get(self.clients, headers=many).status, 200)
+        large = {"X-Header": "x" * 15_000}
+        self.assertNotEqual(get(self.clients, headers=large).status, 200)
+        self.assertEqual(get(self.clients).status, 429, "it still stands")
+
     def test_death_and_return(self):
         self.assertEqual([get(self.clients).status for _ in range(4)], [200, 200, 200, 429])
         self.tidegate.die()
