@@ -19,6 +19,7 @@ use wire::protobuf::{Reader, write_response};
 #[path = "../../crates/server/src"]
 mod server {
     #[expect(unused_imports, reason = "JSON is not asked for here")]
+    #[allow(dead_code, reason = "nor are its types, but the tests among them are")]
     pub(crate) mod wire;
 }
 

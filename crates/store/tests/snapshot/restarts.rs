@@ -91,6 +91,11 @@ impl Store for Mortal {
         self.ask(|store| now(store.reset(key, quota)))
     }
 
+    fn now(&self) -> impl Future<Output = Result<Time, StoreError>> + Send {
+        let life = self.0.lock().expect("no test goes on after a panic");
+        ready(now(life.store.now()))
+    }
+
     /// In one life: a cursor does not outlive a store.
     fn list(
         &self,
