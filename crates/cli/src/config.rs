@@ -94,9 +94,7 @@ fn resolve(
     let mut reader = Reader::new(&raw, findings);
     let config = Config::read(&mut reader.root());
     let (mut findings, known) = reader.finish();
-    environment
-        .reference
-        .refuse(config.store.engine, &mut findings);
+    environment.reference.refuse(&config, &mut findings);
     if findings.has_errors() {
         return Err(Failure::BadConfig(findings.into_report()));
     }

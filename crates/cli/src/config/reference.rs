@@ -4,6 +4,7 @@
 //! what to do instead. None is passed over in silence.
 
 mod names;
+mod refuse;
 #[cfg(test)]
 mod tests;
 
@@ -11,10 +12,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use tidegate_observe::Endpoint;
-use tidegate_rules::document::{Code, Finding, Findings, Span};
+use tidegate_rules::document::Span;
 
 use super::raw::{Origin, RawConfig, Written, list, scalar};
-use super::sections::Engine;
 use super::value::Value as _;
 pub(crate) use names::{Fate, NAMES, Reason};
 
@@ -49,14 +49,6 @@ pub(crate) struct Unsupported {
 
 /// Where the reference has its rules if nothing is said.
 const RUNTIME_ROOT: &str = "/srv/runtime_data/current";
-
-/// Names that say where counters are shared.
-const SHARED_STORES: [&str; 4] = [
-    "REDIS_URL",
-    "REDIS_PERSECOND_URL",
-    "MEMCACHE_HOST_PORT",
-    "MEMCACHE_SRV",
-];
 
 // === impl Reference ===
 
@@ -117,43 +109,6 @@ impl Reference {
             }
         }
         found
-    }
-
-    /// Refuses what would quietly limit less than before: counters that are no longer shared, unless
-    /// `engine` says where they are, and rules that never come.
-    pub(crate) fn refuse(&self, engine: Option<Engine>, findings: &mut Findings) {
-        if self.stand_in() == StandIn::No {
-            return;
-        }
-        if let Some(variable) = self.not("CONFIG_TYPE", "FILE") {
-            findings.push(
-                Finding::error(
-                    Code::NotAvailableYet,
-                    variable.span,
-                    "rules come from files only, not over xDS",
-                )
-                .hint(Reason::Xds.instead()),
-            );
-        }
-        let memcache = self
-            .not("BACKEND_TYPE", "redis")
-            .map(|variable| ("BACKEND_TYPE", variable));
-        let shared = SHARED_STORES
-            .into_iter()
-            .filter_map(|name| Some((name, self.set.get(name)?)));
-        for (name, variable) in shared.chain(memcache).filter(|_| engine.is_none()) {
-            let message = format!(
-                "`{name}` asks for counters that nodes share, and this release keeps them in the memory \
-                 of each node"
-            );
-            findings.push(
-                Finding::error(Code::NotAvailableYet, variable.span, message).hint(
-                    "with one node nothing is lost: say so with TIDEGATE_STORE_ENGINE=memory\n\
-                     several nodes would each admit the whole limit; stay with your image until the \
-                     Redis store comes",
-                ),
-            );
-        }
     }
 
     /// Why a name is set in vain, if it is.
@@ -352,6 +307,7 @@ fn assumed() -> Vec<Written> {
         ("charging", "every_match"),
         ("answers.headers", "none"),
         ("limits.connection_age", "24h"),
+        ("limits.connection_age_grace", "1h"),
     ];
     let assume = |(path, value): (&str, &str)| Written {
         path: path.to_owned(),

@@ -295,6 +295,43 @@ fn a_shared_store_is_refused_unless_memory_is_said() {
     }
 }
 
+/// A swapped image must not quietly speak in plain text.
+#[test]
+fn tls_without_a_certificate_is_refused() {
+    let switch = ("GRPC_SERVER_USE_TLS", "true");
+    let Err(Failure::BadConfig(report)) = load(&[switch]) else {
+        panic!("it would speak in plain text");
+    };
+    assert!(
+        report.to_string().contains("set GRPC_SERVER_TLS_CERT"),
+        "{report}"
+    );
+    let ours = [
+        ("TIDEGATE_LISTENERS_GRPC_TLS_CERT", "cert.pem"),
+        ("TIDEGATE_LISTENERS_GRPC_TLS_KEY", "key.pem"),
+    ];
+    load(&[&ours[..], &[switch]].concat()).expect("there is a certificate");
+}
+
+#[test]
+fn a_switch_is_on_or_off() {
+    for name in [
+        "GRPC_SERVER_USE_TLS",
+        "LIMIT_RESPONSE_HEADERS_ENABLED",
+        "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT",
+        "QUOTA_MODE",
+        "TRACING_ENABLED",
+        "SHADOW_MODE",
+        "USE_PROMETHEUS",
+        "MERGE_DOMAIN_CONFIG",
+    ] {
+        let Err(Failure::BadConfig(report)) = load(&[(name, "maybe")]) else {
+            panic!("{name} was taken");
+        };
+        assert!(report.to_string().contains(name), "{report}");
+    }
+}
+
 #[test]
 fn rules_over_xds_are_refused() {
     let variables = [("RUNTIME_ROOT", "/data"), ("CONFIG_TYPE", "GRPC_XDS_SOTW")];
