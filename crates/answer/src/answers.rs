@@ -28,13 +28,32 @@ pub struct HeaderNames {
 
 /// A text that cannot be the name of a header.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{name:?} cannot name a header; use letters, digits and hyphens, at most {MAX_NAME_BYTES}")]
+#[error(
+    "{name:?} cannot name a header; use letters, digits and hyphens, at most {MAX_NAME_BYTES}, and no \
+     name that HTTP needs itself"
+)]
 pub struct BadHeaderName {
     name: String,
 }
 
 /// The longest name; the longest that is registered has 39.
 const MAX_NAME_BYTES: usize = 64;
+
+/// Headers that say where a message ends, how it is to be read, or when to come again: a second one
+/// with a count in it breaks the answer.
+const TAKEN: [&str; 11] = [
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "keep-alive",
+    "proxy-connection",
+    "retry-after",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
 
 // === impl Headers ===
 
@@ -80,7 +99,9 @@ impl Default for HeaderNames {
 
 fn header_name(text: &str) -> Result<Box<str>, BadHeaderName> {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    if text.is_empty() || text.len() > MAX_NAME_BYTES || !text.bytes().all(is_token) {
+    let is_name = !text.is_empty() && text.len() <= MAX_NAME_BYTES && text.bytes().all(is_token);
+    let is_taken = || TAKEN.iter().any(|name| text.eq_ignore_ascii_case(name));
+    if !is_name || is_taken() {
         return Err(BadHeaderName {
             name: text.chars().take(MAX_NAME_BYTES).collect(),
         });
@@ -107,6 +128,8 @@ mod tests {
             "x\r\nlimit",
             "límite",
             &"x".repeat(65),
+            "Content-Length",
+            "transfer-encoding",
         ] {
             let error = HeaderNames::new("x-limit", bad, "x-reset").unwrap_err();
             assert!(

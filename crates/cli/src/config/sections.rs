@@ -10,6 +10,7 @@ mod rules;
 mod store;
 
 use tidegate_limiter::Charging;
+use tidegate_rules::document::Code;
 use tidegate_server::AuthorizeConfig;
 
 use super::reader::Section;
@@ -91,12 +92,25 @@ impl Config {
             limits: Limits::read(root.block("limits", "What clients are allowed")),
             drain: Drain::read(root.block("drain", "How the server stops")),
             admin: Admin::read(root.block("admin", "Who may change things while it runs")),
-            threads: root.optional(
-                "threads",
-                "How many threads answer; by default one for each core",
-            ),
+            threads: threads(root),
         }
     }
+}
+
+/// More threads than any machine has cores.
+const MOST_THREADS: u32 = 1_024;
+
+fn threads(root: &mut Section<'_, '_>) -> Option<Count<1>> {
+    let threads: Option<Count<1>> = root.optional(
+        "threads",
+        "How many threads answer; by default one for each core",
+    );
+    if threads.is_some_and(|Count(threads)| threads > MOST_THREADS) {
+        let message = "that many threads only get in each other's way".to_owned();
+        let hint = format!("write at most {MOST_THREADS}");
+        root.fault("threads", Code::BadValue, message, &hint);
+    }
+    threads
 }
 
 // === impl Charging ===

@@ -141,6 +141,25 @@ fn no_fault_shows_a_secret() {
 }
 
 #[test]
+fn what_would_serve_nobody_is_a_fault() {
+    let check = |yaml: &str, told: &str| {
+        let folder = scratch("nobody");
+        fs::write(folder.join("tidegate.yaml"), yaml).unwrap();
+        let mut command = command(&["config"]);
+        let output = command.current_dir(&folder).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains(told), "{stderr}");
+    };
+    check("listeners: {http: off, grpc: off}", "nobody could ask");
+    check("limits: {head_bytes: 4KiB}", "write at least 8 KiB");
+    check("limits: {body_bytes: 0}", "write at least 256 B");
+    check("threads: 3000", "write at most 1024");
+    let names = "answers: {headers: named, names: {limit: Content-Length}}";
+    check(names, "no name that HTTP needs itself");
+}
+
+#[test]
 fn who_protects_reading_must_have_a_token() {
     let check = |token: &[(&str, &str)], code| {
         let variables = [&[("TIDEGATE_ADMIN_PROTECT_READS", "true")], token].concat();

@@ -30,6 +30,12 @@ pub(crate) struct Drain {
     pub(crate) grace: Duration,
 }
 
+/// The smallest buffer that heads are read into.
+const LEAST_HEAD: Bytes = Bytes(8 << 10);
+
+/// The smallest question, and some air.
+const LEAST_BODY: Bytes = Bytes(256);
+
 // === impl Limits ===
 
 impl Limits {
@@ -91,6 +97,7 @@ impl Limits {
             ),
         };
         refuse_zeros(&limits, &mut section);
+        refuse_too_few_bytes(&limits, &mut section);
         limits
     }
 }
@@ -107,6 +114,21 @@ fn refuse_zeros(limits: &Limits, section: &mut Section<'_, '_>) {
         if timeout.is_zero() {
             let message = format!("`{name}` of nothing lets nobody finish");
             section.fault(name, Code::BadValue, message, "write more than zero");
+        }
+    }
+}
+
+/// What is set is what is done: nothing is raised in silence.
+fn refuse_too_few_bytes(limits: &Limits, section: &mut Section<'_, '_>) {
+    let least = [
+        ("head_bytes", limits.head_bytes, LEAST_HEAD),
+        ("body_bytes", limits.body_bytes, LEAST_BODY),
+    ];
+    for (name, bytes, least) in least {
+        if bytes.0 < least.0 {
+            let message = format!("`{name}` of {bytes} lets nobody ask");
+            let hint = format!("write at least {least}");
+            section.fault(name, Code::BadValue, message, &hint);
         }
     }
 }

@@ -41,7 +41,7 @@ impl Listeners {
             Listener::read(section.block_or(name, about, "address"), default)
         };
         let loopback = Address::loopback;
-        Self {
+        let listeners = Self {
             http: listener("http", "Decisions over HTTP: /json and /v1", loopback(8080)),
             grpc: listener(
                 "grpc",
@@ -58,7 +58,16 @@ impl Listeners {
                 "Metrics and health alone, for who scrapes at a port of their own",
                 Address::Off,
             ),
+        };
+        if listeners.http.address == Address::Off && listeners.grpc.address == Address::Off {
+            section.fault(
+                "http.address",
+                Code::Conflict,
+                "nobody could ask: `http` and `grpc` are both off".to_owned(),
+                "listen on one of them",
+            );
         }
+        listeners
     }
 }
 
