@@ -113,8 +113,7 @@ pub fn run(scale: Scale) -> Result<Table, Box<dyn Error>> {
             100.0,
         )),
     );
-    let what = "of that, processor";
-    rows.push(Row::of_tidegate(what, "ms", processor));
+    rows.push(Row::of_tidegate("of that, processor", "ms", processor));
     Ok(Table::new(rows, others, scale))
 }
 
