@@ -4,6 +4,7 @@ mod settings;
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidegate_limiter::Limiter;
 use tidegate_observe::{Exporter, Observatory};
@@ -12,6 +13,7 @@ use tidegate_server::{Admin, Bound, Certificates, Parts, Server, Stop};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::timeout;
 use tracing::info;
 
 use crate::args::ServeArgs;
@@ -122,6 +124,9 @@ fn greet(loaded: &Loaded, compiled: &Compiled, bound: &[Bound]) {
     }
 }
 
+/// How long the last spans may take to be sent.
+const LAST_SPANS: Duration = Duration::from_secs(1);
+
 /// The sending of spans, if there is any.
 struct Spans(Option<(oneshot::Sender<()>, JoinHandle<()>)>);
 
@@ -139,11 +144,12 @@ impl Spans {
         }))
     }
 
-    /// Sends what is left; the exporter bounds how long that takes.
+    /// Sends what is left, if that takes no time to speak of: the end of the process is not to wait
+    /// for a collector that does not answer.
     async fn finish(self) {
         if let Some((end, sending)) = self.0 {
             drop(end);
-            let _ = sending.await;
+            let _ = timeout(LAST_SPANS, sending).await;
         }
     }
 }

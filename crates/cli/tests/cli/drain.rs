@@ -1,7 +1,7 @@
 //! The end of a process, and what it lives through.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 
 use crate::server::{Server, USER};
 
@@ -108,4 +108,19 @@ fn a_server_full_of_connections_says_so_and_comes_back() {
     assert!(health(&server).starts_with("HTTP/1.1 200 OK\r\n"));
     assert!(health(&server).starts_with("HTTP/1.1 200 OK\r\n"));
     server.next_line("there is room for connections again");
+}
+
+#[test]
+fn a_collector_that_never_answers_does_not_put_off_the_end() {
+    let collector = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", collector.local_addr().unwrap());
+    let variables = [
+        ("TIDEGATE_OBSERVING_TRACES_ENDPOINT", endpoint.as_str()),
+        ("OTEL_EXPORTER_OTLP_TIMEOUT", "3600000"),
+        ("OTEL_BSP_SCHEDULE_DELAY", "1"),
+    ];
+    let server = Server::start_with(&RULES, &variables);
+    assert!(server.ask(USER).starts_with("HTTP/1.1 200"));
+    let _sending = collector.accept().unwrap();
+    assert_eq!(server.stop("-TERM").code(), Some(0));
 }

@@ -96,39 +96,36 @@ impl Limits {
                 Count(1024),
             ),
         };
-        refuse_zeros(&limits, &mut section);
-        refuse_too_few_bytes(&limits, &mut section);
+        limits.refuse_too_little(&mut section);
         limits
     }
 }
 
-/// No client could meet a timeout of nothing.
-fn refuse_zeros(limits: &Limits, section: &mut Section<'_, '_>) {
-    let timeouts = [
-        ("head_timeout", limits.head_timeout),
-        ("body_timeout", limits.body_timeout),
-        ("write_timeout", limits.write_timeout),
-        ("idle_timeout", limits.idle_timeout),
-    ];
-    for (name, timeout) in timeouts {
-        if timeout.is_zero() {
-            let message = format!("`{name}` of nothing lets nobody finish");
-            section.fault(name, Code::BadValue, message, "write more than zero");
+impl Limits {
+    /// Refuses what no client could meet. What is set is what is done: nothing is raised in silence.
+    fn refuse_too_little(&self, section: &mut Section<'_, '_>) {
+        let timeouts = [
+            ("head_timeout", self.head_timeout),
+            ("body_timeout", self.body_timeout),
+            ("write_timeout", self.write_timeout),
+            ("idle_timeout", self.idle_timeout),
+        ];
+        for (name, timeout) in timeouts {
+            if timeout.is_zero() {
+                let message = format!("`{name}` of nothing lets nobody finish");
+                section.fault(name, Code::BadValue, message, "write more than zero");
+            }
         }
-    }
-}
-
-/// What is set is what is done: nothing is raised in silence.
-fn refuse_too_few_bytes(limits: &Limits, section: &mut Section<'_, '_>) {
-    let least = [
-        ("head_bytes", limits.head_bytes, LEAST_HEAD),
-        ("body_bytes", limits.body_bytes, LEAST_BODY),
-    ];
-    for (name, bytes, least) in least {
-        if bytes.0 < least.0 {
-            let message = format!("`{name}` of {bytes} lets nobody ask");
-            let hint = format!("write at least {least}");
-            section.fault(name, Code::BadValue, message, &hint);
+        let sizes = [
+            ("head_bytes", self.head_bytes, LEAST_HEAD),
+            ("body_bytes", self.body_bytes, LEAST_BODY),
+        ];
+        for (name, bytes, least) in sizes {
+            if bytes.0 < least.0 {
+                let message = format!("`{name}` of {bytes} lets nobody ask");
+                let hint = format!("write at least {least}");
+                section.fault(name, Code::BadValue, message, &hint);
+            }
         }
     }
 }
