@@ -122,6 +122,15 @@ fn a_refusal_says_why_to_the_client_and_to_the_proxy() {
     assert!(text(decided_by, "retry").starts_with("in "));
 }
 
+/// Envoy copies headers of its clients into descriptors, as often as its config says.
+#[test]
+fn a_client_cannot_make_a_question_too_large_to_be_asked() {
+    let long = "x".repeat(60 * 1024);
+    let same = vec![descriptor(&[("user", &long)]); 32];
+    let answers = answers(&[by(&same)]);
+    assert_eq!(answers[0].overall_code(), Code::OverLimit);
+}
+
 #[test]
 fn statuses_stand_in_the_order_of_the_descriptors() {
     let over = RateLimitOverride {
