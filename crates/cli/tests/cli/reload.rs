@@ -236,3 +236,13 @@ fn operators_see_the_settings_and_change_the_level_of_the_log() {
     let line = server.next_line("reloaded");
     assert!(line.contains(r#"trigger="signal""#), "{line}");
 }
+
+#[test]
+fn a_port_for_scrapers_takes_no_rights_from_operators_on_this_machine() {
+    let everywhere = [("TIDEGATE_LISTENERS_METRICS", "0.0.0.0:0")];
+    let server = Server::start_with(&["--rules", "valid.yaml"], &everywhere);
+    let scraped = |line: &String| line.ends_with("(metrics)");
+    assert!(server.banner.iter().any(scraped), "{:?}", server.banner);
+    let answer = server.operate("POST /api/v1/reload", "");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}

@@ -101,12 +101,7 @@ impl Server {
 
     /// Sends `line`, such as `GET /metrics`, to the admin listener and gives the whole answer.
     pub(crate) fn operate(&self, line: &str, body: &str) -> String {
-        let mut listeners = self.banner.iter().filter(|line| line.contains("(admin)"));
-        let admin = value(std::slice::from_ref(listeners.next().unwrap()), "listening");
-        let address = admin
-            .trim_start_matches("http://")
-            .trim_end_matches(" (admin)");
-        let mut stream = TcpStream::connect(address).unwrap();
+        let mut stream = TcpStream::connect(self.admin_address()).unwrap();
         let length = body.len();
         let head = format!(
             "{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
