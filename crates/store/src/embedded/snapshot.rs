@@ -102,10 +102,9 @@ pub enum SnapshotError {
 impl<C: Clock> EmbeddedStore<C> {
     /// Writes all live counters to `out`, in many small pieces and a flush.
     ///
-    /// Requests go on meanwhile: a thousandth of the counters or less stands still at a time, for
-    /// some microseconds. Each such part is written as it was at one instant, but not all at the
-    /// same one, so a request that charges two counters during the writing may be seen in one of
-    /// them only.
+    /// Requests go on meanwhile: one shard stands still at a time, 64 KiB of counters and their blocks,
+    /// while it is copied. Each shard is written as it was at one instant, but not all at the same one,
+    /// so a request that charges two counters during the writing may be seen in one of them only.
     pub fn write_snapshot(&self, out: impl Write) -> io::Result<Written> {
         self.core
             .write_snapshot(&self.fingerprinter, &self.clock, out)
