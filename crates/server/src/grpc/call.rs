@@ -12,7 +12,7 @@ use tidegate_limiter::Store;
 use tidegate_observe::{Asked, TraceHeaders};
 
 use super::head::{Head, Rejection};
-use super::message::{Messages, framed};
+use super::message::{Messages, Room, framed};
 use super::method::Method;
 use super::status::{self, Status};
 use super::timeout::{until, within};
@@ -31,6 +31,7 @@ pub(super) struct Office<S> {
     pub(super) door: SharedDoor<S>,
     pub(super) config: GrpcConfig,
     pub(super) drain: Drain,
+    pub(super) room: Room,
     /// Those that arrived and were not looked at.
     pub(super) calls: RefCell<VecDeque<Call>>,
     /// Where answers are written; once sent, the same memory is used again.
@@ -46,7 +47,7 @@ pub(super) async fn answer<S: Store>(call: Call, office: &Office<S>) {
         Err(Rejection::Http(status)) => return status::send_http(status, &mut respond),
         Err(Rejection::Grpc(status)) => return status.send(&mut respond),
     };
-    let messages = Messages::new(body, office.config.max_message_bytes);
+    let messages = Messages::new(body, office.config.max_message_bytes, &office.room);
     let most = office.config.call_timeout;
     let most = head.timeout.map_or(most, |timeout| timeout.min(most));
     let answered = match head.method {
@@ -76,7 +77,7 @@ pub(super) async fn answer<S: Store>(call: Call, office: &Office<S>) {
 impl<S: Store> Office<S> {
     async fn should_rate_limit(
         &self,
-        mut messages: Messages,
+        mut messages: Messages<'_>,
         trace: TraceHeaders<'_>,
     ) -> Result<Bytes, Status> {
         let message = messages.only().await?;

@@ -16,6 +16,7 @@ use tokio::time::timeout;
 use super::GrpcConfig;
 use super::call::Office;
 use super::life::{Life, Order};
+use super::message::Room;
 use super::worker::Worker;
 use crate::door::{Peer, SharedDoor};
 use crate::drain::Drain;
@@ -83,6 +84,7 @@ where
             door,
             config,
             drain: drain.clone(),
+            room: Room::default(),
             calls: RefCell::default(),
             out: RefCell::new(BytesMut::new()),
         });

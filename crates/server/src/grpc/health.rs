@@ -30,7 +30,7 @@ enum Serving {
 
 /// Answers `Check`.
 pub(super) async fn check<S: Store>(
-    mut messages: Messages,
+    mut messages: Messages<'_>,
     office: &Office<S>,
 ) -> Result<Bytes, Status> {
     let message = messages.only().await?;
@@ -42,7 +42,7 @@ pub(super) async fn check<S: Store>(
 
 /// Answers `Watch`: the state now, and once more when it changes. It changes once, at the end.
 pub(super) async fn watch<S: Store>(
-    mut messages: Messages,
+    mut messages: Messages<'_>,
     respond: &mut SendResponse<Bytes>,
     office: &Office<S>,
 ) {

@@ -1,5 +1,6 @@
 //! The messages of a call: each with its length before it, in frames that know nothing of that.
 
+use std::cell::Cell;
 use std::future::poll_fn;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -9,23 +10,36 @@ use super::status::{Code, Status};
 
 /// Reads the messages of one call.
 #[derive(Debug)]
-pub(super) struct Messages {
+pub(super) struct Messages<'a> {
     body: RecvStream,
     max_bytes: u32,
+    room: &'a Room,
+    /// What was taken of the room, until the call ends.
+    taken: usize,
     /// What has arrived and was not read.
     rest: Bytes,
 }
+
+/// The bytes that the calls of a connection may still hold in messages of several frames: a peer that
+/// begins many large ones and ends none has no more than this.
+#[derive(Debug)]
+pub(super) struct Room(Cell<usize>);
+
+/// All the room: a thousand calls of 64 KiB each.
+const ROOM_BYTES: usize = 64 * 1024 * 1024;
 
 /// Whether the message is compressed, and how long it is.
 const PREFIX_BYTES: usize = 5;
 
 // === impl Messages ===
 
-impl Messages {
-    pub(super) fn new(body: RecvStream, max_bytes: u32) -> Self {
+impl<'a> Messages<'a> {
+    pub(super) fn new(body: RecvStream, max_bytes: u32, room: &'a Room) -> Self {
         Self {
             body,
             max_bytes,
+            room,
+            taken: 0,
             rest: Bytes::new(),
         }
     }
@@ -84,6 +98,8 @@ impl Messages {
         let mut whole = BytesMut::from(&self.rest[..]);
         while whole.len() < length {
             let data = self.data().await?.ok_or_else(broken)?;
+            self.room.take(data.len())?;
+            self.taken += data.len();
             whole.extend_from_slice(&data);
         }
         self.rest = whole.freeze();
@@ -108,6 +124,35 @@ impl Messages {
             return Err(Status::told(Code::ResourceExhausted, message));
         }
         usize::try_from(length).map_err(|_| broken())
+    }
+}
+
+impl Drop for Messages<'_> {
+    fn drop(&mut self) {
+        self.room.give_back(self.taken);
+    }
+}
+
+// === impl Room ===
+
+impl Room {
+    fn take(&self, bytes: usize) -> Result<(), Status> {
+        let left = self.0.get().checked_sub(bytes).ok_or_else(|| {
+            let message = "the messages under way on this connection have too many bytes";
+            Status::new(Code::ResourceExhausted, message)
+        })?;
+        self.0.set(left);
+        Ok(())
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.0.set(self.0.get() + bytes);
+    }
+}
+
+impl Default for Room {
+    fn default() -> Self {
+        Self(Cell::new(ROOM_BYTES))
     }
 }
 

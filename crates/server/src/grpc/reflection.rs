@@ -36,7 +36,7 @@ enum Question<'a> {
 
 /// Answers questions until the client has no more, or the server ends.
 pub(super) async fn answer<S: Store>(
-    mut messages: Messages,
+    mut messages: Messages<'_>,
     respond: &mut SendResponse<Bytes>,
     office: &Office<S>,
 ) {

@@ -168,7 +168,7 @@ impl Watch {
 // === impl Reply ===
 
 impl Reply {
-    async fn read(response: ResponseFuture) -> Self {
+    pub(crate) async fn read(response: ResponseFuture) -> Self {
         let response = response.await.unwrap();
         let http = response.status();
         let mut headers = response.headers().clone();

@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use tidegate_limiter::LimiterConfig;
 use tidegate_server::GrpcConfig;
+use tokio::sync::mpsc::unbounded_channel;
+use tokio::task::spawn_local;
 use tokio::time::Instant;
 
-use crate::client::{Server, framed, run};
+use crate::client::{Reply, SHOULD_RATE_LIMIT, Server, framed, head, run};
 use crate::raw::*;
 use crate::wire::{Code, ask};
 
@@ -229,6 +232,30 @@ fn a_client_that_gives_no_room_for_answers() {
             started.elapsed()
         );
         assert!(raw.frames_of(DATA).await.is_empty());
+    });
+}
+
+#[test]
+fn messages_that_are_begun_and_never_ended() {
+    run(async {
+        let server = Server::with(RULES, GrpcConfig::default(), LimiterConfig::default());
+        let mut client = server.connect().await;
+        // 4 MiB are announced on each, and all but the last byte sent.
+        let mut begin = vec![0; 5 + (4 << 20) - 1];
+        begin[2] = 0x40;
+        let begin = Bytes::from(begin);
+        let (sender, mut replies) = unbounded_channel();
+        let mut open = Vec::new();
+        for _ in 0..20 {
+            let call = head(SHOULD_RATE_LIMIT).body(()).unwrap();
+            let (response, mut stream) = client.open(call).await;
+            stream.send_data(begin.clone(), false).unwrap();
+            open.push(stream);
+            let sender = sender.clone();
+            spawn_local(async move { sender.send(Reply::read(response).await) });
+        }
+        // Not when their time is over, which would be 4.
+        assert_eq!(replies.recv().await.unwrap().status().0, "8");
     });
 }
 
