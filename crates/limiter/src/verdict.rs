@@ -234,6 +234,12 @@ impl Verdict {
     /// The limit that the next request would meet first. It needs every enforce limit, so the one
     /// with least remaining counts; but one quota limit is enough, so the one with most does.
     fn tightest(&self) -> Option<LimitStatus<'_>> {
+        // Most requests meet one limit, and all of them are answered.
+        if let [_] = self.applied[..] {
+            let takes_part =
+                |it: &LimitStatus<'_>| it.mode() != Mode::Shadow && it.decision().is_some();
+            return self.limits().next().filter(takes_part);
+        }
         let of = |mode| {
             self.limits()
                 .filter(move |limit| limit.mode() == mode)

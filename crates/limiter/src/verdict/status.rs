@@ -53,9 +53,13 @@ impl<'a> Status<'a> {
     /// The most restrictive limit: of those that refuse the one that lasts longest, else the one with
     /// least remaining; the first of equals. `None` if none was decided.
     pub fn deciding(&self) -> Option<LimitStatus<'a>> {
-        let refusing = self
-            .limits()
-            .filter(|it| it.mode() != Mode::Shadow && it.is_refused());
+        let refuses = |it: &LimitStatus<'_>| it.mode() != Mode::Shadow && it.is_refused();
+        // Most descriptors meet one limit.
+        if let [_] = self.applied {
+            let speaks = |it: &LimitStatus<'_>| refuses(it) || it.decision().is_some();
+            return self.limits().next().filter(speaks);
+        }
+        let refusing = self.limits().filter(refuses);
         refusing.reduce(LimitStatus::later).or_else(|| {
             self.limits()
                 .filter_map(|limit| Some((limit.decision()?.remaining, limit)))
