@@ -87,7 +87,7 @@ impl Fault {
     /// The one place where a fault becomes an answer.
     pub(super) fn into_reply(self) -> Reply {
         let status = self.status();
-        let detail = with_causes(&self);
+        let detail = with_causes(&self) + self.advice();
         let header = match &self {
             Self::OtherMethods { allowed, .. } => HeaderValue::from_str(allowed)
                 .ok()
@@ -110,6 +110,15 @@ impl Fault {
         let mut reply = reply::json_as(status, reply::PROBLEM, &problem);
         reply.headers_mut().extend(header);
         reply
+    }
+
+    /// What to do, where the error comes from code that does not know of this API.
+    const fn advice(&self) -> &'static str {
+        match self {
+            Self::Key(KeyError::NoSuchDomain { .. }) => "; GET /api/v1/rules lists what there is",
+            Self::Key(KeyError::NoRule { .. }) => "; POST /api/v1/explain says why",
+            _ => "",
+        }
     }
 
     fn status(&self) -> StatusCode {

@@ -136,5 +136,11 @@ async fn a_descriptor_that_no_rule_matches_is_nobody() {
     let desk = Desk::start();
     let nobody = json!({"domain": "api", "entries": [{"key": "nobody"}]});
     let detail = desk.post("/api/v1/keys/lookup", &nobody).await.detail(404);
-    assert_eq!(detail, "no rule of the domain `api` matches the descriptor");
+    let told = "no rule of the domain `api` matches the descriptor; POST /api/v1/explain says why";
+    assert_eq!(detail, told);
+
+    let nowhere = json!({"domain": "nowhere", "entries": [{"key": "nobody"}]});
+    let detail = desk.post("/api/v1/keys/lookup", &nowhere).await.detail(404);
+    let told = "there is no domain `nowhere`; GET /api/v1/rules lists what there is";
+    assert_eq!(detail, told);
 }
