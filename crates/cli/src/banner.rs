@@ -29,7 +29,8 @@ pub(crate) fn banner(loaded: &Loaded, compiled: &Compiled, bound: &[Bound]) -> S
         line("config", &file.display());
     }
     if loaded.stand_in == StandIn::Yes {
-        let told = "envoyproxy/ratelimit, because of RUNTIME_ROOT; see `tidegate config`";
+        let told =
+            "envoyproxy/ratelimit, because a RUNTIME_… variable is set; see `tidegate config`";
         line("instead of", &told);
     }
     line("rules", &source(config));

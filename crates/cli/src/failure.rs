@@ -14,12 +14,20 @@ use crate::rules_files::{Reason, Unreadable};
 use crate::state::StateError;
 use crate::terminal;
 
+/// What the folder of rules is made of where the variables of envoyproxy/ratelimit name it.
+const RUNTIME_HINT: &str = "  = hint: RUNTIME_ROOT, RUNTIME_SUBDIRECTORY and RUNTIME_APPDIRECTORY (`config` if not set) make the folder
+          `tidegate config` shows who set `rules.paths`
+";
+
 /// A command that failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     /// Rules that could not be read.
     #[error("{0}")]
     Unreadable(Unreadable),
+    /// Rules that could not be read where envoyproxy/ratelimit would have had them.
+    #[error("{0}")]
+    NoRuntime(Unreadable),
     /// Rules that have faults.
     #[error("{0}")]
     BadRules(Report),
@@ -89,6 +97,7 @@ impl Failure {
                 report.render(terminal::color(&io::stderr()))
             }
             Self::Unreadable(unreadable) => unreadable.text(),
+            Self::NoRuntime(unreadable) => unreadable.text() + RUNTIME_HINT,
             Self::BadVariables(faults) => {
                 let faults = faults.to_string();
                 let lines = faults.lines().map(|fault| format!("error: {fault}\n"));
@@ -104,6 +113,7 @@ impl Failure {
     fn exit_code(&self) -> ExitCode {
         match self {
             Self::Unreadable(_)
+            | Self::NoRuntime(_)
             | Self::NoConfig { .. }
             | Self::NoToken { .. }
             | Self::BadVariables(_)

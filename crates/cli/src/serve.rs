@@ -18,7 +18,7 @@ use tracing::info;
 
 use crate::args::ServeArgs;
 use crate::banner::{Inventory, banner};
-use crate::config::{self, Loaded};
+use crate::config::{self, Loaded, StandIn};
 use crate::failure::Failure;
 use crate::hooks::Hooks;
 use crate::log::{self, LogFormat, LogHandle};
@@ -37,7 +37,10 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     loaded.warn();
     // Before the rules are read, so that a change while they are is seen as one.
     let seen = Fingerprint::of(&loaded.config.rules);
-    let compiled = rules_files::load(&loaded.config.rules)?;
+    let compiled = rules_files::load(&loaded.config.rules).map_err(|failure| match failure {
+        Failure::Unreadable(paths) if loaded.stand_in == StandIn::Yes => Failure::NoRuntime(paths),
+        other => other,
+    })?;
     reload::warn_of(&compiled.warnings);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

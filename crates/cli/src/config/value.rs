@@ -258,7 +258,8 @@ mod tests {
         check::<bool>("maybe", "write `true` or `false`");
         check::<Duration>("60", "say of what: `60s` or `60ms`");
         check::<Ratio>("1.5", "write a number from 0 to 1, such as `0.8`");
-        check::<Count<1>>("0", "write a whole number from 1 to 4294967295");
+        check::<Count<1>>("0", "write at least 1");
+        check::<Count<1>>("-1", "write a whole number from 1 to 4294967295");
         check::<Secret>("two words", "use visible ASCII without blanks");
         check::<PathBuf>("", "name a file or a folder");
     }

@@ -125,4 +125,5 @@ fn called_by_the_name_of_the_reference_it_serves() {
         .unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert!(stderr.contains("cannot read nowhere/config"), "{stderr}");
+    assert!(stderr.contains("hint: RUNTIME_ROOT,"), "{stderr}");
 }

@@ -42,7 +42,8 @@ impl Value for Address {
             _ => text.to_owned(),
         };
         with_host.parse().map(Self::Tcp).map_err(|_| {
-            let hint = "write IP:PORT, such as 127.0.0.1:8080 or [::]:8080, unix:PATH, or off";
+            let hint = "write IP:PORT, such as 127.0.0.1:8080 or [::]:8080, with a port up to 65535; \
+                        unix:PATH; or off";
             Mismatch::new("an address", hint)
         })
     }

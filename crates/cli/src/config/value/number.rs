@@ -26,7 +26,12 @@ impl<const LEAST: u32> Value for Count<LEAST> {
         let digits = text.replace('_', "");
         match digits.parse() {
             Ok(count) if count >= LEAST => Ok(Self(count)),
-            _ => {
+            // No upper bound here: some settings have a lower one of their own.
+            Ok(_) => Err(Mismatch::new(
+                "a whole number",
+                format!("write at least {LEAST}"),
+            )),
+            Err(_) => {
                 let hint = format!("write a whole number from {LEAST} to {}", u32::MAX);
                 Err(Mismatch::new("a whole number", hint))
             }
