@@ -89,12 +89,15 @@ pub(in crate::admin) fn last_reload(hooks: &dyn AdminHooks) -> Reply {
 pub(in crate::admin) async fn reload(hooks: &dyn AdminHooks, peer: Peer) -> Result<Reply, Fault> {
     let report = hooks.reload().await;
     let view = ReloadView::from(&report);
-    let change = Change {
+    let outcome = match view.reason {
+        None => "the new rules are in force".to_owned(),
+        Some(reason) => format!("nothing, the rules before stay: {reason}"),
+    };
+    audit::of_server(Change {
         peer,
         what: "reload",
-        outcome: view.reason.unwrap_or("the new rules are in force"),
-    };
-    audit::of_server(change);
+        outcome: &outcome,
+    });
     match &report.outcome {
         ReloadOutcome::Replaced { .. } => Ok(reply::json(&view)),
         ReloadOutcome::Kept { reason } => Err(Fault::NotReloaded {
