@@ -33,6 +33,9 @@ def modules(args: argparse.Namespace) -> list[str]:
 def main() -> int:
     args = arguments()
     target.choose(args.grpc, args.http)
+    if not target.answers():
+        print(f"no gRPC server answers at {args.grpc}; start it first, as README.md beside run shows", file=sys.stderr)
+        return 1
     suite = unittest.defaultTestLoader.loadTestsFromNames(modules(args))
     result = unittest.TextTestRunner(verbosity=2).run(suite)
     if result.testsRun == 0:

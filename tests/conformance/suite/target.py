@@ -28,6 +28,16 @@ def choose(grpc_address: str, http_address: str | None) -> None:
     _addresses.update(grpc=grpc_address, http=http_address)
 
 
+def answers() -> bool:
+    """Whether anybody takes connections for gRPC there."""
+    with grpc.insecure_channel(_addresses["grpc"]) as channel:
+        try:
+            grpc.channel_ready_future(channel).result(timeout=PATIENCE_SECONDS)
+        except grpc.FutureTimeoutError:
+            return False
+    return True
+
+
 def fresh() -> str:
     """A value that nobody has used yet."""
     return f"{_run}-{next(_numbers)}"
