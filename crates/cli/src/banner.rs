@@ -40,10 +40,7 @@ pub(crate) fn banner(loaded: &Loaded, compiled: &Compiled, bound: &[Bound]) -> S
     );
     line("domains", &domains(rules));
     line("charging", &word_of(config.charging));
-    line(
-        "counters",
-        &format_args!("in memory, at most {}", config.store.max_memory),
-    );
+    line("counters", &counters(config));
     for bound in bound {
         line("listening", &listening(bound));
     }
@@ -109,6 +106,14 @@ fn source(config: &Config) -> String {
         .map(|path| path.display().to_string())
         .collect();
     paths.join(", ")
+}
+
+fn counters(config: &Config) -> String {
+    let memory = format!("in memory, at most {}", config.store.max_memory);
+    match &config.store.state.file {
+        Some(file) => format!("{memory}, kept in {}", file.display()),
+        None => memory,
+    }
 }
 
 /// The domains by name, but no more than fit a line or two.

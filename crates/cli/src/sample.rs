@@ -1,5 +1,7 @@
 //! A request that the loaded rules limit, for the reader of the banner to try.
 
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
 use serde::Serialize;
 use tidegate_rules::{Domain, Entry, Rule, RuleSet, Terms};
 use tidegate_server::{Address, Bound, Front};
@@ -32,10 +34,22 @@ pub(crate) fn curl(rules: &RuleSet, bound: &Bound) -> Option<String> {
     let json = rules
         .domains()
         .find_map(|domain| domain.rules().find_map(|rule| request(domain, rule)))?;
+    let address = reachable(*address);
     Some(format!(
         "curl -i http://{address}/json -d {}",
         quoted(&json)
     ))
+}
+
+/// Where this machine finds a server that listens on all its addresses.
+fn reachable(mut address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() {
+        address.set_ip(match address {
+            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
+    }
+    address
 }
 
 /// A request that ends at `rule`, which must count something. The path of a rule is text for people,
@@ -84,4 +98,20 @@ fn any_value(key: &str) -> &'static str {
 /// Quotes for a shell.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_on_all_addresses_is_asked_on_this_machine() {
+        let check = |address: &str, expected: &str| {
+            let address = reachable(address.parse().unwrap());
+            assert_eq!(address.to_string(), expected);
+        };
+        check("0.0.0.0:8080", "127.0.0.1:8080");
+        check("[::]:8080", "[::1]:8080");
+        check("192.0.2.1:80", "192.0.2.1:80");
+    }
 }
