@@ -47,6 +47,10 @@ fuzz_target!(|bytes: &[u8]| {
         let mut answer = BytesMut::new();
         write_response(&verdict, &Headers::default(), &mut answer);
         let mut fields = Reader::new(&answer);
-        while fields.next().expect("an answer is always a message").is_some() {}
+        while fields
+            .next()
+            .expect("an answer is always a message")
+            .is_some()
+        {}
     }
 });
