@@ -11,7 +11,7 @@ use tidegate_algorithms::{
     Algorithm, Allowance, Headroom, Quota, QuotaSpec, Refill, Rounding, Time,
 };
 use tidegate_store::{
-    Charge, Charging, CounterKey, Decisions, EmbeddedStore, LimitId, ManualClock, Mode, OnFull,
+    Charge, Charging, Consistency, CounterKey, Decisions, EmbeddedStore, LimitId, ManualClock, Mode, OnFull,
     StoreConfig,
 };
 
@@ -71,6 +71,7 @@ fn charge(store: &EmbeddedStore<ManualClock>, limit: usize, caller: &str, quota:
         mode: Mode::Enforce,
         headroom: Headroom::Absent,
         on_full: OnFull::Deny,
+        consistency: Consistency::Strict,
     };
     let mut decisions = Decisions::new();
     store

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use tidegate_algorithms::{Algorithm, Allowance, Headroom, Quota, QuotaSpec, Refill};
 use tidegate_store::{
-    Admission, Charge, Charging, Clock, CounterKey, Decisions, EmbeddedStore, LimitId, Mode,
+    Admission, Charge, Charging, Consistency, Clock, CounterKey, Decisions, EmbeddedStore, LimitId, Mode,
     OnFull, Store as _, StoreConfig, SystemClock,
 };
 
@@ -58,6 +58,7 @@ impl<C: Clock> Subject for Store<C> {
             mode: Mode::Enforce,
             headroom: Headroom::Absent,
             on_full: OnFull::Allow,
+            consistency: Consistency::Strict,
         };
         let mut decisions = Decisions::new();
         let charges = [charge];

@@ -119,6 +119,35 @@ impl Quota {
         })
     }
 
+    /// The same quota with its limit, and the capacity of a bucket, cut to `of_parts` of `parts`
+    /// equal parts, rounded down but not below `least`; `None` if that is no valid quota.
+    pub fn part(&self, of_parts: u64, parts: u64, least: u64) -> Option<Self> {
+        let cut = |whole: u64| {
+            let part = u128::from(whole) * u128::from(of_parts) / u128::from(parts.max(1));
+            u64::try_from(part)
+                .unwrap_or(whole)
+                .min(whole)
+                .max(least.min(whole))
+        };
+        let algorithm = match self.algorithm {
+            Algorithm::TokenBucket { burst, refill } => Algorithm::TokenBucket {
+                burst: burst.map(cut),
+                refill,
+            },
+            Algorithm::LeakyBucket { queue } => Algorithm::LeakyBucket {
+                queue: queue.map(cut),
+            },
+            other => other,
+        };
+        let spec = QuotaSpec {
+            limit: cut(self.limit),
+            window: self.window,
+            algorithm,
+            allowance: self.allowance,
+        };
+        Self::new(&spec).ok()
+    }
+
     /// Requests per window, as configured.
     pub const fn limit(&self) -> u64 {
         self.limit

@@ -2,8 +2,8 @@
 
 use smallvec::SmallVec;
 use tidegate_algorithms::{Headroom, Quota};
-use tidegate_rules::{Limit, OnFull as RuleOnFull};
-use tidegate_store::{Charge, CounterKey, LimitId, OnFull};
+use tidegate_rules::{Consistency as RuleConsistency, Limit, OnFull as RuleOnFull};
+use tidegate_store::{Charge, Consistency, CounterKey, LimitId, OnFull};
 
 use crate::address::{AddressText, Addresses};
 use crate::matched::{Force, Match};
@@ -16,6 +16,8 @@ pub(crate) struct Bill<'a> {
     pub(crate) descriptors: &'a [Descriptor<'a>],
     pub(crate) intent: Intent,
     pub(crate) headroom: Headroom,
+    /// How nodes share a limit that does not say.
+    pub(crate) consistency: Consistency,
     pub(crate) matches: &'a [Match<'a>],
 }
 
@@ -90,6 +92,7 @@ impl<'a> Bill<'a> {
                 mode: charged.applied.mode,
                 headroom: self.headroom,
                 on_full: limit.map_or(OnFull::Allow, on_full),
+                consistency: limit.and_then(consistency).unwrap_or(self.consistency),
             });
         }
     }
@@ -137,6 +140,16 @@ fn on_full(limit: &Limit) -> OnFull {
         RuleOnFull::Allow => OnFull::Allow,
         RuleOnFull::Deny => OnFull::Deny,
     }
+}
+
+fn consistency(limit: &Limit) -> Option<Consistency> {
+    limit.consistency().map(|said| match said {
+        RuleConsistency::Node => Consistency::Node,
+        RuleConsistency::Strict => Consistency::Strict,
+        RuleConsistency::Leased => Consistency::Leased,
+        RuleConsistency::Eventual => Consistency::Eventual,
+        RuleConsistency::Split => Consistency::Split,
+    })
 }
 
 /// Overrides are told apart by the values of their key, which name domain and entries whole; only the

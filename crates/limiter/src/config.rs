@@ -1,12 +1,14 @@
 //! How a limiter behaves where the rules do not say.
 
-use tidegate_store::Charging;
+use tidegate_store::{Charging, Consistency};
 
 /// What a limiter is told once, for all rules.
 #[derive(Clone, Copy, Debug)]
 pub struct LimiterConfig {
     /// How a request with several limits is charged, where its domain does not say.
     pub charging: Charging,
+    /// How nodes share a limit, where its rule does not say.
+    pub consistency: Consistency,
     /// From which share of a limit on its use is marked as near.
     pub near: NearRatio,
     /// Whether refusals are only reported.
@@ -31,9 +33,10 @@ pub enum GlobalShadow {
 // === impl LimiterConfig ===
 
 impl LimiterConfig {
-    /// All or none, near above 0.8, refusals refuse.
+    /// All or none, every decision in the store, near above 0.8, refusals refuse.
     pub const DEFAULT: Self = Self {
         charging: Charging::AllOrNone,
+        consistency: Consistency::Strict,
         near: NearRatio::DEFAULT,
         shadow: GlobalShadow::Off,
     };

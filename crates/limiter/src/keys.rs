@@ -167,6 +167,7 @@ impl<S: Store> Limiter<S> {
             descriptors: &descriptors,
             intent: Intent::Look,
             headroom: self.headroom(),
+            consistency: self.config.consistency,
             matches: matched.as_slice(),
         };
         let mut addresses = Addresses::new();

@@ -26,7 +26,7 @@ pub const MAX_DESCRIPTORS: usize = 1_024;
 pub struct Limiter<S> {
     store: S,
     rules: ArcSwap<RuleSet>,
-    config: LimiterConfig,
+    pub(crate) config: LimiterConfig,
     pub(crate) bans: Bans,
     headroom: AtomicBool,
     unknown_domains: AtomicU64,
@@ -180,6 +180,7 @@ impl<S: Store> Limiter<S> {
             descriptors,
             intent,
             headroom: self.headroom(),
+            consistency: self.config.consistency,
             matches: matched.as_slice(),
         };
         let charging = self.charging(found);

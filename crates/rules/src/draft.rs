@@ -65,7 +65,7 @@ pub(crate) struct DraftLimit {
     pub(crate) name: Option<Spanned<String>>,
     pub(crate) replaces: Vec<Spanned<String>>,
     pub(crate) over_limit: OverLimit,
-    pub(crate) consistency: Consistency,
+    pub(crate) consistency: Option<Consistency>,
     pub(crate) on_failure: OnFailure,
     pub(crate) on_full: OnFull,
 }

@@ -14,7 +14,7 @@ pub struct Limit {
     pub(crate) name: Option<Box<str>>,
     pub(crate) replaces: Box<[Box<str>]>,
     pub(crate) over_limit: OverLimit,
-    pub(crate) consistency: Consistency,
+    pub(crate) consistency: Option<Consistency>,
     pub(crate) on_failure: OnFailure,
     pub(crate) on_full: OnFull,
     pub(crate) description: Box<str>,
@@ -42,10 +42,9 @@ pub enum OverLimit {
 }
 
 /// How the nodes of a cluster share the limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Consistency {
     /// Each node enforces it by itself.
-    #[default]
     Node,
     /// Every decision is made in the shared store.
     Strict,
@@ -108,8 +107,8 @@ impl Limit {
         self.over_limit
     }
 
-    /// How the nodes of a cluster share the limit.
-    pub const fn consistency(&self) -> Consistency {
+    /// How the nodes of a cluster share the limit, if the rule says.
+    pub const fn consistency(&self) -> Option<Consistency> {
         self.consistency
     }
 

@@ -26,6 +26,11 @@ pub struct SystemClock {
     set_at: AtomicU64,
 }
 
+/// A clock that never steps and tells no date: how long it has been since some point of its own. What
+/// a node measures spans with; the time of decisions is the store's.
+#[derive(Debug)]
+pub struct Monotonic(quanta::Clock);
+
 /// A clock that moves only when told to; for tests and replays.
 #[derive(Debug, Default)]
 pub struct ManualClock(AtomicU64);
@@ -103,6 +108,28 @@ fn wall_nanos() -> u64 {
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     u64::try_from(wall.as_nanos()).unwrap_or(Time::MAX.nanos())
+}
+
+// === impl Monotonic ===
+
+impl Monotonic {
+    /// A clock that runs.
+    pub fn new() -> Self {
+        Self(quanta::Clock::new())
+    }
+}
+
+impl Default for Monotonic {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for Monotonic {
+    #[inline]
+    fn now(&self) -> Time {
+        Time::from_nanos(self.0.delta_as_nanos(0, self.0.raw()))
+    }
 }
 
 // === impl ManualClock ===

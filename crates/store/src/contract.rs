@@ -28,6 +28,17 @@ pub trait Store: Send + Sync {
         decisions: &mut Decisions,
     ) -> impl Future<Output = Result<Receipt, StoreError>> + Send;
 
+    /// Decides as [`charge`](Self::charge) does, but at once and by what this node knows alone: for
+    /// when `charge` could not decide. A store that has nobody else to ask cannot.
+    fn charge_alone(
+        &self,
+        _charges: &[Charge<'_>],
+        _charging: Charging,
+        _decisions: &mut Decisions,
+    ) -> Result<Receipt, StoreError> {
+        Err(StoreError::NoStandby)
+    }
+
     /// Says what `charge` would at cost 0, and changes nothing.
     fn peek(
         &self,
@@ -91,6 +102,24 @@ pub struct Charge<'a> {
     pub headroom: Headroom,
     /// What to answer when there is no room for a new counter.
     pub on_full: OnFull,
+    /// How the nodes share the limit; a store of one node alone does not mind.
+    pub consistency: Consistency,
+}
+
+/// How the nodes that have one store in common share a limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Consistency {
+    /// Not at all: each node enforces it by itself.
+    Node,
+    /// Every decision is made in the common store.
+    #[default]
+    Strict,
+    /// Permits are drawn from the common store ahead of need and spent from memory.
+    Leased,
+    /// Nodes tell each other their running totals now and then.
+    Eventual,
+    /// Each node enforces its share.
+    Split,
 }
 
 /// What a limit's refusal means for the request.

@@ -41,8 +41,8 @@ use self::core::Core;
 use self::fingerprint::Fingerprinter;
 pub use self::snapshot::{Restored, SnapshotError, Written};
 use crate::{
-    Charge, Charging, Clock, Counter, CounterKey, Cursor, Decisions, MemoryRefused, Mode, OnFull,
-    Page, Receipt, Store, StoreError, SystemClock,
+    Charge, Charging, Clock, Consistency, Counter, CounterKey, Cursor, Decisions, MemoryRefused,
+    Mode, OnFull, Page, Receipt, Store, StoreError, SystemClock,
 };
 
 /// Bytes in a mebibyte.
@@ -163,6 +163,7 @@ impl<C: Clock> EmbeddedStore<C> {
             mode: Mode::Shadow,
             headroom,
             on_full: OnFull::Allow,
+            consistency: Consistency::Strict,
         };
         let mut decisions = Decisions::new();
         self.charge_now(&[charge], Charging::AllOrNone, &mut decisions)?;

@@ -1,5 +1,8 @@
 //! Why a store could not decide.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 /// A charge that could not be decided. A refusal is no error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -18,6 +21,42 @@ pub enum StoreError {
         /// How many it tells apart.
         most: usize,
     },
+    /// A limit whose numbers the store cannot count exactly.
+    #[error("the store cannot count this limit exactly: {reason}")]
+    Unfit {
+        /// What about it does not fit.
+        reason: Unfit,
+    },
+    /// The store did not answer in time.
+    #[error("the store did not answer within {after:?}")]
+    Timeout {
+        /// How long it was waited for.
+        after: Duration,
+    },
+    /// The store cannot be reached, or cannot serve.
+    #[error("the store is not available: {reason}")]
+    Unavailable {
+        /// What it said, or what became of the connection.
+        reason: Arc<str>,
+    },
+    /// The store is known to fail, and was not asked.
+    #[error("the store was not asked, for it failed just now")]
+    Open,
+    /// Nobody on this node can decide alone.
+    #[error("no store of this node stands by")]
+    NoStandby,
+}
+
+/// Why a limit does not fit a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unfit {
+    /// A window or a part of one that is not a whole number of microseconds.
+    #[error("its window, or a part of it, is not a whole number of microseconds")]
+    Grain,
+    /// Numbers whose products are above 2^53.
+    #[error("its limit times its window is more than the store can multiply exactly")]
+    Magnitude,
 }
 
 /// Memory for counters that the system does not give out.
@@ -46,7 +85,11 @@ impl StoreError {
     /// What sort of failure this is.
     pub const fn kind(&self) -> ErrorKind {
         match self {
-            Self::TooManyCharges { .. } | Self::TooManyWindows { .. } => ErrorKind::Rejected,
+            Self::TooManyCharges { .. } | Self::TooManyWindows { .. } | Self::Unfit { .. } => {
+                ErrorKind::Rejected
+            }
+            Self::Timeout { .. } => ErrorKind::Timeout,
+            Self::Unavailable { .. } | Self::Open | Self::NoStandby => ErrorKind::Unavailable,
         }
     }
 }

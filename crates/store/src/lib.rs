@@ -9,11 +9,13 @@ pub mod conformance;
 mod contract;
 mod embedded;
 mod error;
+mod lend;
 
-pub use clock::{Clock, ManualClock, SystemClock};
+pub use clock::{Clock, ManualClock, Monotonic, SystemClock};
 pub use contract::{
-    Admission, Charge, Charging, Counter, CounterKey, Cursor, Decisions, LimitId, MAX_CHARGES,
-    Mode, OnFull, Page, Receipt, Store,
+    Admission, Charge, Charging, Consistency, Counter, CounterKey, Cursor, Decisions, LimitId,
+    MAX_CHARGES, Mode, OnFull, Page, Receipt, Store,
 };
 pub use embedded::{EmbeddedStore, Restored, SnapshotError, StoreConfig, StoreStats, Written};
-pub use error::{ErrorKind, MemoryRefused, StoreError};
+pub use error::{ErrorKind, MemoryRefused, StoreError, Unfit};
+pub use lend::{Draw, Lender, Loan};

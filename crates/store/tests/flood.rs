@@ -7,8 +7,8 @@ use tidegate_algorithms::{
     Time,
 };
 use tidegate_store::{
-    Charge, Charging, CounterKey, Decisions, EmbeddedStore, LimitId, ManualClock, Mode, OnFull,
-    StoreConfig, StoreStats,
+    Charge, Charging, Consistency, CounterKey, Decisions, EmbeddedStore, LimitId, ManualClock,
+    Mode, OnFull, StoreConfig, StoreStats,
 };
 
 const START: Time = Time::from_nanos(1_800_000_000_000_000_000);
@@ -66,6 +66,7 @@ impl Dam {
             mode: Mode::Enforce,
             headroom: Headroom::Absent,
             on_full,
+            consistency: Consistency::Strict,
         };
         let mut decisions = Decisions::new();
         let receipt = self

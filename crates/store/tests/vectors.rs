@@ -9,8 +9,8 @@ use tidegate_algorithms::{
     Rounding, Standing, Time,
 };
 use tidegate_store::{
-    Charge, Charging, CounterKey, Decisions, EmbeddedStore, LimitId, ManualClock, Mode, OnFull,
-    StoreConfig,
+    Charge, Charging, Consistency, CounterKey, Decisions, EmbeddedStore, LimitId, ManualClock,
+    Mode, OnFull, StoreConfig,
 };
 
 fn quota(spec: &Value) -> Quota {
@@ -105,6 +105,7 @@ fn check(name: &str, vector: &Value) {
             mode: Mode::Enforce,
             headroom: Headroom::Absent,
             on_full: OnFull::Deny,
+            consistency: Consistency::Strict,
         };
         let mut decisions = Decisions::new();
         store

@@ -48,6 +48,18 @@ pub const ARROWS: &[Arrow] = &[
         knows: Knowledge::NoWire,
     },
     Arrow {
+        package: "tidegate-share",
+        sees: &["tidegate-algorithms", "tidegate-store"],
+        tests_see: &["tidegate-store-redis"],
+        knows: Knowledge::Anything,
+    },
+    Arrow {
+        package: "tidegate-store-redis",
+        sees: &["tidegate-algorithms", "tidegate-store"],
+        tests_see: &[],
+        knows: Knowledge::Anything,
+    },
+    Arrow {
         package: "tidegate-limiter",
         sees: &["tidegate-algorithms", "tidegate-rules", "tidegate-store"],
         tests_see: &[],
@@ -89,6 +101,8 @@ pub const ARROWS: &[Arrow] = &[
             "tidegate-algorithms",
             "tidegate-rules",
             "tidegate-store",
+            "tidegate-store-redis",
+            "tidegate-share",
             "tidegate-limiter",
             "tidegate-answer",
             "tidegate-identify",

@@ -9,6 +9,8 @@ use tidegate_server::{
     HttpConfig, ListenConfig, ServerConfig, TlsConfig,
 };
 
+use tidegate_store::Consistency;
+
 use crate::config::{Address, Config, Listener, Loaded, Tls};
 
 /// What the server is told.
@@ -40,6 +42,7 @@ pub(super) fn server(config: &Config) -> ServerConfig {
 pub(super) fn limiter(config: &Config) -> LimiterConfig {
     LimiterConfig {
         charging: config.charging,
+        consistency: Consistency::Strict,
         near: NearRatio::from_millionths(config.near_ratio.millionths()),
         shadow: if config.shadow {
             GlobalShadow::On

@@ -75,7 +75,9 @@ pub(super) fn block(node: &Node, owner: Span, findings: &mut Findings) -> Option
         replaces: replaces(&fields, name.as_ref(), findings),
         name,
         over_limit: policy(&fields, "over_limit", &OVER_LIMIT, findings),
-        consistency: policy(&fields, "consistency", &CONSISTENCY, findings),
+        consistency: fields
+            .word("consistency", &CONSISTENCY, findings)
+            .map(|word| word.inner),
         on_failure: policy(&fields, "on_failure", &ON_FAILURE, findings),
         on_full: policy(&fields, "on_full", &ON_FULL, findings),
     };
@@ -173,24 +175,6 @@ fn report_unavailable(fields: &Fields<'_>, limit: &DraftLimit, findings: &mut Fi
             "over_limit",
             "a request over the limit could only be refused",
             Finding::error,
-            findings,
-        );
-    }
-    if limit.consistency != Consistency::Node {
-        unavailable(
-            fields,
-            "consistency",
-            "each node enforces the limit by itself, as with `node`",
-            Finding::warning,
-            findings,
-        );
-    }
-    if limit.on_failure != OnFailure::Local {
-        unavailable(
-            fields,
-            "on_failure",
-            "the embedded store does not fail, so nothing is lost",
-            Finding::warning,
             findings,
         );
     }

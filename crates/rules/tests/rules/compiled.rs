@@ -82,7 +82,7 @@ fn modes_and_policies_are_kept() {
         assert_eq!(limit.name(), Some("n"));
         assert_eq!(limit.replaces(), [Box::from("m")]);
         assert_eq!(limit.over_limit(), OverLimit::Reject);
-        assert_eq!(limit.consistency(), Consistency::Strict);
+        assert_eq!(limit.consistency(), Some(Consistency::Strict));
         assert_eq!(limit.on_failure(), OnFailure::Allow);
         assert_eq!(limit.on_full(), OnFull::Deny);
         assert!(matches!(limit.terms(), Terms::Quota(quota) if quota.limit() == 1));

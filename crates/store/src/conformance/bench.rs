@@ -9,8 +9,8 @@ use tidegate_algorithms::{
 
 use super::Subject;
 use crate::{
-    Admission, Charge, Charging, Counter, CounterKey, Cursor, Decisions, LimitId, Mode, OnFull,
-    Receipt, Store, StoreError,
+    Admission, Charge, Charging, Consistency, Counter, CounterKey, Cursor, Decisions, LimitId,
+    Mode, OnFull, Receipt, Store, StoreError,
 };
 
 /// When most cases begin: an edge of minutes and hours in the year 2027.
@@ -152,6 +152,7 @@ pub(super) const fn enforce<'a>(key: CounterKey<'a>, quota: &'a Quota, cost: u64
         mode: Mode::Enforce,
         headroom: Headroom::Absent,
         on_full: OnFull::Deny,
+        consistency: Consistency::Strict,
     }
 }
 

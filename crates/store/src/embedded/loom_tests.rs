@@ -19,7 +19,9 @@ use super::fingerprint::Fingerprinter;
 use super::grow::Growth;
 use super::layout::{Layout, Layouts};
 use super::table::{Home, SET_BYTES};
-use crate::{Admission, Charge, Charging, Clock, CounterKey, Decisions, LimitId, Mode, OnFull};
+use crate::{
+    Admission, Charge, Charging, Clock, Consistency, CounterKey, Decisions, LimitId, Mode, OnFull,
+};
 
 /// Bytes of two sets: the table as it begins.
 const TWO_SETS: usize = 64;
@@ -325,6 +327,7 @@ fn charge(
             mode: Mode::Enforce,
             headroom: Headroom::Absent,
             on_full: OnFull::Deny,
+            consistency: Consistency::Strict,
         })
         .collect();
     let mut decisions = Decisions::new();

@@ -6,8 +6,8 @@ use tidegate_algorithms::{
     Algorithm, Allowance, Decision, Headroom, Percent, Quota, QuotaSpec, Refill, Rounding, Time,
 };
 use tidegate_store::{
-    Charge, Charging, Clock, CounterKey, Decisions, EmbeddedStore, LimitId, ManualClock, Mode,
-    OnFull, Restored, SnapshotError, StoreConfig,
+    Charge, Charging, Clock, Consistency, CounterKey, Decisions, EmbeddedStore, LimitId,
+    ManualClock, Mode, OnFull, Restored, SnapshotError, StoreConfig,
 };
 
 pub(crate) const START: Time = Time::from_nanos(1_800_000_000_000_000_000);
@@ -54,6 +54,7 @@ pub(crate) fn charge(
         mode: Mode::Enforce,
         headroom: Headroom::Absent,
         on_full: OnFull::Deny,
+        consistency: Consistency::Strict,
     };
     let mut decisions = Decisions::new();
     let receipt = store.charge_now(&[charge], Charging::AllOrNone, &mut decisions);

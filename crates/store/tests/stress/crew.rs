@@ -9,8 +9,8 @@ use std::time::Duration;
 use tidegate_algorithms::{Algorithm, Allowance, Decision, Headroom, Quota, QuotaSpec};
 use tidegate_store::conformance::model::{Model, ModelCharge};
 use tidegate_store::{
-    Admission, Charge, Charging, CounterKey, Decisions, EmbeddedStore, LimitId, Mode, OnFull,
-    Store, StoreConfig,
+    Admission, Charge, Charging, Consistency, CounterKey, Decisions, EmbeddedStore, LimitId, Mode,
+    OnFull, Store, StoreConfig,
 };
 
 use crate::clock::SequenceClock;
@@ -158,6 +158,7 @@ impl Crew {
                 mode: charge.mode,
                 headroom: Headroom::Absent,
                 on_full: OnFull::Deny,
+                consistency: Consistency::Strict,
             })
             .collect();
         let values: Vec<&str> = newcomer.into_iter().map(String::as_str).collect();
@@ -172,6 +173,7 @@ impl Crew {
                 mode: Mode::Enforce,
                 headroom: Headroom::Absent,
                 on_full: OnFull::Deny,
+                consistency: Consistency::Strict,
             });
         }
         let mut decisions = Decisions::new();

@@ -3,8 +3,8 @@ use tidegate_algorithms::{Algorithm, Allowance, Headroom, Quota, QuotaSpec};
 use super::*;
 use crate::embedded::table::SET_BYTES;
 use crate::{
-    Charge, Charging, CounterKey, Decisions, EmbeddedStore, LimitId, ManualClock, Mode, OnFull,
-    StoreConfig,
+    Charge, Charging, Consistency, CounterKey, Decisions, EmbeddedStore, LimitId, ManualClock,
+    Mode, OnFull, StoreConfig,
 };
 
 fn charge(store: &EmbeddedStore<ManualClock>, caller: u32, quota: &Quota, cost: u64) -> u64 {
@@ -18,6 +18,7 @@ fn charge(store: &EmbeddedStore<ManualClock>, caller: u32, quota: &Quota, cost: 
         mode: Mode::Enforce,
         headroom: Headroom::Absent,
         on_full: OnFull::Deny,
+        consistency: Consistency::Strict,
     };
     let mut decisions = Decisions::new();
     let receipt = store.charge_now(&[charge], Charging::AllOrNone, &mut decisions);

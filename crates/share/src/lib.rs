@@ -1,0 +1,10 @@
+//! REMEMBER TOGETHER, from memory: how the nodes that have one store in common share a limit without
+//! asking it for every request.
+//!
+//! [`SharedStore`] is the store of one node among many: it decides on each limit by its
+//! [`Consistency`](tidegate_store::Consistency), and on all limits of a request together.
+
+mod memory;
+mod shared;
+
+pub use shared::{SharedConfig, SharedStore};

@@ -1,0 +1,6 @@
+//! REMEMBER TOGETHER: the store contract over Redis or Valkey.
+//!
+//! Every decision is one script that Redis runs as one step, on Redis' own clock. `scripts/` holds
+//! them, `client` speaks to one server, a Sentinel's or a Cluster of them.
+
+mod client;

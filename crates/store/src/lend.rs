@@ -1,0 +1,61 @@
+//! The contract of a store that lends: permits drawn ahead of need, to be spent from memory.
+
+use std::future::Future;
+
+use tidegate_algorithms::{Decision, Quota, Time};
+
+use crate::{CounterKey, Store, StoreError};
+
+/// A store that nodes draw permits from.
+///
+/// A loan is a charge made in advance: whatever becomes of its permits, the counter has been charged
+/// with all of them, so that nobody else can spend them. What is not given back is lost until the
+/// counter's own time has passed.
+pub trait Lender: Store {
+    /// Draws up to `draw.most` permits of one counter, in one atomic step.
+    fn draw(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        draw: Draw,
+    ) -> impl Future<Output = Result<Loan, StoreError>> + Send;
+
+    /// Gives back `permits` of a loan that were not spent. Of a loan that has ended, nothing is given
+    /// back that the counter has forgotten by itself.
+    fn give_back(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        loan: &Loan,
+        permits: u64,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+}
+
+/// What a node asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Draw {
+    /// The fewest permits that are of use: what the request at hand costs. With fewer left nothing is
+    /// drawn, and the loan's decision is the refusal.
+    pub least: u64,
+    /// The most that are wanted.
+    pub most: u64,
+    /// Of what is left beyond the fewest, no more than one in so many is lent, so that the last permits
+    /// are found wherever they are asked for. Not 0.
+    pub one_in: u32,
+    /// How long they are to live at the longest.
+    pub life: std::time::Duration,
+}
+
+/// Permits that a node holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Loan {
+    /// The store's time at which it was made.
+    pub now: Time,
+    /// How many permits; 0 if the store refused.
+    pub permits: u64,
+    /// The store's time from which on they must not be spent: at most `now` plus the life asked for,
+    /// and before the window ends where the algorithm needs that.
+    pub ends: Time,
+    /// What the limit said to `least`, and what is left to others after the loan.
+    pub decision: Decision,
+}
