@@ -15,6 +15,7 @@ mod report;
 mod service;
 mod speed;
 mod statistic;
+mod table;
 
 use std::error::Error;
 use std::process::ExitCode;

@@ -6,8 +6,8 @@ use std::task::{Context, Poll, Waker};
 
 use tidegate_algorithms::{Algorithm, Allowance, Headroom, Quota, QuotaSpec, Refill};
 use tidegate_store::{
-    Admission, Charge, Charging, Consistency, Clock, CounterKey, Decisions, EmbeddedStore, LimitId, Mode,
-    OnFull, Store as _, StoreConfig, SystemClock,
+    Admission, Charge, Charging, Clock, Consistency, CounterKey, Decisions, EmbeddedStore, LimitId,
+    Mode, OnFull, Store as _, StoreConfig, SystemClock,
 };
 
 use super::{Answer, Counting, Subject, Terms};

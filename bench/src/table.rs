@@ -1,4 +1,4 @@
-//! The table of the service.
+//! A table of figures with what each must reach.
 
 use std::fmt::Write;
 
@@ -7,17 +7,18 @@ use crate::statistic::{Statistic, figures};
 
 /// All rows, in Markdown when shown.
 pub struct Table {
+    about: About,
     rows: Vec<Row>,
     /// How many cores other programs had meanwhile.
     others: f64,
     scale: Scale,
 }
 
-/// One row: the floor's figure, ours, and ours over the floor's.
+/// One row: the figure of what stands beside us, ours, and ours over that.
 pub struct Row {
     what: String,
     unit: &'static str,
-    floor: Option<Statistic>,
+    beside: Option<Statistic>,
     tidegate: Option<Statistic>,
     ratio: Option<Statistic>,
     aim: Option<Aim>,
@@ -50,26 +51,23 @@ enum On {
 /// The ratios of all rounds.
 pub struct Ratios(Vec<f64>);
 
-/// How the section of the service begins, by which it is found in a page.
-pub const HEADING: &str = "# The service\n";
-
-const METHOD: &str = "
-Written by `scripts/bench --only service --write`. The *floor* is a server on the same HTTP/2 crate that lets every request
-pass, on one thread; *tidegate* is `tidegate serve` of this commit. Both answer Envoy's `ShouldRateLimit` to a client in
-`bench/src/service` over four connections, one descriptor, a million callers at random, all allowed. Closed loop: sixteen calls under
-way on each connection. Open loop: 20,000 calls a second, evenly, latency from the instant a call was due. tidegate has one thread
-unless the row says otherwise. Nine rounds of one and a half seconds, servers interleaved (A B, B A, …): the median, with the least and
-the greatest in brackets; a ratio is the median of the ratios of each round. Processor time is the server's own, by the scheduler's
-count. Limitador was not run here: its figure is what was once measured on another machine, over the floor's figure of that machine
-(17.9 ÷ 4.0 and 32 ÷ 18), and ours is the ratio of this table over that.
-
-";
+/// What a table is about.
+#[derive(Clone, Copy)]
+pub struct About {
+    /// How its section begins, by which it is found in a page.
+    pub heading: &'static str,
+    /// How it was measured.
+    pub method: &'static str,
+    /// The title of what stands beside us.
+    pub beside: &'static str,
+}
 
 // === impl Table ===
 
 impl Table {
-    pub(super) const fn new(rows: Vec<Row>, others: f64, scale: Scale) -> Self {
+    pub const fn new(about: About, rows: Vec<Row>, others: f64, scale: Scale) -> Self {
         Self {
+            about,
             rows,
             others,
             scale,
@@ -78,7 +76,12 @@ impl Table {
 
     /// The section of the page, with the machine it was measured on.
     pub fn section(&self, machine: &str) -> String {
-        let mut section = format!("{HEADING}\nMachine: {machine}.\n{METHOD}");
+        let About {
+            heading,
+            method,
+            beside,
+        } = self.about;
+        let mut section = format!("{heading}\nMachine: {machine}.\n{method}");
         if self.scale == Scale::Quick {
             section.push_str(
                 "**A quick run: it shows that everything works; the figures mean nothing.**\n\n",
@@ -89,8 +92,9 @@ impl Table {
             section,
             "Other programs had {others} of the cores meanwhile.\n"
         );
-        section.push_str(
-            "| what | unit | floor | tidegate | ratio | must reach | reach for | reached |\n",
+        let _ = writeln!(
+            section,
+            "| what | unit | {beside} | tidegate | ratio | must reach | reach for | reached |"
         );
         section.push_str("|---|---|---|---|---|---|---|---|\n");
         for row in &self.rows {
@@ -106,11 +110,11 @@ impl Table {
 
 impl Row {
     /// A figure of both, round by round.
-    pub fn pair(what: &str, unit: &'static str, floor: &[f64], tidegate: &[f64]) -> Self {
+    pub fn pair(what: &str, unit: &'static str, beside: &[f64], tidegate: &[f64]) -> Self {
         Self {
-            floor: Some(Statistic::of(floor)),
+            beside: Some(Statistic::of(beside)),
             tidegate: Some(Statistic::of(tidegate)),
-            ratio: Some(Statistic::of(&Self::ratio(floor, tidegate).0)),
+            ratio: Some(Statistic::of(&Self::ratio(beside, tidegate).0)),
             ..Self::empty(what, unit)
         }
     }
@@ -150,7 +154,7 @@ impl Row {
         Self {
             what: what.to_owned(),
             unit,
-            floor: None,
+            beside: None,
             tidegate: None,
             ratio: None,
             aim: None,
@@ -165,7 +169,7 @@ impl Row {
         let cells = [
             self.what.clone(),
             self.unit.to_owned(),
-            shown(self.floor),
+            shown(self.beside),
             shown(self.tidegate),
             shown(self.ratio),
             goal(|aim| aim.must),
@@ -251,11 +255,17 @@ impl Ratios {
 mod tests {
     use super::*;
 
+    const ABOUT: About = About {
+        heading: "# A table\n",
+        method: "",
+        beside: "floor",
+    };
+
     #[test]
     fn a_row_says_what_it_reached() {
-        let check = |floor, tidegate, expected| {
+        let check = |beside, tidegate, expected| {
             let aim = Aim::on_ratio(Bound::AtMost, 1.6, 1.25);
-            let row = Row::pair("time", "µs", &[floor], &[tidegate]).aiming(aim);
+            let row = Row::pair("time", "µs", &[beside], &[tidegate]).aiming(aim);
             assert_eq!(row.reached(aim), expected);
         };
         check(4.0, 5.0, "yes, both");
@@ -272,7 +282,7 @@ mod tests {
     #[test]
     fn every_line_has_as_many_cells_as_the_header() {
         let row = Row::of_ratio("time", &Row::ratio(&[1.0], &[2.0]));
-        let section = Table::new(vec![row], 0.0, Scale::Quick).section("here");
+        let section = Table::new(ABOUT, vec![row], 0.0, Scale::Quick).section("here");
         let mut lines = section.lines().rev().take(3);
         let cells = |line: Option<&str>| line.map(|line| line.matches('|').count());
         let (row, rule, titles) = (lines.next(), lines.next(), lines.next());
