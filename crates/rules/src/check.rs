@@ -10,6 +10,7 @@ use std::time::Duration;
 use tidegate_algorithms::Meter;
 
 use crate::code::Code;
+use crate::compile::Fit;
 use crate::draft::{DraftDomain, DraftRule, DraftTerms, Matcher};
 use crate::findings::{Finding, Findings, quote};
 use crate::network::Network;
@@ -37,6 +38,25 @@ pub(crate) fn faults(domains: &[DraftDomain], findings: &mut Findings) {
             report_duplicates(siblings, findings);
         });
         count_windows(&domain.rules, &mut windows, findings);
+    }
+}
+
+/// Reports limits that the store the rules are for cannot count.
+pub(crate) fn fits(domains: &[DraftDomain], fit: Fit<'_>, findings: &mut Findings) {
+    for domain in domains {
+        each_level(&domain.rules, &mut |siblings| {
+            for limit in siblings.iter().flat_map(|rule| &rule.limits) {
+                let Some(DraftTerms::Quota(quota)) = &limit.terms else {
+                    continue;
+                };
+                if let Err(reason) = fit(quota, limit.consistency) {
+                    let message = format!("the store cannot count this limit exactly: {reason}");
+                    let hint = "write rounder or smaller numbers, or share it with `consistency: node`, \
+                                which counts in memory";
+                    findings.push(Finding::error(Code::Unfit, limit.span, message).hint(hint));
+                }
+            }
+        });
     }
 }
 

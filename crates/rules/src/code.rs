@@ -52,6 +52,8 @@ codes! {
     NotApplicable = "not-applicable",
     /// The numbers are no quota.
     BadQuota = "bad-quota",
+    /// The store that the rules are for cannot count the limit.
+    Unfit = "unfit",
     /// Two siblings match the same.
     DuplicateRule = "duplicate-rule",
     /// Two files define one domain.

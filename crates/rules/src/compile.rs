@@ -2,10 +2,13 @@
 
 use std::collections::HashMap;
 
+use tidegate_algorithms::Quota;
+
 use crate::build::build;
 use crate::code::Code;
 use crate::draft::{DraftDomain, DraftRule};
 use crate::findings::{Finding, Findings, quote};
+use crate::limit::Consistency;
 use crate::report::Report;
 use crate::rule_set::RuleSet;
 use crate::span::Span;
@@ -65,6 +68,10 @@ pub struct Compiled {
     pub warnings: Report,
 }
 
+/// What the store that the rules are for says of a limit that nodes share in this way: why it cannot
+/// count it, or nothing. Half a sentence, lowercase.
+pub type Fit<'f> = &'f dyn Fn(&Quota, Option<Consistency>) -> Result<(), String>;
+
 /// Compiles all `sources` into one set, or says everything that is wrong with them.
 ///
 /// No source makes it panic, recurse without bound, or take memory out of proportion.
@@ -73,10 +80,24 @@ pub struct Compiled {
 ///
 /// The report of every fault of every source, with the warnings among them.
 pub fn compile(sources: &[Source], options: &CompileOptions) -> Result<Compiled, Report> {
+    compile_for(sources, options, &|_, _| Ok(()))
+}
+
+/// The same for a store that does not count every limit: one that does not `fit` is a fault.
+///
+/// # Errors
+///
+/// As [`compile`].
+pub fn compile_for(
+    sources: &[Source],
+    options: &CompileOptions,
+    fit: Fit<'_>,
+) -> Result<Compiled, Report> {
     let mut findings = Findings::default();
     let files = read_all(sources, &mut findings);
     let mut domains = gather(files, options.merge_domains, &mut findings);
     check::faults(&domains, &mut findings);
+    check::fits(&domains, fit, &mut findings);
     if findings.has_errors() {
         return Err(findings.into_report());
     }

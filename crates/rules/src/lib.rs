@@ -53,7 +53,9 @@ mod table;
 mod trace;
 mod yaml;
 
-pub use compile::{CompileOptions, Compiled, MergeDomains, Refusals, Source, compile};
+pub use compile::{
+    CompileOptions, Compiled, Fit, MergeDomains, Refusals, Source, compile, compile_for,
+};
 pub use dialect::{Dialect, UnknownDialect};
 pub use limit::{Consistency, Limit, OnFailure, OnFull, OverLimit, Terms};
 pub use metadata::MetadataValue;

@@ -1,11 +1,12 @@
 //! What a compiled rule says about itself.
 
+use tidegate_algorithms::Quota;
 use tidegate_rules::{
     Charging, CompileOptions, Consistency, Dialect, Domain, Limit, MetadataValue, MetricDetail,
-    OnFailure, OnFull, OverLimit, Refusals, Rule, RuleMode, Source, Terms, compile,
+    OnFailure, OnFull, OverLimit, Refusals, Rule, RuleMode, Source, Terms, compile, compile_for,
 };
 
-use crate::support::{compile_ok, entries};
+use crate::support::{compile_ok, entries, source};
 
 /// Gives the rule that holds `descriptor` to `look`.
 fn with_rule<T>(rules: &str, descriptor: &str, look: impl FnOnce(&Rule) -> T) -> T {
@@ -238,4 +239,36 @@ descriptors:
     assert_eq!(mode("a=1"), RuleMode::Quota);
     assert_eq!(mode("a=1,b=1"), RuleMode::Quota);
     assert_eq!(mode("a=1,c=1"), RuleMode::Shadow);
+}
+
+#[test]
+fn a_limit_that_the_store_cannot_count_is_a_fault_where_it_stands() {
+    let text = "\
+domain: d
+descriptors:
+  - key: small
+    rate_limit: { unit: second, requests_per_unit: 1 }
+    descriptors:
+      - key: large
+        rate_limit: { unit: second, requests_per_unit: 1000 }
+      - key: large_and_alone
+        rate_limit: { unit: second, requests_per_unit: 1000, consistency: node }
+";
+    let sources = [source(text)];
+    let fits = |quota: &Quota, consistency: Option<Consistency>| {
+        if consistency == Some(Consistency::Node) || quota.limit() <= 10 {
+            return Ok(());
+        }
+        Err("it is more than ten".to_owned())
+    };
+    let report =
+        compile_for(&sources, &CompileOptions::default(), &fits).expect_err("one is large");
+    let [fault] = report.iter().collect::<Vec<_>>()[..] else {
+        panic!("one fault is expected: {report}");
+    };
+    assert_eq!((fault.code, fault.line), ("unfit", 7));
+    assert_eq!(
+        fault.message,
+        "the store cannot count this limit exactly: it is more than ten"
+    );
 }
