@@ -4,3 +4,5 @@
 //! them, `client` speaks to one server, a Sentinel's or a Cluster of them.
 
 mod client;
+#[cfg(feature = "test-util")]
+pub mod test_util;

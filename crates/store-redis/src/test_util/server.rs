@@ -1,0 +1,212 @@
+//! One Redis server.
+
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::process::Process;
+use super::{Folder, port};
+
+/// A `redis-server` that is up, with nothing in it; killed when dropped.
+#[derive(Debug)]
+pub struct RedisServer {
+    options: ServerOptions,
+    port: u16,
+    folder: Folder,
+    process: Mutex<Option<Process>>,
+}
+
+/// How a server is to be.
+#[derive(Clone, Debug, Default)]
+pub struct ServerOptions {
+    /// What it listens on.
+    pub listening: Listening,
+    /// Settings of `redis.conf`, each a name and its values.
+    pub settings: Vec<Vec<String>>,
+    /// The `user:password@` of its URL, if any; the settings must say the same.
+    pub credentials: Option<String>,
+}
+
+/// What a server listens on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Listening {
+    /// A port of its own on 127.0.0.1.
+    #[default]
+    Tcp,
+    /// A socket in its folder, and nothing else.
+    Unix,
+}
+
+/// How often to try another port, when somebody was faster.
+const TRIES: u32 = 20;
+
+// === impl RedisServer ===
+
+impl RedisServer {
+    /// Starts one on a free port.
+    pub fn start() -> Self {
+        Self::start_with(ServerOptions::default())
+    }
+
+    /// Starts one that listens on a unix socket only.
+    pub fn start_unix() -> Self {
+        Self::start_with(ServerOptions {
+            listening: Listening::Unix,
+            ..ServerOptions::default()
+        })
+    }
+
+    /// Starts one as told.
+    pub fn start_with(options: ServerOptions) -> Self {
+        for _ in 0..TRIES {
+            let server = Self {
+                options: options.clone(),
+                port: port::free(),
+                folder: Folder::new(),
+                process: Mutex::new(None),
+            };
+            if server.launch() {
+                return server;
+            }
+        }
+        panic!("no port could be had in {TRIES} tries");
+    }
+
+    /// Its port; of no meaning for one on a unix socket.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Where it listens, if not on a unix socket.
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, self.port))
+    }
+
+    /// Its unix socket.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.path().join("redis.sock")
+    }
+
+    /// The URL by which it is reached.
+    pub fn url(&self) -> String {
+        let credentials = self.options.credentials.as_deref();
+        let at = credentials.map_or_else(String::new, |credentials| format!("{credentials}@"));
+        match self.options.listening {
+            Listening::Tcp => format!("redis://{at}127.0.0.1:{}", self.port),
+            Listening::Unix => format!("redis+unix://{at}{}", self.socket().display()),
+        }
+    }
+
+    /// Ends it as `kill -9` does. Nothing it held survives.
+    pub fn kill(&self) {
+        self.process().take();
+    }
+
+    /// Halts it: it accepts connections and says nothing, until resumed.
+    pub fn pause(&self) {
+        self.running(Process::pause);
+    }
+
+    /// Lets it go on.
+    pub fn resume(&self) {
+        self.running(Process::resume);
+    }
+
+    /// Kills it if it runs, and starts it on the same port, empty.
+    pub fn restart(&self) {
+        self.kill();
+        assert!(self.launch(), "port {} is taken", self.port);
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.running(Process::id)
+    }
+
+    /// Waits until its log has a line with this text.
+    pub fn wait_for_log(&self, text: &str) {
+        self.running(|process| {
+            assert!(process.says(text), "it ended:\n{}", process.log());
+        });
+    }
+
+    fn launch(&self) -> bool {
+        let process = Process::start(&mut self.command());
+        let is_up = process.says("eady to accept connections");
+        assert!(
+            is_up || process.log().contains("Failed listening"),
+            "redis-server does not start:\n{}",
+            process.log()
+        );
+        *self.process() = Some(process);
+        is_up
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new("redis-server");
+        command.arg("--dir").arg(self.folder.path()).args([
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--bind",
+            "127.0.0.1",
+        ]);
+        match self.options.listening {
+            Listening::Tcp => command.args(["--port", &self.port.to_string()]),
+            Listening::Unix => command
+                .args(["--port", "0", "--unixsocket"])
+                .arg(self.socket()),
+        };
+        for setting in &self.options.settings {
+            let mut words = setting.iter();
+            if let Some(name) = words.next() {
+                command.arg(format!("--{name}")).args(words);
+            }
+        }
+        command
+    }
+
+    fn running<T>(&self, look: impl FnOnce(&Process) -> T) -> T {
+        look(self.process().as_ref().expect("the server is running"))
+    }
+
+    fn process(&self) -> MutexGuard<'_, Option<Process>> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+
+    use super::*;
+
+    #[test]
+    fn a_server_ends_and_comes_back_on_its_port() {
+        let server = RedisServer::start();
+        let first = server.id();
+        assert!(TcpStream::connect(server.address()).is_ok());
+        server.kill();
+        assert!(TcpStream::connect(server.address()).is_err());
+        server.restart();
+        assert!(TcpStream::connect(server.address()).is_ok());
+        assert_ne!(server.id(), first);
+    }
+
+    #[test]
+    fn a_server_ends_with_its_value() {
+        let (address, socket);
+        {
+            let server = RedisServer::start();
+            address = server.address();
+            let on_socket = RedisServer::start_unix();
+            socket = on_socket.socket();
+            assert!(socket.exists());
+            server.pause();
+        }
+        assert!(TcpStream::connect(address).is_err());
+        assert!(!socket.exists());
+    }
+}
