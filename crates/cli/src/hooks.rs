@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value as Json;
-use tidegate_limiter::Limiter;
-use tidegate_server::{AdminHooks, ReloadReport, ReloadTrigger, Reloading, StoreReport};
+use tidegate_server::{AdminHooks, ReloadReport, ReloadTrigger, Reloading, StateReport};
 use tidegate_store::EmbeddedStore;
 
 use crate::log::{Filter, LogHandle, NotAFilter};
@@ -20,8 +19,6 @@ pub(crate) struct Hooks {
     pub(crate) reloader: Arc<Reloader<EmbeddedStore>>,
     /// The log.
     pub(crate) log: LogHandle,
-    /// Who has the store.
-    pub(crate) limiter: Arc<Limiter<EmbeddedStore>>,
     /// How the keeping of counters goes.
     pub(crate) state: Reporter,
 }
@@ -53,15 +50,7 @@ impl AdminHooks for Hooks {
         Ok(())
     }
 
-    fn store(&self) -> StoreReport {
-        let stats = self.limiter.store().stats();
-        StoreReport {
-            kind: "memory",
-            used_bytes: stats.used_bytes,
-            max_bytes: stats.max_bytes,
-            evicted: stats.evicted,
-            untracked: stats.untracked,
-            state: self.state.report(),
-        }
+    fn state(&self) -> Option<StateReport> {
+        self.state.report()
     }
 }

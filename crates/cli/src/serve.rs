@@ -85,7 +85,6 @@ async fn serve(
         config: config::effective_json(&loaded.known),
         reloader: Arc::clone(&reloader),
         log,
-        limiter: Arc::clone(&limiter),
         state: state.reporter(),
     };
     let admin = Admin {

@@ -38,9 +38,7 @@ use crate::drain::Drain;
 use crate::patience::Patient;
 use route::{Access, Endpoint, Route};
 
-pub use hooks::{
-    AdminHooks, ReloadOutcome, ReloadReport, ReloadTrigger, Reloading, StateReport, StoreReport,
-};
+pub use hooks::{AdminHooks, ReloadOutcome, ReloadReport, ReloadTrigger, Reloading, StateReport};
 
 /// Who may ask what over the admin listener.
 #[derive(Clone, Debug, Default)]

@@ -28,7 +28,7 @@ mod wire;
 pub use address::{Address, NotAnAddress};
 pub use admin::{
     Admin, AdminConfig, AdminHooks, AdminReach, AdminReads, AdminToken, ReloadOutcome,
-    ReloadReport, ReloadTrigger, Reloading, StateReport, StoreReport,
+    ReloadReport, ReloadTrigger, Reloading, StateReport,
 };
 pub use config::{CoreCount, DrainConfig, ListenConfig, ServerConfig, TlsConfig};
 pub use front::Front;

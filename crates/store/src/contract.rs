@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use tidegate_algorithms::{Decision, Headroom, Quota, Time};
 
 use crate::StoreError;
+use crate::report::StoreReport;
 
 /// The most limits that one request may charge.
 pub const MAX_CHARGES: usize = 64;
@@ -71,6 +72,11 @@ pub trait Store: Send + Sync {
         cursor: Cursor,
         most: usize,
     ) -> impl Future<Output = Result<Page, StoreError>> + Send;
+
+    /// How the store is doing, for metrics and operators. Waits for nobody.
+    fn report(&self) -> StoreReport {
+        StoreReport::default()
+    }
 }
 
 /// Identifies a limit: a digest of its domain, path, algorithm, window and place among its

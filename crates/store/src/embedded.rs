@@ -40,6 +40,7 @@ use tidegate_algorithms::{Decision, Headroom, Quota, Time};
 use self::core::Core;
 use self::fingerprint::Fingerprinter;
 pub use self::snapshot::{Restored, SnapshotError, Written};
+use crate::report::StoreReport;
 use crate::{
     Charge, Charging, Clock, Consistency, Counter, CounterKey, Cursor, Decisions, MemoryRefused,
     Mode, OnFull, Page, Receipt, Store, StoreError, SystemClock,
@@ -64,7 +65,7 @@ pub struct EmbeddedStore<C = SystemClock> {
 }
 
 /// What the embedded store has been through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreStats {
     /// Bytes of the cap that are in use. They are never given back, only used again.
     pub used_bytes: u64,
@@ -223,6 +224,13 @@ impl<C: Clock> Store for EmbeddedStore<C> {
         most: usize,
     ) -> impl Future<Output = Result<Page, StoreError>> + Send {
         ready(Ok(self.core.list(&self.clock, cursor, most)))
+    }
+
+    fn report(&self) -> StoreReport {
+        StoreReport {
+            memory: self.stats(),
+            ..StoreReport::default()
+        }
     }
 }
 

@@ -10,6 +10,7 @@ mod contract;
 mod embedded;
 mod error;
 mod lend;
+pub mod report;
 
 pub use clock::{Clock, ManualClock, Monotonic, SystemClock};
 pub use contract::{

@@ -32,8 +32,8 @@ pub trait AdminHooks: fmt::Debug + Send + Sync {
     /// If `level` is none; the text says what would be one.
     fn set_log_level(&self, level: &str) -> Result<(), String>;
 
-    /// What the store has been through.
-    fn store(&self) -> StoreReport;
+    /// The file in which the counters outlive the process, if there is one.
+    fn state(&self) -> Option<StateReport>;
 }
 
 /// How a reload went.
@@ -75,23 +75,6 @@ pub enum ReloadOutcome {
         /// Why, in one line; the findings tell more.
         reason: String,
     },
-}
-
-/// What a store has been through.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StoreReport {
-    /// Which store it is, such as `memory`.
-    pub kind: &'static str,
-    /// Bytes in use.
-    pub used_bytes: u64,
-    /// Bytes that may be.
-    pub max_bytes: u64,
-    /// Live counters that made way for new ones.
-    pub evicted: u64,
-    /// Charges that found no room for their counter.
-    pub untracked: u64,
-    /// The file in which its counters outlive the process, if there is one.
-    pub state: Option<StateReport>,
 }
 
 /// How the writing of counters to a file goes.

@@ -69,7 +69,7 @@ pub(super) fn ready(rules: &RuleSet, drain: &Drain) -> Reply {
 
 /// For Prometheus.
 pub(super) fn metrics<S: Store>(admin: &Admin<S>) -> Reply {
-    let store = admin.hooks.store();
+    let store = admin.limiter.store().report().memory;
     let gauges = Gauges {
         rules: u64::try_from(admin.limiter.rules().rules().count()).unwrap_or(u64::MAX),
         store: Some(StoreGauges {
@@ -77,7 +77,7 @@ pub(super) fn metrics<S: Store>(admin: &Admin<S>) -> Reply {
             max_bytes: store.max_bytes,
             evicted: store.evicted,
             untracked: store.untracked,
-            state: store.state.map(|state| StateGauges {
+            state: admin.hooks.state().map(|state| StateGauges {
                 written_at: state.written_at,
                 bytes: state.bytes,
                 failures: state.failures,

@@ -76,7 +76,7 @@ async fn dispatch<S: Store>(
         Endpoint::Reload => api::reload(hooks, peer).await,
         Endpoint::LogLevel => Ok(api::log_level(hooks)),
         Endpoint::SetLogLevel => api::set_log_level(hooks, peer, &body.parse()?),
-        Endpoint::Store => Ok(api::store(hooks)),
+        Endpoint::Store => Ok(api::store(&limiter.store().report(), hooks)),
         Endpoint::OpenApi => Ok(api::openapi()),
     }
 }

@@ -12,7 +12,7 @@ use tidegate_rules::{CompileOptions, Compiled, Report, Source, compile};
 use tidegate_server::{
     Address, Admin, AdminConfig, AdminHooks, AdminReach, AdminToken, DrainConfig, Front,
     ListenConfig, Parts, ReloadOutcome, ReloadReport, ReloadTrigger, Reloading, ServerConfig,
-    StateReport, Stop, StoreReport,
+    StateReport, Stop,
 };
 use tidegate_store::{EmbeddedStore, ManualClock, StoreConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -288,21 +288,14 @@ impl AdminHooks for Hooks {
         Ok(())
     }
 
-    fn store(&self) -> StoreReport {
-        StoreReport {
-            kind: "memory",
-            used_bytes: 1,
-            max_bytes: 2,
-            evicted: 3,
-            untracked: 4,
-            state: Some(StateReport {
-                written_at: Some(Duration::from_hours(500_000)),
-                counters: 5,
-                bytes: 6,
-                failures: 7,
-                fault: None,
-            }),
-        }
+    fn state(&self) -> Option<StateReport> {
+        Some(StateReport {
+            written_at: Some(Duration::from_hours(500_000)),
+            counters: 5,
+            bytes: 6,
+            failures: 7,
+            fault: None,
+        })
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tidegate_limiter::report::StoreReport;
 use tidegate_rules::{Diagnostic, Report, Severity};
 
 use crate::admin::audit::{self, Change};
@@ -133,15 +134,14 @@ pub(in crate::admin) fn set_log_level(
 }
 
 /// How the store is doing.
-pub(in crate::admin) fn store(hooks: &dyn AdminHooks) -> Reply {
-    let store = hooks.store();
+pub(in crate::admin) fn store(store: &StoreReport, hooks: &dyn AdminHooks) -> Reply {
     reply::json(&StoreView {
-        kind: store.kind,
-        used_bytes: store.used_bytes,
-        max_bytes: store.max_bytes,
-        evicted: store.evicted,
-        untracked: store.untracked,
-        state: store.state.map(StateView::from),
+        kind: store.kind.name(),
+        used_bytes: store.memory.used_bytes,
+        max_bytes: store.memory.max_bytes,
+        evicted: store.memory.evicted,
+        untracked: store.memory.untracked,
+        state: hooks.state().map(StateView::from),
     })
 }
 

@@ -1,0 +1,300 @@
+//! What a store tells of itself: plain numbers for metrics, health checks and operators.
+//!
+//! A store fills in what it knows and leaves the rest as it is by default. Nothing here is a client's
+//! string, and all of it is bounded by what the operator set up.
+
+mod latency;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::StoreStats;
+
+pub use latency::{BOUNDS, Latencies, Stopwatches};
+
+/// How a store is doing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoreReport {
+    /// Which store it is.
+    pub kind: StoreKind,
+    /// The counters in this node's memory.
+    pub memory: StoreStats,
+    /// The servers that all nodes have in common, by address.
+    pub servers: Vec<ServerReport>,
+    /// How this node shares limits with others, if it does.
+    pub sharing: Option<SharingReport>,
+}
+
+/// Which store it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StoreKind {
+    /// In this node's memory alone.
+    #[default]
+    Memory,
+    /// In Redis, in common with other nodes.
+    Redis,
+}
+
+/// Whether a store decides as it should.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreHealth {
+    /// It does.
+    Whole,
+    /// A server does not answer: what it was to decide goes by `on_failure`.
+    Degraded,
+}
+
+/// What this node has been through with one server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerReport {
+    /// Where it is, as `host:port` or the path of a socket; never a password.
+    pub address: Arc<str>,
+    /// Whether it is asked.
+    pub breaker: Breaker,
+    /// How often the breaker opened.
+    pub opened: u64,
+    /// What went wrong last, if the breaker is not closed.
+    pub fault: Option<Arc<str>>,
+    /// Connections that are open.
+    pub connections: u64,
+    /// Connections that were made anew after one was lost.
+    pub reconnects: u64,
+    /// Calls that were sent.
+    pub calls: u64,
+    /// Writes that they went out in: several calls that wait at one moment share one.
+    pub writes: u64,
+    /// Calls that wait for their reply.
+    pub waiting: u64,
+    /// Calls that were not sent, for the breaker was open.
+    pub spared: u64,
+    /// Calls that were sent again, for the server said where else.
+    pub redirected: u64,
+    /// Calls that came to nothing.
+    pub errors: CallErrors,
+    /// How long calls took that were answered.
+    pub latencies: Latencies,
+    /// What the server said of itself last, if it did.
+    pub info: Option<ServerInfo>,
+}
+
+/// Whether a server is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Breaker {
+    /// It is.
+    #[default]
+    Closed,
+    /// One call is let through, to see.
+    HalfOpen,
+    /// It is not, for it failed just now.
+    Open,
+}
+
+/// Calls that came to nothing, by what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallErrors {
+    /// There was no reply in time.
+    pub timeout: u64,
+    /// There was no connection, or it was lost.
+    pub connection: u64,
+    /// The server said no: out of memory, read-only, wrong password, loading.
+    pub reply: u64,
+    /// What came back was no reply that was asked for.
+    pub protocol: u64,
+}
+
+/// What a server says of itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServerInfo {
+    /// Bytes in use.
+    pub used_memory: u64,
+    /// Bytes that may be; `None` if nothing bounds them.
+    pub max_memory: Option<u64>,
+    /// Processor time it took, user's and system's.
+    pub cpu: Duration,
+    /// Keys that made way for others before their time.
+    pub evicted_keys: u64,
+    /// Connections that it has.
+    pub clients: u64,
+}
+
+/// How a node shares limits with others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SharingReport {
+    /// Nodes that share, this one included, as far as it knows.
+    pub members: u64,
+    /// Permits drawn ahead of need.
+    pub leases: LeaseReport,
+    /// Refusals remembered.
+    pub refusals: RefusalReport,
+    /// Totals told between nodes.
+    pub eventual: EventualReport,
+    /// Shares of limits.
+    pub split: SplitReport,
+    /// Decisions that this node made alone.
+    pub standby: StandbyReport,
+}
+
+/// Permits drawn ahead of need.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeaseReport {
+    /// Keys for which permits are in hand.
+    pub keys: u64,
+    /// Times that permits were asked for.
+    pub draws: u64,
+    /// Permits that were drawn.
+    pub drawn: u64,
+    /// Permits that were spent.
+    pub spent: u64,
+    /// Permits that were given back.
+    pub given_back: u64,
+    /// Permits that ran out of time unspent.
+    pub lapsed: u64,
+}
+
+/// Refusals remembered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RefusalReport {
+    /// Those in memory.
+    pub remembered: u64,
+    /// Requests that were refused by one.
+    pub answered: u64,
+}
+
+/// Totals told between nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventualReport {
+    /// Counters that are kept.
+    pub counters: u64,
+    /// Times that totals were told and heard.
+    pub syncs: u64,
+    /// Times that they could not be.
+    pub failures: u64,
+    /// Hits that the others have not been told of.
+    pub pending: u64,
+    /// Hits that were admitted above a limit, by all nodes together, as far as this one has seen.
+    pub overshoot: u64,
+    /// How long ago totals were last told and heard; `None` before the first time.
+    pub age: Option<Duration>,
+}
+
+/// Shares of limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SplitReport {
+    /// Counters of which this node has a share.
+    pub counters: u64,
+    /// Heartbeats that were sent.
+    pub heartbeats: u64,
+    /// Heartbeats that came to nothing.
+    pub failures: u64,
+    /// How long ago the last one was heard; `None` before the first.
+    pub age: Option<Duration>,
+}
+
+/// Decisions that a node made alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StandbyReport {
+    /// Requests that were decided alone.
+    pub requests: u64,
+    /// Those of them that were refused.
+    pub refused: u64,
+    /// By how many a limit is divided for them.
+    pub divided_by: u64,
+}
+
+// === impl StoreReport ===
+
+impl StoreReport {
+    /// Whether the store decides as it should: every server is asked.
+    pub fn health(&self) -> StoreHealth {
+        let is_asked = |server: &ServerReport| server.breaker == Breaker::Closed;
+        if self.servers.iter().all(is_asked) {
+            StoreHealth::Whole
+        } else {
+            StoreHealth::Degraded
+        }
+    }
+}
+
+// === impl StoreKind ===
+
+impl StoreKind {
+    /// As metrics and operators read it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Redis => "redis",
+        }
+    }
+}
+
+// === impl StoreHealth ===
+
+impl StoreHealth {
+    /// As probes and operators read it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Whole => "ok",
+            Self::Degraded => "degraded",
+        }
+    }
+}
+
+// === impl Breaker ===
+
+impl Breaker {
+    /// All states, in the order in which trouble passes.
+    pub const ALL: [Self; 3] = [Self::Closed, Self::HalfOpen, Self::Open];
+
+    /// As metrics and operators read it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Closed => "closed",
+            Self::HalfOpen => "half_open",
+            Self::Open => "open",
+        }
+    }
+}
+
+// === impl CallErrors ===
+
+impl CallErrors {
+    /// Each kind by its name.
+    pub const fn by_kind(&self) -> [(&'static str, u64); 4] {
+        [
+            ("timeout", self.timeout),
+            ("connection", self.connection),
+            ("reply", self.reply),
+            ("protocol", self.protocol),
+        ]
+    }
+
+    /// All kinds together.
+    pub const fn total(&self) -> u64 {
+        self.timeout
+            .saturating_add(self.connection)
+            .saturating_add(self.reply)
+            .saturating_add(self.protocol)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_is_whole_while_every_server_is_asked() {
+        let server = |breaker| ServerReport {
+            breaker,
+            ..ServerReport::default()
+        };
+        let mut report = StoreReport::default();
+        assert_eq!(report.health(), StoreHealth::Whole);
+        report.servers.push(server(Breaker::Closed));
+        assert_eq!(report.health(), StoreHealth::Whole);
+        for broken in [Breaker::HalfOpen, Breaker::Open] {
+            report.servers.push(server(broken));
+            assert_eq!(report.health(), StoreHealth::Degraded);
+            report.servers.pop();
+        }
+    }
+}
