@@ -12,6 +12,7 @@ mod hooks;
 mod log;
 mod reload;
 mod rules_files;
+mod rules_source;
 mod sample;
 mod serve;
 mod show_config;

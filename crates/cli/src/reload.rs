@@ -9,56 +9,39 @@ use tidegate_observe::Observatory;
 use tidegate_rules::{Color, Compiled, Report, Severity};
 use tidegate_server::{ReloadOutcome, ReloadReport, ReloadTrigger};
 use tokio::signal::unix::Signal;
-use tokio::task::spawn_blocking;
 use tracing::{error, info, warn};
 
 use crate::banner::Inventory;
-use crate::config::Rules;
 use crate::failure::Failure;
-use crate::rules_files;
-use crate::watch::Fingerprint;
+use crate::rules_source::RulesSource;
 
 /// Reads the rules again and puts them in force if they are good.
 #[derive(Debug)]
 pub(crate) struct Reloader<S> {
-    rules: Rules,
+    source: RulesSource,
     limiter: Arc<Limiter<S>>,
     observatory: Arc<Observatory>,
     /// Held by the reload under way, so that an older one never undoes a newer one.
     turn: tokio::sync::Mutex<()>,
     last: Mutex<Option<ReloadReport>>,
-    /// What the files looked like when they were last read.
-    seen: Mutex<Fingerprint>,
 }
 
 // === impl Reloader ===
 
 impl<S> Reloader<S> {
-    /// For rules of which those in force were read when their files looked like `seen`.
+    /// For a source whose rules are in force as they were last read.
     pub(crate) fn new(
-        rules: Rules,
-        seen: Fingerprint,
+        source: RulesSource,
         limiter: Arc<Limiter<S>>,
         observatory: Arc<Observatory>,
     ) -> Self {
         Self {
-            rules,
+            source,
             limiter,
             observatory,
             turn: tokio::sync::Mutex::new(()),
             last: Mutex::new(None),
-            seen: Mutex::new(seen),
         }
-    }
-
-    /// The rules that are read.
-    pub(crate) const fn rules(&self) -> &Rules {
-        &self.rules
-    }
-
-    /// What the files looked like when they were last read.
-    pub(crate) fn seen(&self) -> Fingerprint {
-        lock(&self.seen).clone()
     }
 
     /// How the last reload went.
@@ -73,22 +56,18 @@ impl<S> Reloader<S> {
         }
     }
 
+    /// Reads the rules each time there are others, for ever.
+    pub(crate) async fn watch(&self) {
+        loop {
+            self.source.changed().await;
+            self.reload(ReloadTrigger::Watch).await;
+        }
+    }
+
     /// Reads the rules; one reload waits for the other.
     pub(crate) async fn reload(&self, trigger: ReloadTrigger) -> ReloadReport {
         let _turn = self.turn.lock().await;
-        let rules = self.rules.clone();
-        // Apart from the thread that asks: reading and compiling may take a while.
-        let read = spawn_blocking(move || (Fingerprint::of(&rules), rules_files::load(&rules)));
-        let (outcome, findings) = match read.await {
-            Ok((seen, loaded)) => {
-                *lock(&self.seen) = seen;
-                self.settle(loaded)
-            }
-            Err(reason) => kept(
-                format!("cannot read the rules: {reason}"),
-                Report::default(),
-            ),
-        };
+        let (outcome, findings) = self.settle(self.source.read().await);
         self.tell(trigger, &outcome, &findings);
         let report = ReloadReport {
             at: clock::now(),

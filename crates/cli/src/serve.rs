@@ -23,8 +23,8 @@ use crate::failure::Failure;
 use crate::hooks::Hooks;
 use crate::log::{self, LogFormat, LogHandle};
 use crate::reload::{self, Reloader};
-use crate::watch::{self, Fingerprint};
-use crate::{rules_files, state, terminal};
+use crate::rules_source::RulesSource;
+use crate::{state, terminal};
 
 /// Serves until it is told to stop.
 pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
@@ -35,13 +35,6 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let log = &loaded.config.observing.log;
     let log = log::start(log.level.clone(), log.format);
     loaded.warn();
-    // Before the rules are read, so that a change while they are is seen as one.
-    let seen = Fingerprint::of(&loaded.config.rules);
-    let compiled = rules_files::load(&loaded.config.rules).map_err(|failure| match failure {
-        Failure::Unreadable(paths) if loaded.stand_in == StandIn::Yes => Failure::NoRuntime(paths),
-        other => other,
-    })?;
-    reload::warn_of(&compiled.warnings);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -49,7 +42,14 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
             what: "start the runtime",
             reason,
         })?;
-    runtime.block_on(serve(&loaded, log, compiled, seen))?;
+    let source = RulesSource::of(&loaded.config.rules);
+    let compiled = runtime.block_on(source.read());
+    let compiled = compiled.map_err(|failure| match failure {
+        Failure::Unreadable(paths) if loaded.stand_in == StandIn::Yes => Failure::NoRuntime(paths),
+        other => other,
+    })?;
+    reload::warn_of(&compiled.warnings);
+    runtime.block_on(serve(&loaded, log, compiled, source))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -57,7 +57,7 @@ async fn serve(
     loaded: &Loaded,
     log: LogHandle,
     compiled: Compiled,
-    seen: Fingerprint,
+    source: RulesSource,
 ) -> Result<(), Failure> {
     let config = &loaded.config;
     // Before the banner: who reads it may stop us at once.
@@ -76,8 +76,7 @@ async fn serve(
     let observatory = Arc::new(observatory);
     observatory.reloaded();
     let reloader = Arc::new(Reloader::new(
-        config.rules.clone(),
-        seen,
+        source,
         Arc::clone(&limiter),
         Arc::clone(&observatory),
     ));
@@ -104,7 +103,7 @@ async fn serve(
         served = served => served.map_err(Failure::CannotRun),
         () = reloader.on_hangup(hangup) => Ok(()),
         () = renew(certificates, renewal) => Ok(()),
-        () = watch::watch(&reloader), if config.rules.is_watched() => Ok(()),
+        () = reloader.watch() => Ok(()),
     };
     // Nothing is charged any more.
     state.finish();

@@ -1,4 +1,4 @@
-//! Rules whose files changed are read again.
+//! Files of rules that changed are noticed.
 //!
 //! What the files look like decides, not what the kernel says of them: its events only end the wait
 //! early. So a missed event, a file system without events and a link that now leads elsewhere, as
@@ -9,11 +9,10 @@ mod fingerprint;
 
 use std::time::Duration;
 
-use tidegate_server::ReloadTrigger;
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
-use crate::reload::Reloader;
+use crate::config::Rules;
 use events::Events;
 pub(crate) use fingerprint::Fingerprint;
 
@@ -29,21 +28,20 @@ const SETTLED: Duration = Duration::from_millis(50);
 /// How often it is waited for files to settle; one that always changes is read all the same.
 const MOST_WAITS: usize = 40;
 
-/// Reads the rules each time their files have changed, for ever.
-pub(crate) async fn watch<S>(reloader: &Reloader<S>) {
+/// Ready when the files of `rules` look otherwise than those that were last read, and have come to rest.
+pub(crate) async fn changed(rules: &Rules, seen: impl Fn() -> Fingerprint) {
     loop {
         // Before the look at the files, so that no change falls between the two.
-        let events = listen(reloader).await;
-        if settled(reloader).await == reloader.seen() {
-            wait(events).await;
-        } else {
-            reloader.reload(ReloadTrigger::Watch).await;
+        let events = listen(rules).await;
+        if settled(rules, &seen).await != seen() {
+            return;
         }
+        wait(events).await;
     }
 }
 
-async fn listen<S>(reloader: &Reloader<S>) -> Option<Events> {
-    let rules = reloader.rules().clone();
+async fn listen(rules: &Rules) -> Option<Events> {
+    let rules = rules.clone();
     let folders = spawn_blocking(move || fingerprint::folders(&rules)).await;
     Events::of(&folders.unwrap_or_default())
 }
@@ -61,14 +59,14 @@ async fn wait(events: Option<Events>) {
 }
 
 /// What the files look like once they have come to rest.
-async fn settled<S>(reloader: &Reloader<S>) -> Fingerprint {
-    let mut before = look(reloader).await;
-    if before == reloader.seen() {
+async fn settled(rules: &Rules, seen: impl Fn() -> Fingerprint) -> Fingerprint {
+    let mut before = look(rules).await;
+    if before == seen() {
         return before;
     }
     for _ in 0..MOST_WAITS {
         sleep(SETTLED).await;
-        let after = look(reloader).await;
+        let after = look(rules).await;
         if after == before {
             break;
         }
@@ -77,8 +75,8 @@ async fn settled<S>(reloader: &Reloader<S>) -> Fingerprint {
     before
 }
 
-async fn look<S>(reloader: &Reloader<S>) -> Fingerprint {
-    let rules = reloader.rules().clone();
+async fn look(rules: &Rules) -> Fingerprint {
+    let rules = rules.clone();
     let looked = spawn_blocking(move || Fingerprint::of(&rules)).await;
     looked.unwrap_or_default()
 }
