@@ -178,9 +178,15 @@ impl<S: Store> Limiter<S> {
         let mut n_touched = 0;
         for charge in &charges {
             n_touched += usize::from(match act {
-                Act::Reset => self.store().reset(charge.key, charge.quota).await?,
+                Act::Reset => {
+                    self.store()
+                        .reset(charge.key, charge.quota, charge.consistency)
+                        .await?
+                }
                 Act::Grant(hits) => {
-                    let refunded = self.store().refund(charge.key, charge.quota, hits);
+                    let refunded =
+                        self.store()
+                            .refund(charge.key, charge.quota, hits, charge.consistency);
                     refunded.await.map(|()| true)?
                 }
             });

@@ -250,7 +250,10 @@ impl<S: Store> Limiter<S> {
         }
         for (index, hits) in bill.refunds() {
             let charge = &charges[index];
-            self.store.refund(charge.key, charge.quota, hits).await?;
+            let refunded = self
+                .store
+                .refund(charge.key, charge.quota, hits, charge.consistency);
+            refunded.await?;
         }
         let receipt = self.store.charge(&charges, charging, decisions).await?;
         Ok(Some(receipt))

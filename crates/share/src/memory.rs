@@ -5,13 +5,17 @@ use tidegate_store::{Charge, Charging};
 
 /// Decides on single limits from what this node holds in memory. Nothing here waits.
 ///
-/// A request takes its limits one by one; refused as a whole, it puts back what it took.
+/// A request takes its limits one by one; refused as a whole, it puts back all that it took and then
+/// asks what truly remains, in two steps because it may have named one counter twice.
 pub(crate) trait FromMemory {
     /// Decides on one limit and charges it, if that can be done from memory; `None` if the common
     /// store is to be asked.
     fn take(&self, charge: &Charge<'_>, charging: Charging) -> Option<Decision>;
 
-    /// Takes back what [`take`](Self::take) charged, for the request is refused as a whole. `decision`
-    /// then says what truly remains.
-    fn put_back(&self, charge: &Charge<'_>, decision: &mut Decision);
+    /// Takes back what [`take`](Self::take) charged when it admitted, for the request is refused as a
+    /// whole.
+    fn put_back(&self, charge: &Charge<'_>);
+
+    /// Corrects an admitting `decision` on what was put back: it then says what truly remains.
+    fn correct(&self, charge: &Charge<'_>, decision: &mut Decision);
 }

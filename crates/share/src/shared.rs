@@ -63,8 +63,9 @@ impl<R: Store> Store for SharedStore<R> {
         key: CounterKey<'_>,
         quota: &Quota,
         headroom: Headroom,
+        consistency: Consistency,
     ) -> impl Future<Output = Result<Decision, StoreError>> + Send {
-        self.remote.peek(key, quota, headroom)
+        self.remote.peek(key, quota, headroom, consistency)
     }
 
     fn refund(
@@ -72,16 +73,18 @@ impl<R: Store> Store for SharedStore<R> {
         key: CounterKey<'_>,
         quota: &Quota,
         cost: u64,
+        consistency: Consistency,
     ) -> impl Future<Output = Result<(), StoreError>> + Send {
-        self.remote.refund(key, quota, cost)
+        self.remote.refund(key, quota, cost, consistency)
     }
 
     fn reset(
         &self,
         key: CounterKey<'_>,
         quota: &Quota,
+        consistency: Consistency,
     ) -> impl Future<Output = Result<bool, StoreError>> + Send {
-        self.remote.reset(key, quota)
+        self.remote.reset(key, quota, consistency)
     }
 
     fn now(&self) -> impl Future<Output = Result<Time, StoreError>> + Send {

@@ -18,7 +18,8 @@ pub type Decisions = SmallVec<[Decision; 8]>;
 /// Remembers counters and owns the time.
 ///
 /// `charge` is one atomic step with one `now` over all its limits. Dropping a returned future
-/// before it is ready may or may not have charged.
+/// before it is ready may or may not have charged. What is done to one counter outside a charge says
+/// how the nodes share it, as the charge does, for that is where the counter is.
 pub trait Store: Send + Sync {
     /// Decides on all `charges` at one instant and charges them as `charging` says. Writes one
     /// decision per charge, in order, to `decisions`, which is cleared first.
@@ -46,6 +47,7 @@ pub trait Store: Send + Sync {
         key: CounterKey<'_>,
         quota: &Quota,
         headroom: Headroom,
+        consistency: Consistency,
     ) -> impl Future<Output = Result<Decision, StoreError>> + Send;
 
     /// Gives back `cost` to one counter. Never leaves more than the whole quota available.
@@ -54,6 +56,7 @@ pub trait Store: Send + Sync {
         key: CounterKey<'_>,
         quota: &Quota,
         cost: u64,
+        consistency: Consistency,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 
     /// Forgets one counter. Says whether there was one.
@@ -61,6 +64,7 @@ pub trait Store: Send + Sync {
         &self,
         key: CounterKey<'_>,
         quota: &Quota,
+        consistency: Consistency,
     ) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
     /// The time now, by which everything is decided.

@@ -38,6 +38,7 @@ use std::time::Duration;
 use tidegate_algorithms::{Decision, Headroom, Quota, Time};
 
 use self::core::Core;
+pub use self::fingerprint::Digester;
 use self::fingerprint::Fingerprinter;
 pub use self::snapshot::{Restored, SnapshotError, Written};
 use crate::report::StoreReport;
@@ -187,6 +188,7 @@ impl<C: Clock> Store for EmbeddedStore<C> {
         key: CounterKey<'_>,
         quota: &Quota,
         headroom: Headroom,
+        _: Consistency,
     ) -> impl Future<Output = Result<Decision, StoreError>> + Send {
         ready(self.peek_now(key, quota, headroom))
     }
@@ -196,6 +198,7 @@ impl<C: Clock> Store for EmbeddedStore<C> {
         key: CounterKey<'_>,
         quota: &Quota,
         cost: u64,
+        _: Consistency,
     ) -> impl Future<Output = Result<(), StoreError>> + Send {
         ready(
             self.core
@@ -207,6 +210,7 @@ impl<C: Clock> Store for EmbeddedStore<C> {
         &self,
         key: CounterKey<'_>,
         quota: &Quota,
+        _: Consistency,
     ) -> impl Future<Output = Result<bool, StoreError>> + Send {
         ready(
             self.core

@@ -17,6 +17,8 @@ pub use contract::{
     Admission, Charge, Charging, Consistency, Counter, CounterKey, Cursor, Decisions, LimitId,
     MAX_CHARGES, Mode, OnFull, Page, Receipt, Store,
 };
-pub use embedded::{EmbeddedStore, Restored, SnapshotError, StoreConfig, StoreStats, Written};
+pub use embedded::{
+    Digester, EmbeddedStore, Restored, SnapshotError, StoreConfig, StoreStats, Written,
+};
 pub use error::{ErrorKind, MemoryRefused, StoreError, Unfit};
 pub use lend::{Draw, Lender, Loan};

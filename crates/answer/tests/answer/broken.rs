@@ -1,7 +1,7 @@
 //! A store that always fails.
 
 use tidegate_limiter::{Charging, Decision, Headroom, Quota, Store, StoreError, Time};
-use tidegate_store::{Charge, CounterKey, Cursor, Decisions, Page, Receipt};
+use tidegate_store::{Charge, Consistency, CounterKey, Cursor, Decisions, Page, Receipt};
 
 pub(crate) struct Broken;
 
@@ -24,15 +24,27 @@ impl Store for Broken {
         _: CounterKey<'_>,
         _: &Quota,
         _: Headroom,
+        _: Consistency,
     ) -> Result<Decision, StoreError> {
         Err(ERROR)
     }
 
-    async fn refund(&self, _: CounterKey<'_>, _: &Quota, _: u64) -> Result<(), StoreError> {
+    async fn refund(
+        &self,
+        _: CounterKey<'_>,
+        _: &Quota,
+        _: u64,
+        _: Consistency,
+    ) -> Result<(), StoreError> {
         Err(ERROR)
     }
 
-    async fn reset(&self, _: CounterKey<'_>, _: &Quota) -> Result<bool, StoreError> {
+    async fn reset(
+        &self,
+        _: CounterKey<'_>,
+        _: &Quota,
+        _: Consistency,
+    ) -> Result<bool, StoreError> {
         Err(ERROR)
     }
 

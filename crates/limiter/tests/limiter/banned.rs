@@ -9,8 +9,8 @@ use tidegate_limiter::{
     BanTerm, Descriptor, Entry, KeyError, Limiter, LimiterConfig, NewBan, Retry, StoreError,
 };
 use tidegate_store::{
-    Charge, Charging, CounterKey, Cursor, Decisions, EmbeddedStore, ManualClock, Page, Receipt,
-    Store, StoreConfig,
+    Charge, Charging, Consistency, CounterKey, Cursor, Decisions, EmbeddedStore, ManualClock, Page,
+    Receipt, Store, StoreConfig,
 };
 
 use crate::fixture::{NOON, rules, wait};
@@ -65,8 +65,9 @@ impl Store for Losable {
         key: CounterKey<'_>,
         quota: &Quota,
         headroom: Headroom,
+        consistency: Consistency,
     ) -> impl Future<Output = Result<Decision, StoreError>> + Send {
-        self.store.peek(key, quota, headroom)
+        self.store.peek(key, quota, headroom, consistency)
     }
 
     fn refund(
@@ -74,16 +75,18 @@ impl Store for Losable {
         key: CounterKey<'_>,
         quota: &Quota,
         cost: u64,
+        consistency: Consistency,
     ) -> impl Future<Output = Result<(), StoreError>> + Send {
-        self.store.refund(key, quota, cost)
+        self.store.refund(key, quota, cost, consistency)
     }
 
     fn reset(
         &self,
         key: CounterKey<'_>,
         quota: &Quota,
+        consistency: Consistency,
     ) -> impl Future<Output = Result<bool, StoreError>> + Send {
-        self.store.reset(key, quota)
+        self.store.reset(key, quota, consistency)
     }
 
     async fn now(&self) -> Result<Time, StoreError> {

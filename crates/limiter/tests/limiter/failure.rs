@@ -5,7 +5,7 @@ use std::future::{Future, pending, ready};
 use tidegate_algorithms::{Decision, Headroom, Quota, Time};
 use tidegate_limiter::{Hits, Limiter, LimiterConfig, LimiterError, Verdict};
 use tidegate_store::{
-    Charge, Charging, CounterKey, Cursor, Decisions, Page, Receipt, Store, StoreError,
+    Charge, Charging, Consistency, CounterKey, Cursor, Decisions, Page, Receipt, Store, StoreError,
 };
 
 use crate::fixture::{Ask, rules, text, with_descriptors};
@@ -56,6 +56,7 @@ impl Store for Broken {
         _key: CounterKey<'_>,
         _quota: &Quota,
         _headroom: Headroom,
+        _: Consistency,
     ) -> impl Future<Output = Result<Decision, StoreError>> + Send {
         ready(Err(ERROR))
     }
@@ -65,6 +66,7 @@ impl Store for Broken {
         _key: CounterKey<'_>,
         _quota: &Quota,
         _cost: u64,
+        _: Consistency,
     ) -> impl Future<Output = Result<(), StoreError>> + Send {
         ready(Err(ERROR))
     }
@@ -73,6 +75,7 @@ impl Store for Broken {
         &self,
         _key: CounterKey<'_>,
         _quota: &Quota,
+        _: Consistency,
     ) -> impl Future<Output = Result<bool, StoreError>> + Send {
         ready(Err(ERROR))
     }
@@ -107,6 +110,7 @@ impl Store for Stuck {
         _key: CounterKey<'_>,
         _quota: &Quota,
         _headroom: Headroom,
+        _: Consistency,
     ) -> impl Future<Output = Result<Decision, StoreError>> + Send {
         pending()
     }
@@ -116,6 +120,7 @@ impl Store for Stuck {
         _key: CounterKey<'_>,
         _quota: &Quota,
         _cost: u64,
+        _: Consistency,
     ) -> impl Future<Output = Result<(), StoreError>> + Send {
         pending()
     }
@@ -124,6 +129,7 @@ impl Store for Stuck {
         &self,
         _key: CounterKey<'_>,
         _quota: &Quota,
+        _: Consistency,
     ) -> impl Future<Output = Result<bool, StoreError>> + Send {
         pending()
     }

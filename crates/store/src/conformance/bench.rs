@@ -101,17 +101,23 @@ impl<S: Subject> Bench<S> {
         quota: &Quota,
         headroom: Headroom,
     ) -> Decision {
-        let answer = self.subject.store().peek(key, quota, headroom);
+        let answer = self
+            .subject
+            .store()
+            .peek(key, quota, headroom, Consistency::Strict);
         self.subject.wait(answer).expect("a decision")
     }
 
     pub(super) fn refund(&self, key: CounterKey<'_>, quota: &Quota, cost: u64) {
-        let answer = self.subject.store().refund(key, quota, cost);
+        let answer = self
+            .subject
+            .store()
+            .refund(key, quota, cost, Consistency::Strict);
         self.subject.wait(answer).expect("a refund");
     }
 
     pub(super) fn reset(&self, key: CounterKey<'_>, quota: &Quota) -> bool {
-        let answer = self.subject.store().reset(key, quota);
+        let answer = self.subject.store().reset(key, quota, Consistency::Strict);
         self.subject.wait(answer).expect("a reset")
     }
 

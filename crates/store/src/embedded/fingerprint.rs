@@ -26,6 +26,11 @@ pub(super) struct Fingerprinter {
     pub(super) lost: u64,
 }
 
+/// Makes digests of keys, for tables that hold nothing else of them: 128 bits under a secret of the
+/// process' own, so that nobody can choose two callers with the same.
+#[derive(Clone, Copy, Debug)]
+pub struct Digester([Fingerprinter; 2]);
+
 // === impl Fingerprinter ===
 
 impl Fingerprinter {
@@ -80,6 +85,28 @@ impl Fingerprinter {
             bytes.extend_from_slice(value.as_bytes());
         }
         self.complete(sip13([first, second ^ SEVERAL], &bytes))
+    }
+}
+
+// === impl Digester ===
+
+impl Digester {
+    /// A digester with a secret of its own.
+    pub fn new() -> Self {
+        Self([Fingerprinter::random(), Fingerprinter::random()])
+    }
+
+    /// The digest of `key`, the same for the life of this digester.
+    #[inline]
+    pub fn digest(&self, key: CounterKey<'_>) -> u128 {
+        let [low, high] = self.0.map(|half| u128::from(half.hash(key)));
+        low | (high << 64)
+    }
+}
+
+impl Default for Digester {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

@@ -13,8 +13,8 @@ use std::task::{Context, Poll, Waker};
 use tidegate_algorithms::{Decision, Headroom, Quota, Time};
 use tidegate_store::conformance::Subject;
 use tidegate_store::{
-    Charge, Charging, Clock, CounterKey, Cursor, Decisions, ManualClock, Page, Receipt, Store,
-    StoreError,
+    Charge, Charging, Clock, Consistency, CounterKey, Cursor, Decisions, ManualClock, Page,
+    Receipt, Store, StoreError,
 };
 
 use crate::support::{MIB, ManualStore, new_store, restore, snapshot};
@@ -70,8 +70,9 @@ impl Store for Mortal {
         key: CounterKey<'_>,
         quota: &Quota,
         headroom: Headroom,
+        consistency: Consistency,
     ) -> impl Future<Output = Result<Decision, StoreError>> + Send {
-        self.ask(|store| now(store.peek(key, quota, headroom)))
+        self.ask(|store| now(store.peek(key, quota, headroom, consistency)))
     }
 
     fn refund(
@@ -79,16 +80,18 @@ impl Store for Mortal {
         key: CounterKey<'_>,
         quota: &Quota,
         cost: u64,
+        consistency: Consistency,
     ) -> impl Future<Output = Result<(), StoreError>> + Send {
-        self.ask(|store| now(store.refund(key, quota, cost)))
+        self.ask(|store| now(store.refund(key, quota, cost, consistency)))
     }
 
     fn reset(
         &self,
         key: CounterKey<'_>,
         quota: &Quota,
+        consistency: Consistency,
     ) -> impl Future<Output = Result<bool, StoreError>> + Send {
-        self.ask(|store| now(store.reset(key, quota)))
+        self.ask(|store| now(store.reset(key, quota, consistency)))
     }
 
     fn now(&self) -> impl Future<Output = Result<Time, StoreError>> + Send {

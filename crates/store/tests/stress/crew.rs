@@ -143,7 +143,10 @@ impl Crew {
         let counter = random.below(self.counters());
         let cost = random.below(4) as u64;
         let quota = &self.quotas[counter / CALLERS.len()];
-        done(self.store.refund(key(counter), quota, cost)).expect("a refund");
+        let refund = self
+            .store
+            .refund(key(counter), quota, cost, Consistency::Node);
+        done(refund).expect("a refund");
         Act::Refund { counter, cost }
     }
 
