@@ -4,8 +4,8 @@ use std::future::Future;
 
 use tidegate_algorithms::{Decision, Headroom, Quota, Time};
 use tidegate_store::{
-    Charge, Charging, CounterKey, Cursor, Decisions, EmbeddedStore, Page, Receipt, Store,
-    StoreError,
+    Charge, Charging, Consistency, CounterKey, Cursor, Decisions, EmbeddedStore, Page, Receipt,
+    Store, StoreError,
 };
 
 /// How a node shares limits.
