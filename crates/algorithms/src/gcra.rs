@@ -19,6 +19,18 @@ pub(crate) struct Gcra {
     pace: Pace,
 }
 
+/// The spans of time that a bucket works with, for a store that does the arithmetic elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spans {
+    /// What one request takes.
+    pub interval: Ticks,
+    /// What the capacity takes.
+    pub capacity: Ticks,
+    /// What the capacity and the most that may ever pass over it take. A bucket that is further ahead
+    /// than this counts as one that is ahead by its capacity.
+    pub bound: Ticks,
+}
+
 /// What the arithmetic says of one request.
 pub(crate) struct Weighed<T> {
     pub(crate) decision: Decision,
@@ -138,6 +150,19 @@ impl Gcra {
             // summands are at most that.
             tat: if after == 0 { tat } else { now.nanos() + after },
             backlog: ahead.duration(),
+        }
+    }
+
+    pub(crate) fn spans(&self) -> Spans {
+        let Scale {
+            interval,
+            capacity,
+            bound,
+        } = self.pace.fine();
+        Spans {
+            interval: Ticks(interval),
+            capacity: Ticks(capacity),
+            bound: Ticks(bound),
         }
     }
 

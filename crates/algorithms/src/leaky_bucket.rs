@@ -4,7 +4,7 @@
 //! told the exact moment at which it may leave. The state is the moment at which the next one may.
 //! A request of cost `n` takes `n` places.
 
-use crate::gcra::{Gcra, Weighed};
+use crate::gcra::{Gcra, Spans, Weighed};
 use crate::{Decision, Outcome, QuotaError, Ticks, Time};
 
 /// Leaky bucket: a FIFO queue with constant outflow.
@@ -74,6 +74,11 @@ impl LeakyBucket {
     #[inline]
     pub const fn has_whole_nanos(&self) -> bool {
         self.gcra.has_whole_nanos()
+    }
+
+    /// The spans of time it works with.
+    pub fn spans(&self) -> Spans {
+        self.gcra.spans()
     }
 
     /// Gives back `cost` that was charged before: the next to be admitted leaves that much earlier.

@@ -23,6 +23,7 @@ pub mod sub_windows;
 pub mod token_bucket;
 
 pub use decision::{Decision, Outcome, Retry, Standing};
+pub use gcra::Spans;
 pub use quota::{
     Algorithm, Allowance, Headroom, Meter, Percent, Promise, Quota, QuotaError, QuotaSpec, Refill,
     Rounding,

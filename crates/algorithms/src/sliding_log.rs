@@ -95,6 +95,11 @@ impl SlidingLog {
         self.room.limit.saturating_add(self.room.most_extra)
     }
 
+    /// Whether refused requests are remembered as well.
+    pub const fn logs_refused(&self) -> bool {
+        matches!(self.refused, Refused::Logged)
+    }
+
     /// How many of the oldest entries have left the window at `now`. Forgetting them changes no
     /// decision.
     pub fn expired(&self, log: &impl Log, now: Time) -> u64 {

@@ -7,7 +7,7 @@
 //! The time per token is rounded up: to a nanosecond where that slows the rate by at most one in a
 //! million, else to 2^-32 ns. Never faster than configured.
 
-use crate::gcra::Gcra;
+use crate::gcra::{Gcra, Spans};
 use crate::{Decision, QuotaError, Ticks, Time};
 
 /// Continuous token bucket (GCRA).
@@ -70,6 +70,11 @@ impl TokenBucket {
     #[inline]
     pub const fn has_whole_nanos(&self) -> bool {
         self.gcra.has_whole_nanos()
+    }
+
+    /// The spans of time it works with.
+    pub fn spans(&self) -> Spans {
+        self.gcra.spans()
     }
 
     /// Gives back `cost` that was charged before.

@@ -4,5 +4,8 @@
 //! them, `client` speaks to one server, a Sentinel's or a Cluster of them.
 
 mod client;
+mod fit;
 #[cfg(feature = "test-util")]
 pub mod test_util;
+
+pub use fit::fits;

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use tidegate_algorithms::{Decision, Quota, Time};
+use tidegate_algorithms::{Allowance, Decision, Meter, Quota, Time};
 
 use crate::{CounterKey, Store, StoreError};
 
@@ -58,4 +58,26 @@ pub struct Loan {
     pub ends: Time,
     /// What the limit said to `least`, and what is left to others after the loan.
     pub decision: Decision,
+}
+
+/// Whether permits of such a limit can be lent without ever admitting more than it promises.
+///
+/// Not those of a queue, whose requests each have a moment of their own; not those of a limit that minds
+/// since when it is exceeded or whether there is headroom, which is known only at the moment of spending;
+/// and not those of a log that remembers refusals, which a node that refuses from memory would not tell.
+pub const fn lendable(quota: &Quota) -> bool {
+    let is_timeless = match quota.allowance() {
+        Allowance::Hard | Allowance::Soft { only_for: None, .. } => true,
+        Allowance::Soft { .. } | Allowance::Elastic { .. } => false,
+    };
+    is_timeless
+        && match quota.meter() {
+            Meter::LeakyBucket(_) => false,
+            Meter::SlidingLog(meter) => !meter.logs_refused(),
+            Meter::TokenBucket(_)
+            | Meter::IntervalBucket(_)
+            | Meter::FixedWindow(_)
+            | Meter::SlidingCounter(_)
+            | Meter::SubWindows(_) => true,
+        }
 }

@@ -21,4 +21,4 @@ pub use embedded::{
     Digester, EmbeddedStore, Restored, SnapshotError, StoreConfig, StoreStats, Written,
 };
 pub use error::{ErrorKind, MemoryRefused, StoreError, Unfit};
-pub use lend::{Draw, Lender, Loan};
+pub use lend::{Draw, Lender, Loan, lendable};
