@@ -4,7 +4,9 @@
 //! [`SharedStore`] is the store of one node among many: it decides on each limit by its
 //! [`Consistency`](tidegate_store::Consistency), and on all limits of a request together.
 
+mod membership;
 mod memory;
 mod shared;
 
+pub use membership::Membership;
 pub use shared::{SharedConfig, SharedStore};

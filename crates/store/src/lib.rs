@@ -10,6 +10,7 @@ mod contract;
 mod embedded;
 mod error;
 mod lend;
+mod members;
 pub mod report;
 
 pub use clock::{Clock, ManualClock, Monotonic, SystemClock};
@@ -22,3 +23,6 @@ pub use embedded::{
 };
 pub use error::{ErrorKind, MemoryRefused, StoreError, Unfit};
 pub use lend::{Draw, Lender, Loan, lendable};
+pub use members::{
+    Beat, MAX_MEMBERS, MAX_PARTS, MAX_WANTS, Members, NodeId, Plan, Plans, Pulse, Want,
+};
