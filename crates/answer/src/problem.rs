@@ -38,10 +38,12 @@ pub fn problem(verdict: &Verdict, status: u16) -> Option<Vec<u8>> {
         return None;
     }
     let policies = Policies::of(verdict);
-    let (kind, title) = match (verdict.ban(), verdict.failure()) {
-        (Some(_), _) => (Some(ABNORMAL_USAGE), "Abnormal Usage Detected"),
-        (None, None) => (Some(QUOTA_EXCEEDED), "Quota Exceeded"),
-        (None, Some(_)) => (None, phrase(status)),
+    let deciding = verdict.deciding();
+    let is_decided = deciding.is_some_and(|it| it.decision().is_some());
+    let (kind, title) = match verdict.ban() {
+        Some(_) => (Some(ABNORMAL_USAGE), "Abnormal Usage Detected"),
+        None if is_decided => (Some(QUOTA_EXCEEDED), "Quota Exceeded"),
+        None => (None, phrase(status)),
     };
     let problem = Problem {
         kind,
@@ -69,11 +71,12 @@ pub fn refusal(verdict: &Verdict, policies: &Policies<'_>) -> String {
     }
     let deciding = verdict.deciding();
     let named = deciding.as_ref().and_then(|status| policies.find(status));
-    let retry = deciding.as_ref().and_then(LimitStatus::retry);
-    let (Some(policy), Some(_)) = (named, retry) else {
-        return "the limits could not be checked, and the rules refuse what is not checked; \
-                try again later"
-            .to_owned();
+    let decision = deciding.as_ref().and_then(LimitStatus::decision);
+    let (Some(policy), Some(_)) = (named, decision) else {
+        let come_back = come_back.as_deref().unwrap_or("try again later");
+        return format!(
+            "the limits could not be checked, and the rules refuse what is not checked; {come_back}"
+        );
     };
     let (name, limit) = (&policy.name, policy.limit);
     match come_back {

@@ -109,6 +109,13 @@ impl<'a> Bill<'a> {
             )
     }
 
+    /// The rules' limits that are charged, in the order of the charges; `None` for one that came with the
+    /// request.
+    pub(crate) fn limits(self) -> impl Iterator<Item = Option<&'a Limit>> {
+        self.charged()
+            .map(|charged| charged.rule.map(|(_, limit)| limit))
+    }
+
     /// The limits that are charged, in order.
     fn charged(&self) -> impl Iterator<Item = &'a Match<'a>> + use<'a> {
         let is_charged = |it: &&Match<'_>| it.applied.force == Force::Charged;

@@ -8,11 +8,12 @@ use std::task::{Context, Poll, Waker};
 use arc_swap::ArcSwap;
 use tidegate_algorithms::Headroom;
 use tidegate_rules::{Charging as RuleCharging, Domain, RuleSet};
-use tidegate_store::{Charging, Decisions, Receipt, Store, StoreError};
+use tidegate_store::{Charge, Charging, Decisions, Receipt, Store, StoreError};
 
 use crate::address::Addresses;
 use crate::bans::Bans;
 use crate::bill::{Bill, Charges, Intent, Values};
+use crate::failure::{self, Failed};
 use crate::matched::{self, Matched};
 use crate::request::{Descriptor, Hits};
 use crate::verdict::{BannedDescriptor, Verdict};
@@ -103,8 +104,8 @@ impl<S: Store> Limiter<S> {
     ///
     /// # Errors
     ///
-    /// Only for a request that makes no sense. A store that fails is answered for by the `on_failure`
-    /// of each limit, and [`Verdict::failure`] tells.
+    /// Only for a request that makes no sense. A store that fails is answered for by this node alone or by
+    /// the `on_failure` of each limit, and [`Verdict::failure`] tells.
     ///
     /// # Cancel safety
     ///
@@ -185,6 +186,9 @@ impl<S: Store> Limiter<S> {
         };
         let charging = self.charging(found);
         let charged = self.charge(bill, charging, &mut verdict.decisions).await;
+        if let Err(failed) = &charged {
+            matched.leave_undecided(&failed.answers);
+        }
         for matched in matched.as_slice() {
             verdict.applied.push(matched.applied);
         }
@@ -232,13 +236,13 @@ impl<S: Store> Limiter<S> {
         in_force.collect()
     }
 
-    /// Asks the store, if there is anything to ask.
+    /// Asks the store, if there is anything to ask, and lets others answer for a store that fails.
     async fn charge(
         &self,
         bill: Bill<'_>,
         charging: Charging,
         decisions: &mut Decisions,
-    ) -> Result<Option<Receipt>, StoreError> {
+    ) -> Result<Option<Receipt>, Failed> {
         // Filled in place: moved out of a function, each would be copied whole.
         let mut addresses = Addresses::new();
         let (mut values, mut charges) = (Values::new(), Charges::new());
@@ -248,6 +252,21 @@ impl<S: Store> Limiter<S> {
         if charges.is_empty() {
             return Ok(None);
         }
+        let asked = self.ask(bill, &charges, charging, decisions).await;
+        asked.map(Some).map_err(|error| {
+            let limits = bill.limits();
+            failure::stand_in(&self.store, &charges, limits, charging, decisions, error)
+        })
+    }
+
+    /// Refunds what is to be given back, then charges.
+    async fn ask(
+        &self,
+        bill: Bill<'_>,
+        charges: &[Charge<'_>],
+        charging: Charging,
+        decisions: &mut Decisions,
+    ) -> Result<Receipt, StoreError> {
         for (index, hits) in bill.refunds() {
             let charge = &charges[index];
             let refunded = self
@@ -255,8 +274,7 @@ impl<S: Store> Limiter<S> {
                 .refund(charge.key, charge.quota, hits, charge.consistency);
             refunded.await?;
         }
-        let receipt = self.store.charge(&charges, charging, decisions).await?;
-        Ok(Some(receipt))
+        self.store.charge(charges, charging, decisions).await
     }
 }
 

@@ -5,8 +5,8 @@ use tidegate_algorithms::{Algorithm, Allowance, Quota, QuotaError, QuotaSpec};
 use tidegate_rules::{Domain, Limit, Rule, RuleId, RuleMode, Terms};
 use tidegate_store::{MAX_CHARGES, Mode};
 
-use crate::LimiterError;
 use crate::request::{Descriptor, Hits, LimitOverride};
+use crate::{Answer, LimiterError};
 
 /// The limits that apply to a request, in the order of its descriptors. No allocation up to eight.
 #[derive(Debug, Default)]
@@ -51,6 +51,8 @@ pub(crate) enum Source {
 pub(crate) enum Force {
     /// It is charged.
     Charged,
+    /// It was to be charged, but the store failed: this stands for its decision.
+    Undecided(Answer),
     /// It admits everything and counts nothing.
     Unlimited,
     /// Another limit of the request replaces it.
@@ -104,6 +106,17 @@ impl<'a> Matched<'a> {
         for banned in self.0.iter_mut().filter(is_own) {
             banned.applied.force = Force::Banned;
             banned.applied.mode = Mode::Enforce;
+        }
+    }
+
+    /// Notes the answers that stand for the store's, for each limit that was to be charged; `None` for one
+    /// that was decided on after all.
+    pub(crate) fn leave_undecided(&mut self, answers: &[Option<Answer>]) {
+        let is_charged = |it: &&mut Match<'_>| it.applied.force == Force::Charged;
+        for (charged, answer) in self.0.iter_mut().filter(is_charged).zip(answers) {
+            if let Some(answer) = answer {
+                charged.applied.force = Force::Undecided(*answer);
+            }
         }
     }
 

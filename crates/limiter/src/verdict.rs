@@ -13,6 +13,7 @@ use tidegate_rules::RuleSet;
 use tidegate_store::{Admission, Decisions, Mode, Receipt, StoreError};
 
 use crate::config::{GlobalShadow, NearRatio};
+use crate::failure::Failed;
 use crate::matched::{Applied, Source};
 
 pub use limit_status::{LimitStatus, LimitStatuses, Origin, Ruling};
@@ -78,12 +79,13 @@ impl Verdict {
         self.is_allowed() && self.admission == Admission::Refused
     }
 
-    /// Why the store could not decide, if it could not; then each limit's `on_failure` spoke.
+    /// Why the store could not decide, if it could not; then this node decided alone, or each limit's
+    /// `on_failure` spoke.
     pub const fn failure(&self) -> Option<&StoreError> {
         self.failure.as_ref()
     }
 
-    /// When the store decided. `None` if it was not asked, or could not.
+    /// When the store decided or, if it could not, this node alone. `None` if neither was asked.
     pub const fn time(&self) -> Option<Time> {
         self.time
     }
@@ -121,8 +123,7 @@ impl Verdict {
         }
     }
 
-    /// When a refused request would be admitted, if its limits know. `None` for an admitted one, and
-    /// for one that was refused because the store failed.
+    /// When a refused request would be admitted. `None` for an admitted one.
     pub fn retry(&self) -> Option<Retry> {
         match self.answer {
             Answer::Allowed => None,
@@ -161,23 +162,18 @@ impl Verdict {
         }
     }
 
-    /// Settles the answer by what the store said.
-    pub(crate) fn judge(
-        &mut self,
-        charged: Result<Option<Receipt>, StoreError>,
-        shadow: GlobalShadow,
-    ) {
+    /// Settles the answer by what the store said, or who stood in for it.
+    pub(crate) fn judge(&mut self, charged: Result<Option<Receipt>, Failed>, shadow: GlobalShadow) {
         self.admission = match charged {
             Ok(Some(receipt)) => {
                 self.time = Some(receipt.now);
                 receipt.admission
             }
             Ok(None) => Admission::Admitted,
-            Err(error) => {
-                // Whatever the store had decided before it failed is not to be believed.
-                self.decisions.clear();
-                self.failure = Some(error);
-                self.admission_by_policy()
+            Err(failed) => {
+                self.time = failed.time;
+                self.failure = Some(failed.error);
+                failed.admission
             }
         };
         if !self.bans.is_empty() {
@@ -207,18 +203,6 @@ impl Verdict {
                 }
             }
             Source::Override(index) => Origin::Override(&self.overrides[usize::from(index)]),
-        }
-    }
-
-    /// The same rule as the store's, over the answers of the failure policy.
-    fn admission_by_policy(&self) -> Admission {
-        let enforced = self
-            .limits()
-            .any(|it| it.mode() == Mode::Enforce && it.is_refused());
-        if enforced || self.all_quotas_refuse() {
-            Admission::Refused
-        } else {
-            Admission::Admitted
         }
     }
 

@@ -58,6 +58,7 @@ pub(crate) enum Failure {
     Rejected,
     Timeout,
     Unavailable,
+    Open,
     Other,
 }
 
@@ -173,10 +174,11 @@ impl Rejection {
 // === impl Failure ===
 
 impl Failure {
-    pub(crate) const ALL: [Self; 4] = [
+    pub(crate) const ALL: [Self; 5] = [
         Self::Rejected,
         Self::Timeout,
         Self::Unavailable,
+        Self::Open,
         Self::Other,
     ];
 
@@ -185,6 +187,7 @@ impl Failure {
             StoreErrorKind::Rejected => Self::Rejected,
             StoreErrorKind::Timeout => Self::Timeout,
             StoreErrorKind::Unavailable => Self::Unavailable,
+            StoreErrorKind::Open => Self::Open,
             _ => Self::Other,
         }
     }
@@ -194,6 +197,7 @@ impl Failure {
             Self::Rejected => "rejected",
             Self::Timeout => "timeout",
             Self::Unavailable => "unavailable",
+            Self::Open => "open",
             Self::Other => "other",
         }
     }

@@ -77,6 +77,8 @@ pub enum ErrorKind {
     Timeout,
     /// The store cannot be reached.
     Unavailable,
+    /// The store is known to fail, and was not asked.
+    Open,
 }
 
 // === impl StoreError ===
@@ -89,7 +91,8 @@ impl StoreError {
                 ErrorKind::Rejected
             }
             Self::Timeout { .. } => ErrorKind::Timeout,
-            Self::Unavailable { .. } | Self::Open | Self::NoStandby => ErrorKind::Unavailable,
+            Self::Unavailable { .. } | Self::NoStandby => ErrorKind::Unavailable,
+            Self::Open => ErrorKind::Open,
         }
     }
 }

@@ -104,20 +104,18 @@ fn where_the_store_failed_nobody_knows_of_a_quota() {
         "title": "Too Many Requests",
         "status": 429,
         "detail": "the limits could not be checked, and the rules refuse what is not checked; \
-                   try again later",
+                   come back in 1 second",
         "violated-policies": ["daily"],
+        "retry-after": 1,
     });
     assert_eq!(body(&refused), expected);
-    for dialect in [
-        Dialect::XRateLimit,
-        Dialect::GitHub,
-        Dialect::Envoy,
-        Dialect::Ietf06,
-    ] {
-        assert_eq!(lines(&refused, &dialect.into()), Vec::<String>::new());
+    let expected = ["x-ratelimit-retry-after: 1", "retry-after: 1"];
+    assert_eq!(lines(&refused, &Dialect::XRateLimit.into()), expected);
+    for dialect in [Dialect::GitHub, Dialect::Envoy, Dialect::Ietf06] {
+        assert_eq!(lines(&refused, &dialect.into()), ["retry-after: 1"]);
     }
     // The policy stands, whatever is left of it.
-    let expected = ["ratelimit-policy: \"daily\";q=1;w=86400"];
+    let expected = ["ratelimit-policy: \"daily\";q=1;w=86400", "retry-after: 1"];
     assert_eq!(lines(&refused, &Dialect::Ietf.into()), expected);
 }
 

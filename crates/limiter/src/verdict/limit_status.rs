@@ -36,7 +36,7 @@ pub enum Origin<'a> {
 /// What a limit said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ruling<'a> {
-    /// It was decided by the store.
+    /// It was decided, by the store or, if that failed, by this node alone.
     Decided(&'a Decision),
     /// The store failed, and the limit's `on_failure` answers.
     Undecided(Answer),
@@ -56,11 +56,10 @@ pub struct LimitStatuses<'a> {
     decisions: slice::Iter<'a, Decision>,
 }
 
-/// How long a refusal lasts, in an order that can be compared: a refusal without a known end, which
-/// the failure policy made, is no longer than any other.
+/// How long a refusal lasts, in an order that can be compared: what is no refusal lasts shortest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Patience {
-    Unknown,
+    Not,
     For(Duration),
     Forever,
 }
@@ -116,7 +115,7 @@ impl<'a> LimitStatus<'a> {
         }
     }
 
-    /// The store's decision, if it was asked and answered.
+    /// The decision, if there is one: the store's or, if that failed, this node's alone.
     pub const fn decision(&self) -> Option<&'a Decision> {
         match self.ruling {
             Ruling::Decided(decision) => Some(decision),
@@ -157,7 +156,8 @@ impl<'a> LimitStatus<'a> {
         self.decision().and_then(standing) == Some(Standing::Over)
     }
 
-    /// When the limit would admit the request, if it refused and knows.
+    /// When the limit would admit the request, if it refused: a second after one that `on_failure` refused
+    /// for want of a store.
     pub fn retry(&self) -> Option<Retry> {
         match self.ruling {
             Ruling::Banned(retry) => Some(retry),
@@ -165,7 +165,8 @@ impl<'a> LimitStatus<'a> {
                 Outcome::Denied { retry } => Some(retry),
                 Outcome::Allowed { .. } => None,
             },
-            Ruling::Undecided(_) | Ruling::Unlimited | Ruling::Replaced => None,
+            Ruling::Undecided(Answer::Refused) => Some(Retry::After(failure::RETRY_AFTER)),
+            Ruling::Undecided(Answer::Allowed) | Ruling::Unlimited | Ruling::Replaced => None,
         }
     }
 
@@ -215,7 +216,7 @@ impl Patience {
         match retry {
             Some(Retry::Never) => Self::Forever,
             Some(Retry::After(wait)) => Self::For(wait),
-            None => Self::Unknown,
+            None => Self::Not,
         }
     }
 }
@@ -250,9 +251,11 @@ impl<'a> Iterator for LimitStatuses<'a> {
                     .ban_on(usize::from(applied.descriptor))
                     .unwrap_or(Retry::Never),
             ),
+            Force::Undecided(answer) => Ruling::Undecided(answer),
             Force::Charged => match self.decisions.next() {
                 Some(decision) => Ruling::Decided(decision),
-                None => Ruling::Undecided(failure::answer(self.verdict.origin(applied))),
+                // A store that leaves one out has not refused it.
+                None => Ruling::Undecided(Answer::Allowed),
             },
         };
         Some(LimitStatus {

@@ -6,6 +6,7 @@ mod allowances;
 mod banned;
 mod charging;
 mod envoy;
+mod failing;
 mod failure;
 mod fixture;
 mod keys;
