@@ -6,6 +6,9 @@
 
 mod membership;
 mod memory;
+mod node;
+mod reckoning;
+mod request;
 mod shared;
 
 pub use membership::Membership;

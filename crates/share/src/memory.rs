@@ -1,16 +1,17 @@
 //! What a way of sharing that decides from memory does, seen from the request.
 
 use tidegate_algorithms::Decision;
-use tidegate_store::{Charge, Charging};
+use tidegate_store::{Charge, Charging, StoreError};
 
 /// Decides on single limits from what this node holds in memory. Nothing here waits.
 ///
 /// A request takes its limits one by one; refused as a whole, it puts back all that it took and then
 /// asks what truly remains, in two steps because it may have named one counter twice.
 pub(crate) trait FromMemory {
-    /// Decides on one limit and charges it, if that can be done from memory; `None` if the common
-    /// store is to be asked.
-    fn take(&self, charge: &Charge<'_>, charging: Charging) -> Option<Decision>;
+    /// Decides on one limit and charges it if it admits, whatever its mode, if that can be done from
+    /// memory; `None` if the common store is to be asked.
+    fn take(&self, charge: &Charge<'_>, charging: Charging)
+    -> Result<Option<Decision>, StoreError>;
 
     /// Takes back what [`take`](Self::take) charged when it admitted, for the request is refused as a
     /// whole.

@@ -1,45 +1,81 @@
 //! The store of one node among many.
 
-use std::future::Future;
+use std::sync::Arc;
 
 use tidegate_algorithms::{Decision, Headroom, Quota, Time};
 use tidegate_store::{
-    Charge, Charging, Consistency, CounterKey, Cursor, Decisions, EmbeddedStore, Page, Receipt,
-    Store, StoreError,
+    Charge, Charging, Clock, Consistency, CounterKey, Cursor, Decisions, EmbeddedStore,
+    MAX_CHARGES, Monotonic, Page, Receipt, Store, StoreError, SystemClock,
 };
+
+use crate::memory::FromMemory;
+use crate::node::Node;
+use crate::reckoning::{Heard, Reckoning};
+use crate::request::{Request, Ways};
 
 /// How a node shares limits.
 #[derive(Clone, Debug, Default)]
 pub struct SharedConfig {}
 
 /// The store of one node among many: a store in common, and what this node holds in memory.
+///
+/// `W` is the wall clock of the store in memory, `M` the clock that measures spans: how long ago the
+/// common store said something.
 #[derive(Debug)]
-pub struct SharedStore<R> {
-    remote: R,
-    local: EmbeddedStore,
+pub struct SharedStore<R, W = SystemClock, M = Monotonic> {
+    remote: Arc<R>,
+    node: Node<W>,
     config: SharedConfig,
+    clock: M,
+    reckoning: Reckoning,
 }
+
+/// How a request is decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Route {
+    /// By this node alone.
+    Node,
+    /// By the common store alone.
+    Strict,
+    /// From memory where that can be, the rest by the common store.
+    Mixed,
+}
+
+/// The part of a [`Cursor`] that says that the listing has got to this node's own counters. A common
+/// store's cursor does not use it.
+const OWN: u64 = 1 << 63;
 
 // === impl SharedStore ===
 
 impl<R> SharedStore<R> {
     /// Joins the store that all nodes have in common to the one in this node's memory.
-    pub const fn new(remote: R, local: EmbeddedStore, config: SharedConfig) -> Self {
+    pub fn new(remote: R, local: EmbeddedStore, config: SharedConfig) -> Self {
+        Self::with_clock(remote, local, config, Monotonic::new())
+    }
+}
+
+impl<R, W: Clock, M: Clock> SharedStore<R, W, M> {
+    /// The same with another clock to measure spans by.
+    pub fn with_clock(remote: R, local: EmbeddedStore<W>, config: SharedConfig, clock: M) -> Self {
         Self {
-            remote,
-            local,
+            remote: Arc::new(remote),
+            reckoning: Reckoning::new(local.clock().now(), clock.now()),
+            node: Node::new(local),
             config,
+            clock,
         }
     }
+}
 
+impl<R, W, M> SharedStore<R, W, M> {
     /// The store in common.
-    pub const fn remote(&self) -> &R {
+    pub fn remote(&self) -> &R {
         &self.remote
     }
 
     /// The store in this node's memory.
-    pub const fn local(&self) -> &EmbeddedStore {
-        &self.local
+    pub const fn local(&self) -> &EmbeddedStore<W> {
+        self.node.store()
     }
 
     /// How this node shares.
@@ -48,54 +84,161 @@ impl<R> SharedStore<R> {
     }
 }
 
-impl<R: Store> Store for SharedStore<R> {
-    fn charge(
+impl<R: Store, W: Clock, M: Clock> SharedStore<R, W, M> {
+    /// Decides a request of limits that are shared in several ways.
+    async fn charge_mixed(
         &self,
         charges: &[Charge<'_>],
         charging: Charging,
         decisions: &mut Decisions,
-    ) -> impl Future<Output = Result<Receipt, StoreError>> + Send {
-        self.remote.charge(charges, charging, decisions)
+    ) -> Result<Receipt, StoreError> {
+        let mut request = Request::take(charges, charging, self)?;
+        let rest = request.rest();
+        let now = if rest.is_empty() {
+            self.reckoning.at(self.clock.now())
+        } else {
+            let asked = self.clock.now();
+            match self.remote.charge(&rest, charging, decisions).await {
+                Ok(receipt) => {
+                    request.fill(decisions);
+                    self.hear(receipt.now, asked);
+                    receipt.now
+                }
+                Err(error) => {
+                    request.put_back(self);
+                    return Err(error);
+                }
+            }
+        };
+        let admission = request.close(self, decisions);
+        Ok(Receipt { now, admission })
     }
 
-    fn peek(
+    /// Learns from a reply what the store's time is.
+    fn hear(&self, now: Time, asked: Time) {
+        self.reckoning.learn(Heard {
+            now,
+            asked,
+            answered: self.clock.now(),
+        });
+    }
+}
+
+impl<R, W: Clock, M> Ways for SharedStore<R, W, M> {
+    type Wall = W;
+
+    fn node(&self) -> &Node<W> {
+        &self.node
+    }
+
+    fn way(&self, consistency: Consistency) -> Option<&dyn FromMemory> {
+        match consistency {
+            Consistency::Node
+            | Consistency::Strict
+            | Consistency::Leased
+            | Consistency::Eventual
+            | Consistency::Split => None,
+        }
+    }
+
+    fn tell(&self, _charge: &Charge<'_>) -> Option<Decision> {
+        None
+    }
+}
+
+impl<R: Store, W: Clock, M: Clock> Store for SharedStore<R, W, M> {
+    async fn charge(
+        &self,
+        charges: &[Charge<'_>],
+        charging: Charging,
+        decisions: &mut Decisions,
+    ) -> Result<Receipt, StoreError> {
+        if charges.len() > MAX_CHARGES {
+            return Err(StoreError::TooManyCharges {
+                asked: charges.len(),
+                most: MAX_CHARGES,
+            });
+        }
+        match Route::of(charges) {
+            Route::Node => self.local().charge_now(charges, charging, decisions),
+            Route::Strict => self.remote.charge(charges, charging, decisions).await,
+            // In a box, so that the future of every other request stays small.
+            Route::Mixed => Box::pin(self.charge_mixed(charges, charging, decisions)).await,
+        }
+    }
+
+    async fn peek(
         &self,
         key: CounterKey<'_>,
         quota: &Quota,
         headroom: Headroom,
         consistency: Consistency,
-    ) -> impl Future<Output = Result<Decision, StoreError>> + Send {
-        self.remote.peek(key, quota, headroom, consistency)
+    ) -> Result<Decision, StoreError> {
+        match consistency {
+            Consistency::Node => self.local().peek_now(key, quota, headroom),
+            _ => self.remote.peek(key, quota, headroom, consistency).await,
+        }
     }
 
-    fn refund(
+    async fn refund(
         &self,
         key: CounterKey<'_>,
         quota: &Quota,
         cost: u64,
         consistency: Consistency,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send {
-        self.remote.refund(key, quota, cost, consistency)
+    ) -> Result<(), StoreError> {
+        match consistency {
+            Consistency::Node => self.local().refund_now(key, quota, cost),
+            _ => self.remote.refund(key, quota, cost, consistency).await,
+        }
     }
 
-    fn reset(
+    async fn reset(
         &self,
         key: CounterKey<'_>,
         quota: &Quota,
         consistency: Consistency,
-    ) -> impl Future<Output = Result<bool, StoreError>> + Send {
-        self.remote.reset(key, quota, consistency)
+    ) -> Result<bool, StoreError> {
+        match consistency {
+            Consistency::Node => self.local().reset_now(key, quota),
+            _ => self.remote.reset(key, quota, consistency).await,
+        }
     }
 
-    fn now(&self) -> impl Future<Output = Result<Time, StoreError>> + Send {
-        self.remote.now()
+    async fn now(&self) -> Result<Time, StoreError> {
+        self.remote.now().await
     }
 
-    fn list(
-        &self,
-        cursor: Cursor,
-        most: usize,
-    ) -> impl Future<Output = Result<Page, StoreError>> + Send {
-        self.remote.list(cursor, most)
+    /// First what the nodes have in common, then what this one counts by itself.
+    async fn list(&self, cursor: Cursor, most: usize) -> Result<Page, StoreError> {
+        let own = |cursor: Cursor| Cursor(cursor.0 | OWN);
+        if cursor.0 & OWN != 0 {
+            let mut page = self.local().list_now(Cursor(cursor.0 & !OWN), most);
+            page.next = page.next.map(own);
+            return Ok(page);
+        }
+        let mut page = self.remote.list(cursor, most).await?;
+        page.next = page.next.or(Some(own(Cursor::default())));
+        Ok(page)
+    }
+}
+
+// === impl Route ===
+
+impl Route {
+    #[inline]
+    fn of(charges: &[Charge<'_>]) -> Self {
+        let all = |consistency| {
+            charges
+                .iter()
+                .all(|charge| charge.consistency == consistency)
+        };
+        if all(Consistency::Node) {
+            Self::Node
+        } else if all(Consistency::Strict) {
+            Self::Strict
+        } else {
+            Self::Mixed
+        }
     }
 }

@@ -211,3 +211,28 @@ pub struct Counter {
     /// Whether its last answer was a refusal.
     pub refused: bool,
 }
+
+// === impl Admission ===
+
+impl Admission {
+    /// What `decisions` come to for a request of these `charges`, one decision for each.
+    pub fn of(charges: &[Charge<'_>], decisions: &[Decision]) -> Self {
+        let mut quotas = 0;
+        let mut quotas_denied = 0;
+        for (charge, decision) in charges.iter().zip(decisions) {
+            match (charge.mode, decision.is_allowed()) {
+                (Mode::Enforce, false) => return Self::Refused,
+                (Mode::Quota, is_allowed) => {
+                    quotas += 1;
+                    quotas_denied += u32::from(!is_allowed);
+                }
+                (Mode::Enforce, true) | (Mode::Shadow, _) => {}
+            }
+        }
+        if quotas > 0 && quotas == quotas_denied {
+            Self::Refused
+        } else {
+            Self::Admitted
+        }
+    }
+}

@@ -152,7 +152,8 @@ impl<C: Clock> EmbeddedStore<C> {
         )
     }
 
-    fn peek_now(
+    /// [`Store::peek`] without a future.
+    pub fn peek_now(
         &self,
         key: CounterKey<'_>,
         quota: &Quota,
@@ -170,6 +171,28 @@ impl<C: Clock> EmbeddedStore<C> {
         let mut decisions = Decisions::new();
         self.charge_now(&[charge], Charging::AllOrNone, &mut decisions)?;
         Ok(decisions[0])
+    }
+
+    /// [`Store::refund`] without a future.
+    pub fn refund_now(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        cost: u64,
+    ) -> Result<(), StoreError> {
+        self.core
+            .refund(&self.fingerprinter, &self.clock, key, quota, cost)
+    }
+
+    /// [`Store::reset`] without a future.
+    pub fn reset_now(&self, key: CounterKey<'_>, quota: &Quota) -> Result<bool, StoreError> {
+        self.core
+            .reset(&self.fingerprinter, &self.clock, key, quota)
+    }
+
+    /// [`Store::list`] without a future.
+    pub fn list_now(&self, cursor: Cursor, most: usize) -> Page {
+        self.core.list(&self.clock, cursor, most)
     }
 }
 
@@ -200,10 +223,7 @@ impl<C: Clock> Store for EmbeddedStore<C> {
         cost: u64,
         _: Consistency,
     ) -> impl Future<Output = Result<(), StoreError>> + Send {
-        ready(
-            self.core
-                .refund(&self.fingerprinter, &self.clock, key, quota, cost),
-        )
+        ready(self.refund_now(key, quota, cost))
     }
 
     fn reset(
@@ -212,10 +232,7 @@ impl<C: Clock> Store for EmbeddedStore<C> {
         quota: &Quota,
         _: Consistency,
     ) -> impl Future<Output = Result<bool, StoreError>> + Send {
-        ready(
-            self.core
-                .reset(&self.fingerprinter, &self.clock, key, quota),
-        )
+        ready(self.reset_now(key, quota))
     }
 
     fn now(&self) -> impl Future<Output = Result<Time, StoreError>> + Send {
@@ -227,7 +244,7 @@ impl<C: Clock> Store for EmbeddedStore<C> {
         cursor: Cursor,
         most: usize,
     ) -> impl Future<Output = Result<Page, StoreError>> + Send {
-        ready(Ok(self.core.list(&self.clock, cursor, most)))
+        ready(Ok(self.list_now(cursor, most)))
     }
 
     fn report(&self) -> StoreReport {

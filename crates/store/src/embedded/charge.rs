@@ -6,9 +6,7 @@ use super::account::Account;
 use super::claim::claim_all;
 use super::core::Core;
 use super::fingerprint::Fingerprinter;
-use crate::{
-    Admission, Charge, Charging, Clock, Decisions, MAX_CHARGES, Mode, Receipt, StoreError,
-};
+use crate::{Admission, Charge, Charging, Clock, Decisions, MAX_CHARGES, Receipt, StoreError};
 
 // === impl Core ===
 
@@ -56,7 +54,7 @@ impl Core {
         for (charge, &of) in charges.iter().zip(&claim_of) {
             decisions.push(accounts[of].judge(charge, charging, hold.now));
         }
-        let admission = admission(charges, decisions);
+        let admission = Admission::of(charges, decisions);
         if (charging, admission) == (Charging::AllOrNone, Admission::Refused) {
             for ((charge, &of), decision) in charges.iter().zip(&claim_of).zip(&mut *decisions) {
                 accounts[of].uncharge(charge, decision, hold.now);
@@ -69,26 +67,5 @@ impl Core {
             now: hold.now,
             admission,
         })
-    }
-}
-
-/// Whether the request as a whole may pass.
-fn admission(charges: &[Charge<'_>], decisions: &Decisions) -> Admission {
-    let mut quotas = 0;
-    let mut quotas_denied = 0;
-    for (charge, decision) in charges.iter().zip(decisions) {
-        match (charge.mode, decision.is_allowed()) {
-            (Mode::Enforce, false) => return Admission::Refused,
-            (Mode::Quota, is_allowed) => {
-                quotas += 1;
-                quotas_denied += u32::from(!is_allowed);
-            }
-            (Mode::Enforce, true) | (Mode::Shadow, _) => {}
-        }
-    }
-    if quotas > 0 && quotas == quotas_denied {
-        Admission::Refused
-    } else {
-        Admission::Admitted
     }
 }

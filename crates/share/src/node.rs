@@ -1,0 +1,54 @@
+//! `node`: each node enforces the limit by itself, in its own memory.
+//!
+//! The limits of a request that are the node's own are decided together, in one step of its store. When
+//! the rest of the request then refuses it, they are given back one by one: for how long a soft limit
+//! has been exceeded is the one thing that this does not restore.
+
+use tidegate_algorithms::Decision;
+use tidegate_store::{Charge, Charging, Clock, Decisions, EmbeddedStore, StoreError};
+
+/// The limits of this node alone.
+#[derive(Debug)]
+pub(crate) struct Node<W> {
+    store: EmbeddedStore<W>,
+}
+
+// === impl Node ===
+
+impl<W> Node<W> {
+    pub(crate) const fn new(store: EmbeddedStore<W>) -> Self {
+        Self { store }
+    }
+
+    pub(crate) const fn store(&self) -> &EmbeddedStore<W> {
+        &self.store
+    }
+}
+
+impl<W: Clock> Node<W> {
+    pub(crate) fn take(
+        &self,
+        charges: &[Charge<'_>],
+        charging: Charging,
+        decisions: &mut Decisions,
+    ) -> Result<(), StoreError> {
+        self.store.charge_now(charges, charging, decisions)?;
+        Ok(())
+    }
+
+    pub(crate) fn put_back(&self, charge: &Charge<'_>) {
+        // Cannot fail: the store could tell the counter's window from others when it was charged.
+        let _ = self.store.refund_now(charge.key, charge.quota, charge.cost);
+    }
+
+    /// Corrects what is left after a charge was put back.
+    pub(crate) fn correct(&self, charge: &Charge<'_>, decision: &mut Decision) {
+        let untouched = self
+            .store
+            .peek_now(charge.key, charge.quota, charge.headroom);
+        if let Ok(untouched) = untouched {
+            decision.remaining = untouched.remaining;
+            decision.reset_after = untouched.reset_after;
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! A node whose limits are partly its own and partly in common passes the suite that every store
+//! passes: whatever the mix, a request is charged all or none, and quota and shadow limits count for
+//! what they are.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use tidegate_algorithms::{Decision, Headroom, Quota, Time};
+use tidegate_share::{SharedConfig, SharedStore};
+use tidegate_store::conformance::Subject;
+use tidegate_store::{
+    Charge, Charging, Clock, Consistency, CounterKey, Cursor, Decisions, EmbeddedStore,
+    ManualClock, Page, Receipt, Store, StoreConfig, StoreError,
+};
+
+/// One clock for the common store and the node.
+#[derive(Clone)]
+struct OneClock(Arc<ManualClock>);
+
+/// A node that shares every other limit.
+struct Mixed {
+    store: SharedStore<EmbeddedStore<OneClock>, OneClock, OneClock>,
+    clock: OneClock,
+}
+
+// === impl OneClock ===
+
+impl Clock for OneClock {
+    fn now(&self) -> Time {
+        self.0.now()
+    }
+}
+
+// === impl Mixed ===
+
+impl Mixed {
+    /// For how long a limit of a node has been exceeded is not restored when the rest of a request
+    /// refuses it, so limits that mind are in common here.
+    fn consistency(key: CounterKey<'_>, quota: &Quota) -> Consistency {
+        if key.limit.0.is_multiple_of(2) && !quota.tracks_over_since() {
+            Consistency::Node
+        } else {
+            Consistency::Strict
+        }
+    }
+}
+
+impl Store for Mixed {
+    async fn charge(
+        &self,
+        charges: &[Charge<'_>],
+        charging: Charging,
+        decisions: &mut Decisions,
+    ) -> Result<Receipt, StoreError> {
+        let mixed: Vec<Charge<'_>> = charges
+            .iter()
+            .map(|charge| Charge {
+                consistency: Self::consistency(charge.key, charge.quota),
+                ..*charge
+            })
+            .collect();
+        self.store.charge(&mixed, charging, decisions).await
+    }
+
+    async fn peek(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        headroom: Headroom,
+        _: Consistency,
+    ) -> Result<Decision, StoreError> {
+        let consistency = Self::consistency(key, quota);
+        self.store.peek(key, quota, headroom, consistency).await
+    }
+
+    async fn refund(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        cost: u64,
+        _: Consistency,
+    ) -> Result<(), StoreError> {
+        let consistency = Self::consistency(key, quota);
+        self.store.refund(key, quota, cost, consistency).await
+    }
+
+    async fn reset(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        _: Consistency,
+    ) -> Result<bool, StoreError> {
+        self.store
+            .reset(key, quota, Self::consistency(key, quota))
+            .await
+    }
+
+    async fn now(&self) -> Result<Time, StoreError> {
+        self.store.now().await
+    }
+
+    async fn list(&self, cursor: Cursor, most: usize) -> Result<Page, StoreError> {
+        self.store.list(cursor, most).await
+    }
+}
+
+impl Subject for Mixed {
+    type Store = Self;
+
+    fn new(now: Time) -> Self {
+        let clock = OneClock(Arc::new(ManualClock::at(now)));
+        let config = StoreConfig {
+            max_memory: 8 << 20,
+        };
+        let store = || EmbeddedStore::with_clock(config, clock.clone());
+        Self {
+            store: SharedStore::with_clock(
+                store(),
+                store(),
+                SharedConfig::default(),
+                clock.clone(),
+            ),
+            clock: clock.clone(),
+        }
+    }
+
+    fn store(&self) -> &Self {
+        self
+    }
+
+    fn set_time(&self, now: Time) {
+        self.clock.0.set(now);
+    }
+
+    fn wait<T>(&self, answer: impl Future<Output = T>) -> T {
+        let mut context = Context::from_waker(Waker::noop());
+        match pin!(answer).poll(&mut context) {
+            Poll::Ready(answer) => answer,
+            Poll::Pending => panic!("stores in memory wait for nothing"),
+        }
+    }
+}
+
+tidegate_store::conformance!(Mixed);
