@@ -12,6 +12,7 @@ mod error;
 mod lend;
 mod members;
 pub mod report;
+mod totals;
 
 pub use clock::{Clock, ManualClock, Monotonic, SystemClock};
 pub use contract::{
@@ -26,3 +27,4 @@ pub use lend::{Draw, Lender, Loan, lendable};
 pub use members::{
     Beat, MAX_MEMBERS, MAX_PARTS, MAX_WANTS, Members, NodeId, Plan, Plans, Pulse, Want,
 };
+pub use totals::{Exchanged, Level, Sums, Tally, Telling, Totals, View};

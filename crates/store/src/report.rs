@@ -173,6 +173,11 @@ pub struct EventualReport {
     pub pending: u64,
     /// Hits that were admitted above a limit, by all nodes together, as far as this one has seen.
     pub overshoot: u64,
+    /// The most that was owed above one limit at one time.
+    pub worst_overshoot: u64,
+    /// Hits that were decided by this node's share alone: there was no room for their counter, or the
+    /// others could not be told.
+    pub alone: u64,
     /// How long ago totals were last told and heard; `None` before the first time.
     pub age: Option<Duration>,
 }

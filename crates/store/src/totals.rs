@@ -1,0 +1,90 @@
+//! Running totals that nodes tell each other, so that each can decide by itself.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tidegate_algorithms::Time;
+
+use crate::{CounterKey, NodeId, StoreError};
+
+/// Where nodes tell each other how much they have admitted.
+///
+/// For each counter and epoch there is one total for each node, which only that node writes and
+/// which only grows: a total written again, or late, or out of order, changes nothing. Epochs are
+/// counted from the Unix epoch by the store's time; what was told in one is forgotten after the next
+/// has ended.
+pub trait Totals: Send + Sync {
+    /// Writes the totals of `node` and reads the others', for all of `tellings`, in one round trip to
+    /// each server that is concerned. Writes one tally per telling, in order, to `tallies`, which is
+    /// cleared first. Ends within the store's own deadline.
+    ///
+    /// After an error any of it may have been written.
+    fn exchange(
+        &self,
+        node: NodeId,
+        tellings: &[Telling<'_>],
+        tallies: &mut Vec<Tally>,
+    ) -> impl Future<Output = Result<Exchanged, StoreError>> + Send;
+}
+
+/// What a node tells about one counter.
+#[derive(Clone, Copy, Debug)]
+pub struct Telling<'a> {
+    /// Which counter.
+    pub key: CounterKey<'a>,
+    /// How long its epochs are, not zero.
+    pub length: Duration,
+    /// Which epoch it is, as the node sees it.
+    pub epoch: u64,
+    /// What the node has admitted in this epoch.
+    pub total: u64,
+    /// What it has admitted in the epoch before, if it does not know that this was written.
+    pub late: Option<u64>,
+    /// How much of the limit is used as the node sees it, if it has heard of the others before.
+    pub view: Option<View>,
+}
+
+/// How much of a limit is used as one node sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct View {
+    /// How much, what is above the limit included.
+    pub used: u64,
+    /// The others' sums that are in it: of this epoch and of the one before.
+    pub heard: Sums,
+}
+
+/// The sums of the totals of all nodes but one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sums {
+    /// Of this epoch.
+    pub current: u64,
+    /// Of the epoch before.
+    pub before: u64,
+}
+
+/// What a node hears about one counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tally {
+    /// What the others have admitted.
+    pub others: Sums,
+    /// How much of the limit was used when somebody told it last, before this telling.
+    pub level: Option<Level>,
+}
+
+/// How much of a limit was used some time ago.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// How much, what was above the limit included.
+    pub used: u64,
+    /// How long ago.
+    pub age: Duration,
+}
+
+/// What a node hears besides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exchanged {
+    /// The store's time.
+    pub now: Time,
+    /// How many nodes tell their totals here, this one included.
+    pub members: u32,
+}
