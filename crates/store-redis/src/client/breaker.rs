@@ -1,0 +1,144 @@
+//! Stops asking a server that fails, so that no request waits for it in vain.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Whether a server is asked. Shared by all that ask it.
+#[derive(Debug)]
+pub(crate) struct Breaker {
+    is_open: AtomicBool,
+    /// Failures since the last success.
+    failures: AtomicU32,
+    /// Successes in all, to know what part the failures are.
+    successes: AtomicU64,
+    window: Mutex<Window>,
+}
+
+/// Whether a server is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BreakerState {
+    /// It is.
+    Closed,
+    /// It is not; somebody looks now and then whether it is back.
+    Open,
+}
+
+/// What a failure came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tripped {
+    /// The breaker opened now.
+    Now,
+    /// It did not, or was open.
+    Not,
+}
+
+/// The failures of the current second.
+#[derive(Debug)]
+struct Window {
+    began: Instant,
+    failures: u64,
+    /// The successes there were when it began.
+    successes_before: u64,
+    /// When the state changed last.
+    changed: Instant,
+    /// How often it opened.
+    opened: u64,
+}
+
+/// So many failures in a row open it. A stalled server fails all calls of a moment at once.
+pub(crate) const IN_A_ROW: u32 = 5;
+
+/// So many failures within a window open it, if they are half of all calls: a server that fails now and
+/// then without failing in a row.
+pub(crate) const IN_A_WINDOW: u64 = 20;
+
+const WINDOW: Duration = Duration::from_secs(1);
+
+// === impl Breaker ===
+
+impl Breaker {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self {
+            is_open: AtomicBool::new(false),
+            failures: AtomicU32::new(0),
+            successes: AtomicU64::new(0),
+            window: Mutex::new(Window {
+                began: now,
+                failures: 0,
+                successes_before: 0,
+                changed: now,
+                opened: 0,
+            }),
+        }
+    }
+
+    /// Whether the server is not to be asked.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Acquire)
+    }
+
+    /// How it is, since when, and how often it has opened.
+    pub(crate) fn state(&self) -> (BreakerState, Instant, u64) {
+        let window = self.window();
+        let state = if self.is_open() {
+            BreakerState::Open
+        } else {
+            BreakerState::Closed
+        };
+        (state, window.changed, window.opened)
+    }
+
+    /// So many calls were answered in time.
+    #[inline]
+    pub(crate) fn succeeded(&self, calls: u64) {
+        self.successes.fetch_add(calls, Ordering::Relaxed);
+        if self.failures.load(Ordering::Relaxed) != 0 {
+            self.failures.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// So many calls failed in a way that another call would too.
+    pub(crate) fn failed(&self, calls: usize, now: Instant) -> Tripped {
+        let calls = u32::try_from(calls).unwrap_or(u32::MAX);
+        let before = self.failures.fetch_add(calls, Ordering::Relaxed);
+        let in_a_row = before.saturating_add(calls);
+        let mut window = self.window();
+        if now.duration_since(window.began) >= WINDOW {
+            window.began = now;
+            window.failures = 0;
+            window.successes_before = self.successes.load(Ordering::Relaxed);
+        }
+        window.failures += u64::from(calls);
+        let successes = self.successes.load(Ordering::Relaxed) - window.successes_before;
+        let often = window.failures >= IN_A_WINDOW && window.failures >= successes;
+        if (in_a_row < IN_A_ROW && !often) || self.is_open() {
+            return Tripped::Not;
+        }
+        window.changed = now;
+        window.opened += 1;
+        self.is_open.store(true, Ordering::Release);
+        Tripped::Now
+    }
+
+    /// The server is back. Says how long it was not asked.
+    pub(crate) fn close(&self, now: Instant) -> Duration {
+        let mut window = self.window();
+        let open_for = now.duration_since(window.changed);
+        window.changed = now;
+        window.began = now;
+        window.failures = 0;
+        window.successes_before = self.successes.load(Ordering::Relaxed);
+        self.failures.store(0, Ordering::Relaxed);
+        self.is_open.store(false, Ordering::Release);
+        open_for
+    }
+
+    fn window(&self) -> MutexGuard<'_, Window> {
+        // No panic can happen while it is held.
+        self.window.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

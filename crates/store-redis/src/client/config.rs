@@ -1,0 +1,110 @@
+//! How to reach Redis, and how long to wait for it.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::Address;
+
+/// All that a client is told. Made from a URL: see [`ClientConfig::from_url`](Self::from_url).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientConfig {
+    /// Who to ask.
+    pub deployment: Deployment,
+    /// Who we are, if Redis wants to know.
+    pub credentials: Option<Credentials>,
+    /// The number of the database; Cluster has only 0.
+    pub database: u32,
+    /// How to encrypt, if at all.
+    pub tls: Option<TlsOptions>,
+    /// How long a call may take.
+    pub timeout: Duration,
+    /// How long it may take to connect, all greetings included.
+    pub connect_timeout: Duration,
+}
+
+/// What kind of Redis there is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Deployment {
+    /// One server.
+    Single(Address),
+    /// A master and its replicas, found by asking Sentinels.
+    Sentinel {
+        /// The Sentinels.
+        sentinels: Vec<Address>,
+        /// What they call the master.
+        master: String,
+        /// Who we are to them, if they want to know.
+        credentials: Option<Credentials>,
+    },
+    /// A Redis Cluster, found by asking any of its nodes.
+    Cluster {
+        /// Some of its nodes.
+        seeds: Vec<Address>,
+    },
+}
+
+/// A user and a password. Nothing prints the password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// The ACL user; without one, Redis' default user.
+    pub user: Option<String>,
+    /// The password.
+    pub password: String,
+}
+
+/// How connections are encrypted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsOptions {
+    /// A file of PEM certificates to trust, instead of the authorities that browsers trust.
+    pub ca: Option<PathBuf>,
+    /// A PEM file with our certificate and those above it, if Redis asks for one.
+    pub certificate: Option<PathBuf>,
+    /// A PEM file with its private key.
+    pub key: Option<PathBuf>,
+    /// Whether the server has to prove who it is.
+    pub verification: Verification,
+}
+
+/// Whether a server has to prove who it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verification {
+    /// By a certificate of its name.
+    #[default]
+    Full,
+    /// Not at all: whoever sits between us and the server can read and forge everything.
+    None,
+}
+
+// === impl ClientConfig ===
+
+impl ClientConfig {
+    /// How long a decision may wait for Redis, unless said otherwise.
+    pub const TIMEOUT: Duration = Duration::from_millis(5);
+
+    /// How long connecting may take, unless said otherwise: some round trips through a TLS handshake,
+    /// between regions.
+    pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
+    /// Plain connections without a password, and the default times.
+    pub const fn new(deployment: Deployment) -> Self {
+        Self {
+            deployment,
+            credentials: None,
+            database: 0,
+            tls: None,
+            timeout: Self::TIMEOUT,
+            connect_timeout: Self::CONNECT_TIMEOUT,
+        }
+    }
+}
+
+// === impl Credentials ===
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials")
+            .field("user", &self.user)
+            .finish_non_exhaustive()
+    }
+}

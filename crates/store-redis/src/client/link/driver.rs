@@ -1,0 +1,337 @@
+//! The task that owns a link's connection: writes what waits, hands out replies, ends calls whose time is
+//! up, and makes the connection anew when it is needed again.
+
+use std::future::poll_fn;
+use std::mem;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::BytesMut;
+use tidegate_store::StoreError;
+use tokio::io::{AsyncReadExt, AsyncWrite};
+use tokio::time::Instant;
+
+use super::slots::Arrived;
+use super::{Link, State};
+use crate::client::fault::ServerFault;
+use crate::client::session::{Session, SessionError};
+use crate::client::stream::Stream;
+use crate::client::time::{Timer, now};
+use crate::client::wire::Scanner;
+
+/// A connection in use.
+struct Wire<'a> {
+    link: &'a Link,
+    stream: Stream,
+    /// What is being written, and how much of it has been.
+    writing: Vec<u8>,
+    written: usize,
+    is_flushed: bool,
+    /// What has been read and not handed out.
+    reading: BytesMut,
+    scanner: Scanner,
+    timer: Timer,
+    /// When the server was last heard of.
+    heard: Instant,
+    renewals: u64,
+}
+
+/// Ends a link when its driver does: when the runtime that it ran on has ended, too.
+struct End<'a>(&'a Link);
+
+/// Room for the replies to a full pipeline of decisions.
+const READ_AHEAD: usize = 16 * 1024;
+
+/// A write buffer that has grown beyond this by a large command is not kept.
+const KEPT_BUFFER: usize = 256 * 1024;
+
+/// While calls wait, a server that says nothing for this long is taken for stalled, and its connection for
+/// dead: replies come in order, so whatever is asked on it would wait just as long. Or for twice the
+/// patience of calls, if that is longer.
+const STALLED: Duration = Duration::from_millis(100);
+
+/// Connecting may take longer than a call; only from here on is the server blamed for it.
+const SLOW_CONNECT: Duration = Duration::from_millis(100);
+
+/// Drives a link until it is closed.
+pub(super) async fn drive(link: Arc<Link>) {
+    let link = &*link;
+    let _end = End(link);
+    while link.is_wanted().await {
+        let renewals = link.state().renewals;
+        let error = match link.connect().await {
+            Ok(session) => {
+                let mut wire = Wire::new(link, session.into_stream(), renewals);
+                poll_fn(|cx| wire.poll(cx)).await
+            }
+            Err(error) => error,
+        };
+        link.lost(&error);
+    }
+}
+
+// === impl Link ===
+
+impl Link {
+    /// Waits until there is something to send; `false` once nothing ever will be.
+    async fn is_wanted(&self) -> bool {
+        poll_fn(|cx| {
+            let mut state = self.state();
+            if state.is_closed {
+                return Poll::Ready(false);
+            }
+            if !state.out.is_empty() {
+                return Poll::Ready(true);
+            }
+            state.driver = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Connects, while calls that wait for that come to their time.
+    async fn connect(&self) -> Result<Session, SessionError> {
+        let began = now();
+        let mut timer = Timer::default();
+        let mut connecting = pin!(self.server.connect());
+        let session = poll_fn(|cx| {
+            if let Poll::Ready(session) = connecting.as_mut().poll(cx) {
+                return Poll::Ready(session);
+            }
+            self.wait_for_connection(cx, &mut timer, began);
+            Poll::Pending
+        })
+        .await?;
+        self.stats.connects.add(1);
+        Ok(session)
+    }
+
+    fn wait_for_connection(&self, cx: &mut Context<'_>, timer: &mut Timer, began: Instant) {
+        loop {
+            let due = {
+                let mut state = self.state();
+                state.driver = Some(cx.waker().clone());
+                state.slots.due()
+            };
+            if timer.poll(cx, due).is_pending() {
+                return;
+            }
+            let now = now();
+            let blamed = now.duration_since(began) >= SLOW_CONNECT;
+            self.sweep(now, if blamed { usize::MAX } else { 0 });
+            self.state().forget_unwanted();
+        }
+    }
+
+    /// Ends the calls whose time is up. The server is blamed for `most` of them at the most.
+    fn sweep(&self, now: Instant, most: usize) {
+        let late = self.state().slots.sweep(now);
+        self.stats.timeouts.add_len(late);
+        if late.min(most) > 0 {
+            self.server
+                .failed(late, now, &"calls were not answered in time");
+        }
+    }
+
+    /// Ends all calls on a connection that is no more.
+    fn lost(&self, error: &SessionError) {
+        let ended = self.state().fail(&StoreError::from(error.clone()));
+        self.stats.lost.add_len(ended);
+        // A connection that closed while nobody used it is no failure, but one that cannot be made is.
+        if ended > 0 || !matches!(error, SessionError::Closed | SessionError::Renewed) {
+            self.server.failed(ended.max(1), now(), error);
+        }
+    }
+}
+
+// === impl State ===
+
+impl State {
+    /// Drops commands that wait for a connection when nobody waits for them any more: to send them now
+    /// would charge callers who were told otherwise.
+    fn forget_unwanted(&mut self) {
+        if !self.slots.is_awaited() {
+            self.fail(&StoreError::Open);
+        }
+    }
+
+    fn fail(&mut self, error: &StoreError) -> usize {
+        self.out.clear();
+        self.scripts.clear();
+        self.slots.fail(error)
+    }
+}
+
+// === impl Wire ===
+
+impl<'a> Wire<'a> {
+    fn new(link: &'a Link, stream: Stream, renewals: u64) -> Self {
+        Self {
+            link,
+            stream,
+            writing: Vec::new(),
+            written: 0,
+            is_flushed: true,
+            reading: BytesMut::new(),
+            scanner: Scanner::default(),
+            timer: Timer::default(),
+            heard: now(),
+            renewals,
+        }
+    }
+
+    /// Does all that can be done now; ready when the connection is of no more use.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<SessionError> {
+        let done = self
+            .write(cx)
+            .and_then(|()| self.read(cx))
+            .and_then(|()| self.watch(cx));
+        match done {
+            Ok(()) => Poll::Pending,
+            Err(error) => Poll::Ready(error),
+        }
+    }
+
+    /// Writes all that waits, in one write if the connection takes it.
+    fn write(&mut self, cx: &mut Context<'_>) -> Result<(), SessionError> {
+        loop {
+            if self.written == self.writing.len() && !self.next_batch(cx)? {
+                return self.flush(cx);
+            }
+            let rest = &self.writing[self.written..];
+            match Pin::new(&mut self.stream).poll_write(cx, rest)? {
+                Poll::Pending => return Ok(()),
+                Poll::Ready(0) => return Err(SessionError::Closed),
+                Poll::Ready(written) => {
+                    self.written += written;
+                    self.is_flushed = false;
+                    self.link.stats.writes.add(1);
+                    self.link.stats.bytes_out.add_len(written);
+                }
+            }
+        }
+    }
+
+    /// Takes over what callers have written since; `false` if there is nothing.
+    fn next_batch(&mut self, cx: &mut Context<'_>) -> Result<bool, SessionError> {
+        self.writing.clear();
+        self.writing.shrink_to(KEPT_BUFFER);
+        self.written = 0;
+        let mut state = self.link.state();
+        if state.is_closed || state.renewals != self.renewals {
+            return Err(SessionError::Renewed);
+        }
+        // Before it looks at what is there, so that nothing comes in between unseen.
+        match &mut state.driver {
+            Some(driver) => driver.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+        mem::swap(&mut state.out, &mut self.writing);
+        Ok(!self.writing.is_empty())
+    }
+
+    fn flush(&mut self, cx: &mut Context<'_>) -> Result<(), SessionError> {
+        if !self.is_flushed {
+            self.is_flushed = Pin::new(&mut self.stream).poll_flush(cx)?.is_ready();
+        }
+        Ok(())
+    }
+
+    /// Hands out all replies that are there.
+    fn read(&mut self, cx: &mut Context<'_>) -> Result<(), SessionError> {
+        while let Poll::Ready(read) = self.poll_read(cx) {
+            let read = read?;
+            if read == 0 {
+                return Err(SessionError::Closed);
+            }
+            self.link.stats.bytes_in.add_len(read);
+            self.heard = now();
+            self.hand_out()?;
+        }
+        Ok(())
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<usize>> {
+        // Gets back the room of replies that were fetched, if it can.
+        self.reading.reserve(READ_AHEAD);
+        let read = ready!(pin!(self.stream.read_buf(&mut self.reading)).poll(cx));
+        Poll::Ready(read)
+    }
+
+    fn hand_out(&mut self) -> Result<(), SessionError> {
+        let stats = &self.link.stats;
+        let (mut answered, mut refused) = (0, 0);
+        let mut refusal = None;
+        let mut state = self.link.state();
+        while let Some(length) = self.scanner.scan(&self.reading)? {
+            let frame = self.reading.split_to(length).freeze();
+            let fault = ServerFault::of_frame(&frame);
+            match state.slots.arrived(frame) {
+                Arrived::Unasked => return Err(SessionError::Unasked),
+                Arrived::Skipped => {}
+                Arrived::Awaited { since } => {
+                    stats.took(self.heard.duration_since(since));
+                    match fault {
+                        Some(fault) if fault.is_of_server() => {
+                            refused += 1;
+                            refusal = Some(fault);
+                        }
+                        Some(fault) if fault.is_of_call() => stats.faulty.add(1),
+                        _ => answered += 1,
+                    }
+                }
+            }
+        }
+        drop(state);
+        if answered > 0 {
+            self.link.server.succeeded(answered);
+        }
+        match refusal {
+            None => Ok(()),
+            Some(fault) => {
+                stats.refused.add_len(refused);
+                self.link.server.failed(refused, self.heard, &fault);
+                fault.verdict()
+            }
+        }
+    }
+
+    /// Ends the calls whose time is up, and the connection if the server has stalled.
+    fn watch(&mut self, cx: &mut Context<'_>) -> Result<(), SessionError> {
+        loop {
+            let (due, stalls) = {
+                let state = self.link.state();
+                let stalls = state.slots.oldest().map(|asked| self.stalls(asked));
+                (state.slots.due(), stalls)
+            };
+            let next = [due, stalls].into_iter().flatten().min();
+            if self.timer.poll(cx, next).is_pending() {
+                return Ok(());
+            }
+            let now = now();
+            self.link.sweep(now, usize::MAX);
+            if stalls.is_some_and(|stalls| stalls <= now) {
+                return Err(SessionError::Stalled);
+            }
+        }
+    }
+
+    /// When the server is taken for stalled, if the oldest call was made at `asked`.
+    fn stalls(&self, asked: Instant) -> Instant {
+        self.heard.max(asked) + STALLED.max(self.link.server.timeout() * 2)
+    }
+}
+
+// === impl End ===
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.is_closed = true;
+        state.fail(&super::unavailable(
+            "the runtime that talked to Redis has ended",
+        ));
+    }
+}

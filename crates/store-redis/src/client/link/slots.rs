@@ -1,0 +1,224 @@
+//! The calls that wait on one connection, in the order their replies will come.
+
+use std::collections::VecDeque;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tidegate_store::StoreError;
+use tokio::time::Instant;
+
+/// Calls that wait, and answers that nobody has fetched yet.
+#[derive(Debug, Default)]
+pub(super) struct Slots {
+    slots: Vec<Slot>,
+    free: Vec<Ticket>,
+    order: VecDeque<Expected>,
+    /// No call is due before this; one that was due then may have been answered since.
+    due: Option<Instant>,
+}
+
+/// Names a call to whoever waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ticket(usize);
+
+/// How a call ended, before anything is read into the reply.
+pub(super) type Outcome = Result<Bytes, StoreError>;
+
+/// What a reply that arrived was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arrived {
+    /// A call that waited since then.
+    Awaited { since: Instant },
+    /// Nobody: its caller has gone.
+    Skipped,
+    /// Nothing was asked.
+    Unasked,
+}
+
+#[derive(Debug)]
+enum Slot {
+    Free,
+    /// In flight.
+    Waiting(Waiting),
+    /// In flight, and its caller has gone.
+    Abandoned,
+    /// Not in flight any more.
+    Over(Outcome),
+}
+
+#[derive(Debug)]
+struct Waiting {
+    waker: Option<Waker>,
+    deadline: Instant,
+    patience: Duration,
+}
+
+/// A reply that will come.
+#[derive(Clone, Copy, Debug)]
+struct Expected {
+    /// For whom, if anybody still waits.
+    ticket: Option<Ticket>,
+    asked: Instant,
+}
+
+// === impl Slots ===
+
+impl Slots {
+    /// How many replies are still to come.
+    pub(super) fn in_flight(&self) -> usize {
+        self.order.len()
+    }
+
+    /// When the oldest call was made whose reply has not come.
+    pub(super) fn oldest(&self) -> Option<Instant> {
+        self.order.front().map(|expected| expected.asked)
+    }
+
+    /// When to look for calls whose time is up.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Adds a call.
+    pub(super) fn expect(&mut self, now: Instant, patience: Duration) -> Ticket {
+        let deadline = now + patience;
+        let ticket = self.put(Slot::Waiting(Waiting {
+            waker: None,
+            deadline,
+            patience,
+        }));
+        self.order.push_back(Expected {
+            ticket: Some(ticket),
+            asked: now,
+        });
+        self.due = Some(self.due.map_or(deadline, |due| due.min(deadline)));
+        ticket
+    }
+
+    /// Adds a call whose reply nobody wants.
+    pub(super) fn expect_nothing(&mut self, now: Instant) {
+        self.order.push_back(Expected {
+            ticket: None,
+            asked: now,
+        });
+    }
+
+    /// Hands over the reply that came next.
+    pub(super) fn arrived(&mut self, frame: Bytes) -> Arrived {
+        let Some(expected) = self.order.pop_front() else {
+            return Arrived::Unasked;
+        };
+        match expected.ticket {
+            Some(ticket) if self.end(ticket, Ok(frame)) => Arrived::Awaited {
+                since: expected.asked,
+            },
+            _ => Arrived::Skipped,
+        }
+    }
+
+    /// Ends all calls whose time is up, and says how many. Their replies may still come.
+    pub(super) fn sweep(&mut self, now: Instant) -> usize {
+        let mut ended = 0;
+        let mut due: Option<Instant> = None;
+        for place in 0..self.order.len() {
+            let Some(ticket) = self.order[place].ticket else {
+                continue;
+            };
+            let Slot::Waiting(waiting) = &self.slots[ticket.0] else {
+                continue;
+            };
+            let (deadline, after) = (waiting.deadline, waiting.patience);
+            if deadline > now {
+                due = Some(due.map_or(deadline, |due| due.min(deadline)));
+                continue;
+            }
+            self.order[place].ticket = None;
+            self.end(ticket, Err(StoreError::Timeout { after }));
+            ended += 1;
+        }
+        self.due = due;
+        ended
+    }
+
+    /// Ends all calls in flight, for no reply will come, and says how many waited.
+    pub(super) fn fail(&mut self, error: &StoreError) -> usize {
+        self.due = None;
+        let mut ended = 0;
+        while let Some(expected) = self.order.pop_front() {
+            if let Some(ticket) = expected.ticket {
+                ended += usize::from(self.end(ticket, Err(error.clone())));
+            }
+        }
+        ended
+    }
+
+    /// Whether anybody still waits.
+    pub(super) fn is_awaited(&self) -> bool {
+        let waits = |ticket: Ticket| matches!(self.slots[ticket.0], Slot::Waiting(_));
+        self.order
+            .iter()
+            .any(|expected| expected.ticket.is_some_and(waits))
+    }
+
+    /// Fetches the outcome of a call, after which its ticket is void.
+    pub(super) fn poll(&mut self, ticket: Ticket, waker: &Waker) -> Poll<Outcome> {
+        match &mut self.slots[ticket.0] {
+            Slot::Waiting(waiting) => {
+                match &mut waiting.waker {
+                    Some(known) => known.clone_from(waker),
+                    none => *none = Some(waker.clone()),
+                }
+                Poll::Pending
+            }
+            slot => match std::mem::replace(slot, Slot::Free) {
+                Slot::Over(outcome) => {
+                    self.free.push(ticket);
+                    Poll::Ready(outcome)
+                }
+                _ => unreachable!("a ticket is void once its outcome was fetched"),
+            },
+        }
+    }
+
+    /// Takes note that nobody will fetch the outcome, after which the ticket is void.
+    pub(super) fn abandon(&mut self, ticket: Ticket) {
+        let slot = &mut self.slots[ticket.0];
+        match slot {
+            Slot::Waiting(_) => *slot = Slot::Abandoned,
+            Slot::Over(_) => self.release(ticket),
+            Slot::Abandoned | Slot::Free => {}
+        }
+    }
+
+    /// Ends one call that is in flight; `false` if its caller has gone.
+    fn end(&mut self, ticket: Ticket, outcome: Outcome) -> bool {
+        match std::mem::replace(&mut self.slots[ticket.0], Slot::Over(outcome)) {
+            Slot::Waiting(waiting) => {
+                if let Some(waker) = waiting.waker {
+                    waker.wake();
+                }
+                true
+            }
+            _ => {
+                self.release(ticket);
+                false
+            }
+        }
+    }
+
+    fn put(&mut self, slot: Slot) -> Ticket {
+        if let Some(ticket) = self.free.pop() {
+            self.slots[ticket.0] = slot;
+            ticket
+        } else {
+            self.slots.push(slot);
+            Ticket(self.slots.len() - 1)
+        }
+    }
+
+    fn release(&mut self, ticket: Ticket) {
+        self.slots[ticket.0] = Slot::Free;
+        self.free.push(ticket);
+    }
+}

@@ -1,0 +1,191 @@
+//! One server as the client sees it: where it is, how it fares, and who is connected to it.
+
+mod probe;
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tidegate_store::StoreError;
+use tokio::runtime::Handle;
+use tokio::time::{Instant, timeout};
+use tracing::warn;
+
+use super::Address;
+use super::breaker::{Breaker, Tripped};
+use super::config::Credentials;
+use super::lanes;
+use super::link::{Link, unavailable};
+use super::report::ServerReport;
+use super::session::{Session, SessionError};
+use super::stats::{Count, Counts};
+use super::time::now;
+use super::tls::Tls;
+
+/// A server, or whoever is the master now.
+#[derive(Debug)]
+pub(crate) struct Server {
+    id: u64,
+    place: Place,
+    manners: Arc<Manners>,
+    breaker: Breaker,
+    is_probed: AtomicBool,
+    not_asked: Count,
+    links: Mutex<Links>,
+}
+
+/// How to find a server.
+#[derive(Debug)]
+pub(crate) enum Place {
+    /// It is always there.
+    Fixed(Address),
+}
+
+/// How every server is greeted.
+#[derive(Debug)]
+pub(crate) struct Manners {
+    pub(crate) credentials: Option<Credentials>,
+    pub(crate) database: u32,
+    pub(crate) tls: Option<Tls>,
+    pub(crate) timeout: Duration,
+    pub(crate) connect_timeout: Duration,
+}
+
+#[derive(Debug, Default)]
+struct Links {
+    alive: Vec<Arc<Link>>,
+    /// The counts of those that are no more.
+    past: Counts,
+}
+
+// === impl Server ===
+
+impl Server {
+    pub(crate) fn new(place: Place, manners: Arc<Manners>) -> Arc<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Arc::new(Self {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            place,
+            manners,
+            breaker: Breaker::new(now()),
+            is_probed: AtomicBool::new(false),
+            not_asked: Count::default(),
+            links: Mutex::default(),
+        })
+    }
+
+    /// How long a call may take.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.manners.timeout
+    }
+
+    /// The link of the current runtime, unless the breaker is open.
+    pub(crate) fn link(self: &Arc<Self>) -> Result<Arc<Link>, StoreError> {
+        let runtime = Handle::try_current()
+            .map_err(|_| unavailable("Redis was asked outside of a tokio runtime"))?;
+        if self.breaker.is_open() {
+            self.not_asked.add(1);
+            self.probe(&runtime);
+            return Err(StoreError::Open);
+        }
+        let start = || self.start_link(&runtime);
+        Ok(lanes::link(self.id, runtime.id(), start))
+    }
+
+    /// Connects and greets, in bounded time.
+    pub(crate) async fn connect(&self) -> Result<Session, SessionError> {
+        match timeout(self.manners.connect_timeout, self.greet()).await {
+            Ok(session) => session,
+            Err(_) => Err(SessionError::Late),
+        }
+    }
+
+    /// So many calls were answered.
+    pub(crate) fn succeeded(&self, calls: u64) {
+        self.breaker.succeeded(calls);
+    }
+
+    /// So many calls failed in a way that the next would too.
+    pub(crate) fn failed(
+        self: &Arc<Self>,
+        calls: usize,
+        now: Instant,
+        reason: &(dyn fmt::Display + Send + Sync),
+    ) {
+        if self.breaker.failed(calls, now) == Tripped::Not {
+            return;
+        }
+        warn!(server = %self, %reason, "Redis fails and is not asked until it is back");
+        if let Ok(runtime) = Handle::try_current() {
+            self.probe(&runtime);
+        }
+    }
+
+    /// How it fares.
+    pub(crate) fn report(&self) -> ServerReport {
+        let links = self.links();
+        let mut counts = links.past.clone();
+        for link in &links.alive {
+            link.stats.add_to(&mut counts);
+        }
+        counts.not_asked = self.not_asked.get();
+        let (breaker, changed, opened) = self.breaker.state();
+        ServerReport {
+            address: self.to_string(),
+            breaker,
+            breaker_since: now().duration_since(changed),
+            breaker_opened: opened,
+            links: links.alive.len(),
+            counts,
+        }
+    }
+
+    /// Ends all connections.
+    pub(crate) fn close(&self) {
+        for link in self.links().alive.drain(..) {
+            link.close();
+        }
+    }
+
+    async fn greet(&self) -> Result<Session, SessionError> {
+        let Place::Fixed(address) = &self.place;
+        let Manners {
+            credentials, tls, ..
+        } = &*self.manners;
+        let mut session = Session::open(address, tls.as_ref(), credentials.as_ref()).await?;
+        let database = self.manners.database;
+        if database != 0 {
+            session.ask(&["SELECT", &database.to_string()]).await?;
+        }
+        Ok(session)
+    }
+
+    fn start_link(self: &Arc<Self>, runtime: &Handle) -> Arc<Link> {
+        let link = Link::start(Arc::clone(self), runtime);
+        let mut links = self.links();
+        let Links { alive, past } = &mut *links;
+        alive.retain(|link| {
+            let is_closed = link.is_closed();
+            if is_closed {
+                link.stats.add_to(past);
+            }
+            !is_closed
+        });
+        alive.push(Arc::clone(&link));
+        link
+    }
+
+    fn links(&self) -> MutexGuard<'_, Links> {
+        // No panic can happen while it is held.
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Place::Fixed(address) => address.fmt(f),
+        }
+    }
+}

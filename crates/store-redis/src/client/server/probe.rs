@@ -1,0 +1,72 @@
+//! Looks whether a server that failed is back.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::time::{sleep, timeout};
+use tracing::info;
+
+use super::Server;
+use crate::client::session::SessionError;
+use crate::client::time::now;
+
+/// The first wait is short: most failures are a moment's.
+const FIRST_WAIT: Duration = Duration::from_millis(50);
+
+/// The longest one: for so long at the most does a server that is back go unnoticed.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// Lets another task begin if this one ends before its time, with its runtime.
+struct Probing(Arc<Server>);
+
+// === impl Server ===
+
+impl Server {
+    /// Looks now and then whether the server is back, unless somebody already does.
+    pub(super) fn probe(self: &Arc<Self>, runtime: &Handle) {
+        if !self.is_probed.swap(true, Ordering::AcqRel) {
+            runtime.spawn(until_back(Probing(Arc::clone(self))));
+        }
+    }
+
+    /// Asks for a sign of life, and whether it may be written to.
+    async fn is_back(&self) -> Result<(), SessionError> {
+        let mut session = self.connect().await?;
+        let question = session.ask(&["PING"]);
+        timeout(self.manners.timeout, question)
+            .await
+            .map_err(|_| SessionError::Late)??;
+        Ok(())
+    }
+}
+
+async fn until_back(probing: Probing) {
+    let server = &probing.0;
+    let mut wait = FIRST_WAIT;
+    loop {
+        sleep(jittered(wait)).await;
+        if server.is_back().await.is_ok() {
+            break;
+        }
+        wait = (wait * 2).min(LONGEST_WAIT);
+    }
+    let open_for = server.breaker.close(now());
+    info!(server = %server, ?open_for, "Redis is back and asked again");
+}
+
+/// Up to a quarter more, so that nodes that lost a server together do not all come back at once.
+fn jittered(wait: Duration) -> Duration {
+    let random = RandomState::new().hash_one(wait) % 256;
+    wait + wait * u32::try_from(random).unwrap_or_default() / 1024
+}
+
+// === impl Probing ===
+
+impl Drop for Probing {
+    fn drop(&mut self) {
+        self.0.is_probed.store(false, Ordering::Release);
+    }
+}

@@ -1,0 +1,147 @@
+//! A connection that is asked one thing at a time: greetings, probes, and questions about the deployment.
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use tidegate_store::StoreError;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::Address;
+use super::config::Credentials;
+use super::stream::Stream;
+use super::tls::Tls;
+use super::wire::{Command, Reply, Scanner, WireFault};
+
+/// A connection and what has been read of it.
+#[derive(Debug)]
+pub(crate) struct Session {
+    stream: Stream,
+    read: BytesMut,
+}
+
+/// Why a server could not be talked to.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum SessionError {
+    #[error("cannot connect to {address}: {reason}")]
+    Unreachable {
+        address: Address,
+        reason: Arc<io::Error>,
+    },
+    #[error("the server did not answer in time")]
+    Late,
+    #[error("the server said nothing for too long while calls waited")]
+    Stalled,
+    #[error("the connection was lost: {0}")]
+    Lost(Arc<io::Error>),
+    #[error("the server closed the connection")]
+    Closed,
+    #[error("this is no Redis: {0}")]
+    NoRedis(#[from] WireFault),
+    /// It said so itself.
+    #[error("{0}")]
+    Refused(Arc<str>),
+    #[error("the server sent a reply that nobody asked for")]
+    Unasked,
+    #[error("the connection is made anew")]
+    Renewed,
+}
+
+// === impl Session ===
+
+impl Session {
+    /// Connects and says who we are.
+    pub(crate) async fn open(
+        address: &Address,
+        tls: Option<&Tls>,
+        credentials: Option<&Credentials>,
+    ) -> Result<Self, SessionError> {
+        let unreachable = |reason| SessionError::Unreachable {
+            address: address.clone(),
+            reason: Arc::new(reason),
+        };
+        let stream = Stream::connect(address, tls).await.map_err(unreachable)?;
+        let mut session = Self {
+            stream,
+            read: BytesMut::new(),
+        };
+        if let Some(credentials) = credentials {
+            session.authenticate(credentials).await?;
+        }
+        Ok(session)
+    }
+
+    /// The connection, with nothing under way on it.
+    pub(crate) fn into_stream(self) -> Stream {
+        self.stream
+    }
+
+    /// Asks one thing and waits for the answer; an error that the server tells is an error.
+    pub(crate) async fn ask(&mut self, words: &[&str]) -> Result<Reply, SessionError> {
+        let (mut out, mut body) = (Vec::new(), Vec::new());
+        Command::encode(&mut out, &mut body, |command| {
+            for word in words {
+                command.arg(word);
+            }
+        });
+        self.stream.write_all(&out).await?;
+        self.stream.flush().await?;
+        let reply = self.next().await?;
+        match reply.error() {
+            None => Ok(reply),
+            Some(text) => Err(SessionError::Refused(lossy(text))),
+        }
+    }
+
+    /// Waits for what the server says next.
+    pub(crate) async fn next(&mut self) -> Result<Reply, SessionError> {
+        let mut scanner = Scanner::default();
+        loop {
+            if let Some(length) = scanner.scan(&self.read)? {
+                return Ok(Reply::new(self.read.split_to(length).freeze()));
+            }
+            if self.stream.read_buf(&mut self.read).await? == 0 {
+                return Err(SessionError::Closed);
+            }
+        }
+    }
+
+    /// What the server is to others: `master`, `slave` or `sentinel`.
+    pub(crate) async fn role(&mut self) -> Result<String, SessionError> {
+        let reply = self.ask(&["ROLE"]).await?;
+        let role = reply.array().ok().and_then(|mut array| array.next());
+        let role = role.and_then(|value| value.text().map(lossy));
+        Ok(role.map_or_else(String::new, |role| role.to_string()))
+    }
+
+    async fn authenticate(&mut self, credentials: &Credentials) -> Result<(), SessionError> {
+        let password = credentials.password.as_str();
+        let asked = match &credentials.user {
+            Some(user) => self.ask(&["AUTH", user, password]).await,
+            None => self.ask(&["AUTH", password]).await,
+        };
+        asked.map(drop)
+    }
+}
+
+// === impl SessionError ===
+
+impl From<io::Error> for SessionError {
+    fn from(reason: io::Error) -> Self {
+        Self::Lost(Arc::new(reason))
+    }
+}
+
+impl From<SessionError> for StoreError {
+    fn from(error: SessionError) -> Self {
+        Self::Unavailable {
+            reason: error.to_string().into(),
+        }
+    }
+}
+
+/// Text of a server, for people, of bounded length.
+pub(crate) fn lossy(text: &[u8]) -> Arc<str> {
+    const SHOWN: usize = 256;
+    String::from_utf8_lossy(&text[..text.len().min(SHOWN)]).into()
+}
