@@ -10,6 +10,8 @@ mod node;
 mod reckoning;
 mod request;
 mod shared;
+mod standby;
 
 pub use membership::Membership;
 pub use shared::{SharedConfig, SharedStore};
+pub use standby::StandbyLimit;

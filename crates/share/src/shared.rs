@@ -3,19 +3,25 @@
 use std::sync::Arc;
 
 use tidegate_algorithms::{Decision, Headroom, Quota, Time};
+use tidegate_store::report::{SharingReport, StoreReport};
 use tidegate_store::{
     Charge, Charging, Clock, Consistency, CounterKey, Cursor, Decisions, EmbeddedStore,
     MAX_CHARGES, Monotonic, Page, Receipt, Store, StoreError, SystemClock,
 };
 
+use crate::Membership;
 use crate::memory::FromMemory;
 use crate::node::Node;
 use crate::reckoning::{Heard, Reckoning};
 use crate::request::{Request, Ways};
+use crate::standby::{Standby, StandbyLimit};
 
 /// How a node shares limits.
 #[derive(Clone, Debug, Default)]
-pub struct SharedConfig {}
+pub struct SharedConfig {
+    /// How much of a limit this node enforces while the common store cannot decide.
+    pub standby: StandbyLimit,
+}
 
 /// The store of one node among many: a store in common, and what this node holds in memory.
 ///
@@ -28,6 +34,8 @@ pub struct SharedStore<R, W = SystemClock, M = Monotonic> {
     config: SharedConfig,
     clock: M,
     reckoning: Reckoning,
+    membership: Membership,
+    standby: Standby,
 }
 
 /// How a request is decided.
@@ -57,10 +65,13 @@ impl<R> SharedStore<R> {
 impl<R, W: Clock, M: Clock> SharedStore<R, W, M> {
     /// The same with another clock to measure spans by.
     pub fn with_clock(remote: R, local: EmbeddedStore<W>, config: SharedConfig, clock: M) -> Self {
+        let membership = Membership::default();
         Self {
             remote: Arc::new(remote),
             reckoning: Reckoning::new(local.clock().now(), clock.now()),
             node: Node::new(local),
+            standby: Standby::new(config.standby, membership.clone()),
+            membership,
             config,
             clock,
         }
@@ -76,6 +87,11 @@ impl<R, W, M> SharedStore<R, W, M> {
     /// The store in this node's memory.
     pub const fn local(&self) -> &EmbeddedStore<W> {
         self.node.store()
+    }
+
+    /// How many nodes there are.
+    pub const fn membership(&self) -> &Membership {
+        &self.membership
     }
 
     /// How this node shares.
@@ -153,18 +169,38 @@ impl<R: Store, W: Clock, M: Clock> Store for SharedStore<R, W, M> {
         charging: Charging,
         decisions: &mut Decisions,
     ) -> Result<Receipt, StoreError> {
-        if charges.len() > MAX_CHARGES {
-            return Err(StoreError::TooManyCharges {
-                asked: charges.len(),
-                most: MAX_CHARGES,
-            });
-        }
+        within_bounds(charges)?;
         match Route::of(charges) {
             Route::Node => self.local().charge_now(charges, charging, decisions),
             Route::Strict => self.remote.charge(charges, charging, decisions).await,
             // In a box, so that the future of every other request stays small.
             Route::Mixed => Box::pin(self.charge_mixed(charges, charging, decisions)).await,
         }
+    }
+
+    fn charge_alone(
+        &self,
+        charges: &[Charge<'_>],
+        charging: Charging,
+        decisions: &mut Decisions,
+    ) -> Result<Receipt, StoreError> {
+        within_bounds(charges)?;
+        let mut request = Request::take(charges, charging, self)?;
+        let rest = request.rest();
+        if !rest.is_empty() {
+            let decided = self
+                .standby
+                .charge(self.local(), &rest, charging, decisions);
+            if let Err(error) = decided {
+                request.put_back(self);
+                return Err(error);
+            }
+            request.fill(decisions);
+        }
+        let admission = request.close(self, decisions);
+        self.standby.decided(admission);
+        let now = self.reckoning.at(self.clock.now());
+        Ok(Receipt { now, admission })
     }
 
     async fn peek(
@@ -187,10 +223,15 @@ impl<R: Store, W: Clock, M: Clock> Store for SharedStore<R, W, M> {
         cost: u64,
         consistency: Consistency,
     ) -> Result<(), StoreError> {
-        match consistency {
-            Consistency::Node => self.local().refund_now(key, quota, cost),
-            _ => self.remote.refund(key, quota, cost, consistency).await,
+        if consistency == Consistency::Node {
+            return self.local().refund_now(key, quota, cost);
         }
+        let refunded = self.remote.refund(key, quota, cost, consistency).await;
+        if refunded.is_err() {
+            // Who is charged alone is given back alone.
+            self.standby.refund(self.local(), key, quota, cost);
+        }
+        refunded
     }
 
     async fn reset(
@@ -199,14 +240,24 @@ impl<R: Store, W: Clock, M: Clock> Store for SharedStore<R, W, M> {
         quota: &Quota,
         consistency: Consistency,
     ) -> Result<bool, StoreError> {
-        match consistency {
-            Consistency::Node => self.local().reset_now(key, quota),
-            _ => self.remote.reset(key, quota, consistency).await,
+        if consistency == Consistency::Node {
+            return self.local().reset_now(key, quota);
         }
+        self.standby.reset(self.local(), key, quota);
+        self.remote.reset(key, quota, consistency).await
     }
 
+    /// The common store's time or, if it does not answer, as far as it is known: whoever is banned stays
+    /// so, and others can be.
     async fn now(&self) -> Result<Time, StoreError> {
-        self.remote.now().await
+        let asked = self.clock.now();
+        match self.remote.now().await {
+            Ok(now) => {
+                self.hear(now, asked);
+                Ok(now)
+            }
+            Err(_) => Ok(self.reckoning.at(self.clock.now())),
+        }
     }
 
     /// First what the nodes have in common, then what this one counts by itself.
@@ -221,6 +272,28 @@ impl<R: Store, W: Clock, M: Clock> Store for SharedStore<R, W, M> {
         page.next = page.next.or(Some(own(Cursor::default())));
         Ok(page)
     }
+
+    fn report(&self) -> StoreReport {
+        StoreReport {
+            memory: self.local().stats(),
+            sharing: Some(SharingReport {
+                members: u64::from(self.membership.members()),
+                standby: self.standby.report(),
+                ..SharingReport::default()
+            }),
+            ..self.remote.report()
+        }
+    }
+}
+
+fn within_bounds(charges: &[Charge<'_>]) -> Result<(), StoreError> {
+    if charges.len() > MAX_CHARGES {
+        return Err(StoreError::TooManyCharges {
+            asked: charges.len(),
+            most: MAX_CHARGES,
+        });
+    }
+    Ok(())
 }
 
 // === impl Route ===
