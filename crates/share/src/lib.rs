@@ -10,8 +10,10 @@ mod node;
 mod reckoning;
 mod request;
 mod shared;
+mod split;
 mod standby;
 
 pub use membership::Membership;
 pub use shared::{SharedConfig, SharedStore};
+pub use split::{Indivisible, LONGEST_SPLIT_WINDOW, Split, SplitConfig, divisible};
 pub use standby::StandbyLimit;

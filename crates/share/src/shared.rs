@@ -14,6 +14,7 @@ use crate::memory::FromMemory;
 use crate::node::Node;
 use crate::reckoning::{Heard, Reckoning};
 use crate::request::{Request, Ways};
+use crate::split::{self, Split, SplitConfig};
 use crate::standby::{Standby, StandbyLimit};
 
 /// How a node shares limits.
@@ -21,6 +22,8 @@ use crate::standby::{Standby, StandbyLimit};
 pub struct SharedConfig {
     /// How much of a limit this node enforces while the common store cannot decide.
     pub standby: StandbyLimit,
+    /// How it is a member, and has shares.
+    pub split: SplitConfig,
 }
 
 /// The store of one node among many: a store in common, and what this node holds in memory.
@@ -31,10 +34,10 @@ pub struct SharedConfig {
 pub struct SharedStore<R, W = SystemClock, M = Monotonic> {
     remote: Arc<R>,
     node: Node<W>,
+    split: Split<Arc<M>>,
     config: SharedConfig,
-    clock: M,
+    clock: Arc<M>,
     reckoning: Reckoning,
-    membership: Membership,
     standby: Standby,
 }
 
@@ -65,13 +68,14 @@ impl<R> SharedStore<R> {
 impl<R, W: Clock, M: Clock> SharedStore<R, W, M> {
     /// The same with another clock to measure spans by.
     pub fn with_clock(remote: R, local: EmbeddedStore<W>, config: SharedConfig, clock: M) -> Self {
-        let membership = Membership::default();
+        let clock = Arc::new(clock);
+        let split = Split::with_clock(config.split, Arc::clone(&clock));
         Self {
             remote: Arc::new(remote),
             reckoning: Reckoning::new(local.clock().now(), clock.now()),
             node: Node::new(local),
-            standby: Standby::new(config.standby, membership.clone()),
-            membership,
+            standby: Standby::new(config.standby, split.membership().clone()),
+            split,
             config,
             clock,
         }
@@ -91,7 +95,12 @@ impl<R, W, M> SharedStore<R, W, M> {
 
     /// How many nodes there are.
     pub const fn membership(&self) -> &Membership {
-        &self.membership
+        self.split.membership()
+    }
+
+    /// The node's shares of split limits, and its place among the members.
+    pub const fn split(&self) -> &Split<Arc<M>> {
+        &self.split
     }
 
     /// How this node shares.
@@ -114,20 +123,71 @@ impl<R: Store, W: Clock, M: Clock> SharedStore<R, W, M> {
             self.reckoning.at(self.clock.now())
         } else {
             let asked = self.clock.now();
-            match self.remote.charge(&rest, charging, decisions).await {
-                Ok(receipt) => {
+            match self.charge_rest(&rest, charging, decisions).await {
+                Ok(now) => {
                     request.fill(decisions);
-                    self.hear(receipt.now, asked);
-                    receipt.now
+                    self.hear(now, asked);
+                    now
                 }
                 Err(error) => {
-                    request.put_back(self);
-                    return Err(error);
+                    let Some(refusals) = self.split.refusals(&rest) else {
+                        request.put_back(self);
+                        return Err(error);
+                    };
+                    request.fill(&refusals);
+                    self.reckoning.at(asked)
                 }
             }
         };
         let admission = request.close(self, decisions);
         Ok(Receipt { now, admission })
+    }
+
+    /// Asks the common store: for whole limits, and for what it keeps of split ones.
+    async fn charge_rest(
+        &self,
+        rest: &[Charge<'_>],
+        charging: Charging,
+        decisions: &mut Decisions,
+    ) -> Result<Time, StoreError> {
+        let reserves = self.split.reserves(rest);
+        let asked = reserves.apply(rest);
+        let receipt = self.remote.charge(&asked, charging, decisions).await?;
+        self.split.settle(rest, &reserves, receipt.now, decisions)?;
+        Ok(receipt.now)
+    }
+
+    /// What this node's share says or, if it has none, what the common store keeps.
+    async fn peek_split(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        headroom: Headroom,
+    ) -> Result<Decision, StoreError> {
+        if let Some(decision) = self.split.peek_share(key, quota, headroom) {
+            return Ok(decision);
+        }
+        let reserve = self.split.reserve(key.limit, quota);
+        let reserve = reserve.as_deref().unwrap_or(quota);
+        let consistency = Consistency::Split;
+        let decision = self.remote.peek(key, reserve, headroom, consistency);
+        Ok(split::whole(quota, 0, decision.await?))
+    }
+
+    /// Gives back to this node's share or, if it has none, to what the common store keeps.
+    async fn refund_split(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        cost: u64,
+    ) -> Result<(), StoreError> {
+        if self.split.refund_share(key, quota, cost) {
+            return Ok(());
+        }
+        let reserve = self.split.reserve(key.limit, quota);
+        let reserve = reserve.as_deref().unwrap_or(quota);
+        let consistency = Consistency::Split;
+        self.remote.refund(key, reserve, cost, consistency).await
     }
 
     /// Learns from a reply what the store's time is.
@@ -140,7 +200,7 @@ impl<R: Store, W: Clock, M: Clock> SharedStore<R, W, M> {
     }
 }
 
-impl<R, W: Clock, M> Ways for SharedStore<R, W, M> {
+impl<R, W: Clock, M: Clock> Ways for SharedStore<R, W, M> {
     type Wall = W;
 
     fn node(&self) -> &Node<W> {
@@ -152,8 +212,8 @@ impl<R, W: Clock, M> Ways for SharedStore<R, W, M> {
             Consistency::Node
             | Consistency::Strict
             | Consistency::Leased
-            | Consistency::Eventual
-            | Consistency::Split => None,
+            | Consistency::Eventual => None,
+            Consistency::Split => Some(&self.split),
         }
     }
 
@@ -212,6 +272,7 @@ impl<R: Store, W: Clock, M: Clock> Store for SharedStore<R, W, M> {
     ) -> Result<Decision, StoreError> {
         match consistency {
             Consistency::Node => self.local().peek_now(key, quota, headroom),
+            Consistency::Split => self.peek_split(key, quota, headroom).await,
             _ => self.remote.peek(key, quota, headroom, consistency).await,
         }
     }
@@ -223,10 +284,11 @@ impl<R: Store, W: Clock, M: Clock> Store for SharedStore<R, W, M> {
         cost: u64,
         consistency: Consistency,
     ) -> Result<(), StoreError> {
-        if consistency == Consistency::Node {
-            return self.local().refund_now(key, quota, cost);
-        }
-        let refunded = self.remote.refund(key, quota, cost, consistency).await;
+        let refunded = match consistency {
+            Consistency::Node => return self.local().refund_now(key, quota, cost),
+            Consistency::Split => self.refund_split(key, quota, cost).await,
+            _ => self.remote.refund(key, quota, cost, consistency).await,
+        };
         if refunded.is_err() {
             // Who is charged alone is given back alone.
             self.standby.refund(self.local(), key, quota, cost);
@@ -244,7 +306,9 @@ impl<R: Store, W: Clock, M: Clock> Store for SharedStore<R, W, M> {
             return self.local().reset_now(key, quota);
         }
         self.standby.reset(self.local(), key, quota);
-        self.remote.reset(key, quota, consistency).await
+        let was_here = consistency == Consistency::Split && self.split.reset_share(key, quota);
+        let was_there = self.remote.reset(key, quota, consistency).await?;
+        Ok(was_here || was_there)
     }
 
     /// The common store's time or, if it does not answer, as far as it is known: whoever is banned stays
@@ -277,7 +341,8 @@ impl<R: Store, W: Clock, M: Clock> Store for SharedStore<R, W, M> {
         StoreReport {
             memory: self.local().stats(),
             sharing: Some(SharingReport {
-                members: u64::from(self.membership.members()),
+                members: u64::from(self.membership().members()),
+                split: self.split.report(),
                 standby: self.standby.report(),
                 ..SharingReport::default()
             }),

@@ -1,6 +1,7 @@
 //! The one clock that decides. Nothing else in the workspace may read one for a decision; a tidy
 //! test and `clippy.toml` hold that.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -34,6 +35,16 @@ pub struct Monotonic(quanta::Clock);
 /// A clock that moves only when told to; for tests and replays.
 #[derive(Debug, Default)]
 pub struct ManualClock(AtomicU64);
+
+// === impl Arc ===
+
+/// One clock that several go by.
+impl<C: Clock> Clock for Arc<C> {
+    #[inline]
+    fn now(&self) -> Time {
+        (**self).now()
+    }
+}
 
 // === impl SystemClock ===
 

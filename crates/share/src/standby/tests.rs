@@ -103,7 +103,10 @@ fn store(standby: StandbyLimit, members: u32) -> Shared {
         store: embedded(),
         is_lost: AtomicBool::new(true),
     };
-    let config = SharedConfig { standby };
+    let config = SharedConfig {
+        standby,
+        ..SharedConfig::default()
+    };
     let shared = SharedStore::with_clock(remote, embedded(), config, clock.clone());
     shared.membership().hear(members);
     shared
