@@ -40,6 +40,7 @@ pub use wire::{Array, Command, Reply, Value, WireFault};
 use fault::ServerFault;
 use link::{Asking, Link, Preface};
 use server::{Manners, Place, Server};
+pub(crate) use session::{Session, SessionError};
 use tls::Tls;
 
 /// Asks Redis. Cheap to clone; all clones share their connections, which end with the last of them.
@@ -154,6 +155,11 @@ impl Client {
             }
             Err(fault) => Err(fault.into()),
         }
+    }
+
+    /// A connection of one's own to the server, for what cannot share one.
+    pub(crate) async fn connect(&self, _route: Route<'_>) -> Result<Session, SessionError> {
+        self.inner.server.connect().await
     }
 
     /// How each server fares.

@@ -3,6 +3,7 @@
 //! Every decision is one script that Redis runs as one step, on Redis' own clock. `scripts/` holds
 //! them, `client` speaks to one server, a Sentinel's or a Cluster of them.
 
+pub mod book;
 pub mod client;
 mod fit;
 #[cfg(feature = "test-util")]
