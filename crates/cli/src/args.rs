@@ -1,11 +1,15 @@
 //! The command line as it is typed. What the commands make of it is theirs.
 
+mod rules;
 mod settings;
 
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+pub(crate) use rules::{
+    AboutArgs, HistoryArgs, PlaceArgs, PushArgs, RollbackArgs, RulesArgs, RulesCommand, ShowArgs,
+};
 pub(crate) use settings::SettingArgs;
 
 /// A rate limiter: it answers, for every request, may this caller do this now?
@@ -28,6 +32,8 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Show which limits apply to a descriptor, and why
     Explain(ExplainArgs),
+    /// Push rules to Redis for all servers at once, look back, go back
+    Rules(RulesArgs),
 }
 
 #[derive(Debug, Parser)]
@@ -134,6 +140,8 @@ Examples:
   tidegate serve                          try it with the rules inside the binary
   tidegate serve --rules rules.yaml       limit by your own rules
   tidegate check rules/                   before you deploy them
+  tidegate rules push rules/ --to redis://127.0.0.1:6379
+                                          give them to every server at once
   tidegate config                         every setting, and who set it
   tidegate explain --rules rules.yaml --domain api user_id=42
                                           which limits hold user 42?
@@ -154,6 +162,7 @@ Ask it:
 
   200 the request may pass; 429 it may not, and Retry-After says when; 400 the question makes no sense.
 
+Rules can be in Redis, for all servers at once: see `tidegate rules --help`.
 Change the rules while it runs: good ones come into force and counters live on; bad ones are refused
 with all that is wrong with them, and the old ones stay. SIGHUP has them read at once.
 Stop it with Ctrl-C or SIGTERM: requests under way are answered first.

@@ -17,7 +17,12 @@ pub(crate) struct Inventory {
 }
 
 /// The greeting: what is loaded, where it listens, and a line to try.
-pub(crate) fn banner(loaded: &Loaded, compiled: &Compiled, bound: &[Bound]) -> String {
+pub(crate) fn banner(
+    loaded: &Loaded,
+    source: &str,
+    compiled: &Compiled,
+    bound: &[Bound],
+) -> String {
     let config = &loaded.config;
     let rules = &compiled.rules;
     let mut banner = format!("tidegate {}\n", env!("CARGO_PKG_VERSION"));
@@ -33,7 +38,7 @@ pub(crate) fn banner(loaded: &Loaded, compiled: &Compiled, bound: &[Bound]) -> S
             "envoyproxy/ratelimit, because a RUNTIME_… variable is set; see `tidegate config`";
         line("instead of", &told);
     }
-    line("rules", &source(config));
+    line("rules", &source);
     line(
         "loaded",
         &format_args!("{}{}", Inventory::of(rules), warnings(compiled)),
@@ -93,19 +98,6 @@ fn listening(bound: &Bound) -> String {
         (_, Address::Unix(_)) if bound.is_secure => format!("{address} ({front}, TLS)"),
         (_, Address::Unix(_)) => format!("{address} ({front})"),
     }
-}
-
-fn source(config: &Config) -> String {
-    if config.rules.paths.is_empty() {
-        return "an example inside the binary; bring your own with --rules PATH".to_owned();
-    }
-    let paths: Vec<String> = config
-        .rules
-        .paths
-        .iter()
-        .map(|path| path.display().to_string())
-        .collect();
-    paths.join(", ")
 }
 
 fn counters(config: &Config) -> String {

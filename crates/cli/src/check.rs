@@ -111,7 +111,8 @@ fn findings(report: &Report) -> Vec<Finding<'_>> {
     report.iter().map(Finding::from).collect()
 }
 
-fn print_text(n_files: usize, compiled: &Result<Compiled, Report>) {
+/// Says what was found, and in the last line what came of it.
+pub(crate) fn print_text(n_files: usize, compiled: &Result<Compiled, Report>) {
     let files = if n_files == 1 { "file" } else { "files" };
     let (report, summary) = match compiled {
         Ok(Compiled { rules, warnings }) => {

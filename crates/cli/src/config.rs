@@ -27,10 +27,11 @@ use reader::{Known, Reader};
 use reference::Unsupported;
 
 pub(crate) use effective::{json as effective_json, yaml as effective_yaml};
+pub(crate) use environment::author;
 pub(crate) use raw::{Page, Written};
 pub(crate) use reference::StandIn;
 pub(crate) use schema::config as config_schema;
-pub(crate) use sections::{Config, Listener, Rules, RulesFiles, Tls};
+pub(crate) use sections::{Config, Listener, PushedPlace, Rules, RulesFiles, Tls};
 pub(crate) use value::{Address, word_of};
 
 /// The settings, and what else there is to say about them.
@@ -86,6 +87,7 @@ fn resolve(
         file: document::parse(FILE, bytes, &mut findings),
         flags: args.written(&mut page),
         environment: environment.own,
+        state_folder: environment.state_folder.map(|(_, folder)| folder),
         ..RawConfig::default()
     };
     environment.reference.translate(&mut raw);

@@ -39,6 +39,7 @@ fn rules_of(args: &ExplainArgs) -> Rules {
         merge_domains: args.compile.merge_domains,
         refusals: Refusals::Enforce,
         watch: false,
+        pushed: None,
     }
 }
 

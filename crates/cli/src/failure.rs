@@ -8,11 +8,15 @@ use tidegate_observe::OtelError;
 use tidegate_rules::Report;
 use tidegate_server::{BindError, BindFault, Front, RunError};
 use tidegate_store::MemoryRefused;
+use tidegate_store_redis::book::Expected;
+use tidegate_store_redis::client::TlsError;
 
 use crate::descriptor::NotADescriptor;
 use crate::rules_files::{Reason, Unreadable};
+use crate::rules_source::PushedError;
 use crate::state::StateError;
 use crate::terminal;
+use crate::version::NotABundle;
 
 /// What the folder of rules is made of where the variables of envoyproxy/ratelimit name it.
 const RUNTIME_HINT: &str = "  = hint: RUNTIME_ROOT, RUNTIME_SUBDIRECTORY and RUNTIME_APPDIRECTORY (`config` if not set) make the folder
@@ -31,6 +35,34 @@ pub(crate) enum Failure {
     /// Rules that have faults.
     #[error("{0}")]
     BadRules(Report),
+    /// Rules that could not be had from Redis.
+    #[error("{0}")]
+    Pushed(PushedError),
+    /// Files of TLS to Redis that are of no use.
+    #[error("cannot connect to Redis: {0}")]
+    NoTls(TlsError),
+    /// Files that make no version.
+    #[error("these files cannot be pushed: {0}")]
+    NoBundle(NotABundle),
+    /// A version that is not the newest any more.
+    #[error(
+        "not pushed: {} in {place}; see what it changed with `tidegate rules history`",
+        overtaken(*expected, *newest)
+    )]
+    Overtaken {
+        expected: Expected,
+        newest: Option<u64>,
+        place: String,
+    },
+    /// Nothing to go back to.
+    #[error("there is no version before {number} in {place}; see `tidegate rules history`")]
+    NothingBefore { number: u64, place: String },
+    /// Nobody said which Redis is meant.
+    #[error(
+        "which Redis? name it with --to, such as --to redis://127.0.0.1:6379, or set `rules` to it in the \
+         config file or in TIDEGATE_RULES"
+    )]
+    NoPlace,
     /// A config file that could not be read.
     #[error("cannot read {}: {reason}; it is named with --config", path.display())]
     NoConfig { path: PathBuf, reason: Reason },
@@ -114,6 +146,9 @@ impl Failure {
         match self {
             Self::Unreadable(_)
             | Self::NoRuntime(_)
+            | Self::Pushed(_)
+            | Self::NoTls(_)
+            | Self::NoPlace
             | Self::NoConfig { .. }
             | Self::NoToken { .. }
             | Self::BadVariables(_)
@@ -122,6 +157,9 @@ impl Failure {
             | Self::BadDescriptor { .. } => ExitCode::from(2),
             Self::BadRules(_)
             | Self::BadConfig(_)
+            | Self::NoBundle(_)
+            | Self::Overtaken { .. }
+            | Self::NothingBefore { .. }
             | Self::NoSuchDomain { .. }
             | Self::CannotListen(_)
             | Self::CannotRun(_)
@@ -131,6 +169,18 @@ impl Failure {
             | Self::Unwell { .. }
             | Self::System { .. } => ExitCode::FAILURE,
         }
+    }
+}
+
+/// What is newest instead of what was expected.
+fn overtaken(expected: Expected, newest: Option<u64>) -> String {
+    let newest = newest.map_or("there is none".to_owned(), |newest| {
+        format!("version {newest} is the newest")
+    });
+    match expected {
+        Expected::Any => newest,
+        Expected::Nothing => format!("no version was expected, but {newest}"),
+        Expected::Newest(number) => format!("version {number} was expected, but {newest}"),
     }
 }
 

@@ -11,6 +11,7 @@ mod health;
 mod hooks;
 mod log;
 mod reload;
+mod rules;
 mod rules_files;
 mod rules_source;
 mod sample;
@@ -18,6 +19,8 @@ mod serve;
 mod show_config;
 mod state;
 mod terminal;
+mod timestamp;
+mod version;
 mod watch;
 
 use std::env;
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
         Command::Health(args) => health::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Rules(args) => rules::run(&args),
     };
     finished.unwrap_or_else(|failure| failure.report())
 }

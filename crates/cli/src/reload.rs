@@ -119,7 +119,8 @@ impl<S> Reloader<S> {
                 self.observatory.reloaded();
                 warn_of(findings);
                 let loaded = Inventory::of(&self.limiter.rules());
-                info!(trigger, "reloaded the rules: {loaded}");
+                let source = self.source.describe();
+                info!(trigger, source, "reloaded the rules: {loaded}");
             }
             ReloadOutcome::Kept { reason } => {
                 self.observatory.reload_failed();

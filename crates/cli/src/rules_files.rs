@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use tidegate_rules::{CompileOptions, Compiled, MergeDomains, Refusals, Source, compile};
+use tidegate_rules::{CompileOptions, Compiled, MergeDomains, Refusals, Report, Source, compile};
 
 use crate::config::{Rules, RulesFiles};
 use crate::failure::Failure;
@@ -22,7 +22,7 @@ const MAX_FILES: usize = 10_000;
 const EXAMPLE: &str = include_str!("../../../deploy/rules/example.yaml");
 
 /// All paths that could not be read.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Default, thiserror::Error)]
 #[error("{} paths could not be read", .0.len())]
 pub(crate) struct Unreadable(Vec<Fault>);
 
@@ -63,7 +63,12 @@ pub(crate) fn load(rules: &Rules) -> Result<Compiled, Failure> {
         }
         sources
     };
-    compile(&sources, &options(rules.merge_domains, rules.refusals)).map_err(Failure::BadRules)
+    compile_all(&sources, rules).map_err(Failure::BadRules)
+}
+
+/// Compiles rules that were read, as the settings want it.
+pub(crate) fn compile_all(sources: &[Source], rules: &Rules) -> Result<Compiled, Report> {
+    compile(sources, &options(rules.merge_domains, rules.refusals))
 }
 
 /// Reads the files at `paths`, and those in a folder at one of them, in the order of their names.
@@ -109,6 +114,11 @@ impl Unreadable {
     /// The paths, each with its reason.
     pub(crate) fn faults(&self) -> &[Fault] {
         &self.0
+    }
+
+    /// Adds the paths of another.
+    pub(crate) fn extend(&mut self, other: Self) {
+        self.0.extend(other.0);
     }
 
     /// A line for each path.

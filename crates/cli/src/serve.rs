@@ -42,8 +42,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
             what: "start the runtime",
             reason,
         })?;
-    let source = RulesSource::of(&loaded.config.rules);
-    let compiled = runtime.block_on(source.read());
+    let source = RulesSource::of(&loaded.config.rules)?;
+    let compiled = runtime.block_on(source.start());
     let compiled = compiled.map_err(|failure| match failure {
         Failure::Unreadable(paths) if loaded.stand_in == StandIn::Yes => Failure::NoRuntime(paths),
         other => other,
@@ -68,7 +68,7 @@ async fn serve(
     let opened = state::open(config)?;
     let server = Server::bind(settings::server(config)).map_err(Failure::CannotListen)?;
     let certificates = server.certificates();
-    greet(loaded, &compiled, &server.bound());
+    greet(loaded, &source.describe(), &compiled, &server.bound());
     let limiter = Limiter::new(opened.store, compiled.rules, settings::limiter(config));
     let limiter = Arc::new(limiter);
     let state = opened.keeping.start(&limiter)?;
@@ -112,15 +112,18 @@ async fn serve(
 }
 
 /// Says that it serves: to people on stdout, to programs in their log.
-fn greet(loaded: &Loaded, compiled: &Compiled, bound: &[Bound]) {
+fn greet(loaded: &Loaded, rules: &str, compiled: &Compiled, bound: &[Bound]) {
     match loaded.config.observing.log.format {
-        LogFormat::Text => terminal::print(&banner(loaded, compiled, bound)),
+        LogFormat::Text => terminal::print(&banner(loaded, rules, compiled, bound)),
         LogFormat::Json => {
             for Bound { front, address, .. } in bound {
                 info!(%front, %address, "listening");
             }
             let loaded = Inventory::of(&compiled.rules);
-            info!(version = env!("CARGO_PKG_VERSION"), "serving: {loaded}");
+            info!(
+                version = env!("CARGO_PKG_VERSION"),
+                rules, "serving: {loaded}"
+            );
         }
     }
 }

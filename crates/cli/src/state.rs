@@ -21,7 +21,7 @@ use tracing::{error, info, warn};
 
 use crate::config::Config;
 use crate::failure::Failure;
-use file::StateFile;
+pub(crate) use file::StateFile;
 use writer::{SharedReport, Writer};
 
 /// A state file that cannot be had.

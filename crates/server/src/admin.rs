@@ -39,6 +39,7 @@ use crate::patience::Patient;
 use route::{Access, Endpoint, Route};
 
 pub use hooks::{AdminHooks, ReloadOutcome, ReloadReport, ReloadTrigger, Reloading, StateReport};
+pub use timestamp::rfc3339;
 
 /// Who may ask what over the admin listener.
 #[derive(Clone, Debug, Default)]

@@ -28,7 +28,7 @@ mod wire;
 pub use address::{Address, NotAnAddress};
 pub use admin::{
     Admin, AdminConfig, AdminHooks, AdminReach, AdminReads, AdminToken, ReloadOutcome,
-    ReloadReport, ReloadTrigger, Reloading, StateReport,
+    ReloadReport, ReloadTrigger, Reloading, StateReport, rfc3339,
 };
 pub use config::{CoreCount, DrainConfig, ListenConfig, ServerConfig, TlsConfig};
 pub use front::Front;

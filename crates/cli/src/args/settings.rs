@@ -14,13 +14,25 @@ pub(crate) struct SettingArgs {
     #[arg(long, value_name = "PATH")]
     pub(crate) config: Option<PathBuf>,
 
-    /// A file of rules, or a folder of *.yaml and *.yml files; without it, an example inside the binary
+    /// A file of rules, a folder of *.yaml and *.yml files, or the Redis they were pushed to: redis://HOST:PORT and the like; without it, an example inside the binary
     #[arg(long, value_name = "PATH", num_args = 1..)]
     rules: Vec<String>,
 
     /// Take the rules of a domain that several files define together
     #[arg(long)]
     merge_domains: bool,
+
+    /// Which rules, where several sets of them are in one Redis [default: default]
+    #[arg(long, value_name = "NAME")]
+    rules_name: Option<String>,
+
+    /// Where a copy of the rules in Redis is kept, for a start without it, or off [default: in the state folder]
+    #[arg(long, value_name = "FILE")]
+    rules_cache: Option<String>,
+
+    /// What `tidegate rules` calls `--rules`.
+    #[arg(skip)]
+    to: Option<String>,
 
     /// Where to listen for HTTP: IP:PORT, unix:PATH or off; port 0 takes a free one [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS")]
@@ -65,12 +77,29 @@ const CHARGING: &str = "How a request with several limits is charged, where its 
 // === impl SettingArgs ===
 
 impl SettingArgs {
+    /// What `tidegate rules` knows of a server's flags.
+    pub(super) fn of_rules(
+        config: Option<PathBuf>,
+        to: Option<String>,
+        rules_name: Option<String>,
+    ) -> Self {
+        Self {
+            config,
+            to,
+            rules_name,
+            ..Self::default()
+        }
+    }
+
     /// What was typed, setting by setting.
     pub(crate) fn written(&self, page: &mut Page) -> Vec<Written> {
         let single = [
             ("listeners.http.address", "--http", &self.http),
             ("listeners.grpc.address", "--grpc", &self.grpc),
             ("listeners.admin.address", "--admin", &self.admin),
+            ("rules.paths", "--to", &self.to),
+            ("rules.name", "--rules-name", &self.rules_name),
+            ("rules.cache", "--rules-cache", &self.rules_cache),
             ("charging", "--charging", &self.charging),
             ("store.max_memory", "--max-memory", &self.max_memory),
             ("store.state.file", "--state", &self.state),

@@ -1,7 +1,9 @@
 //! The environment: our own variables, and those of envoyproxy/ratelimit.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::raw::{Origin, Page, Written, scalar};
@@ -19,8 +21,18 @@ pub(crate) struct Environment {
     pub(super) otel: BTreeMap<String, String>,
     /// Ours and the reference's, a line each.
     pub(super) page: Page,
+    /// Where programs are to keep what they write, with the rank of who says so.
+    pub(super) state_folder: Option<(usize, PathBuf)>,
     config_file: Option<PathBuf>,
 }
+
+/// Variables that say where programs keep what they write, the one with the last word first, and the
+/// folder in theirs that is ours: of systemd, of the XDG base directories, and of the user.
+const STATE_FOLDERS: [(&str, &str); 3] = [
+    ("STATE_DIRECTORY", ""),
+    ("XDG_STATE_HOME", "tidegate"),
+    ("HOME", ".local/state/tidegate"),
+];
 
 /// What our variables begin with.
 const PREFIX: &str = "TIDEGATE_";
@@ -42,6 +54,7 @@ impl Environment {
             reference: Reference::default(),
             otel: BTreeMap::new(),
             page: Page::new(file),
+            state_folder: None,
             config_file: None,
         };
         let mut variables: Vec<(String, OsString)> = variables
@@ -66,6 +79,10 @@ impl Environment {
             self.config_file = Some(value.into());
             return;
         }
+        if let Some(rank) = STATE_FOLDERS.iter().position(|(known, _)| *known == name) {
+            self.take_state_folder(rank, &value);
+            return;
+        }
         // What is not UTF-8 is no value of any setting, and the finding shows where it is not.
         let value = value.to_string_lossy().into_owned();
         if name.starts_with("OTEL_") {
@@ -83,6 +100,33 @@ impl Environment {
             });
         }
     }
+
+    fn take_state_folder(&mut self, rank: usize, value: &OsStr) {
+        // systemd names several folders with colons between them; the first is the main one.
+        let first = value.as_encoded_bytes().split(|byte| *byte == b':').next();
+        let Some(folder) = first.and_then(|bytes| str::from_utf8(bytes).ok()) else {
+            return;
+        };
+        if self
+            .state_folder
+            .as_ref()
+            .is_none_or(|(best, _)| rank < *best)
+        {
+            let inner = STATE_FOLDERS[rank].1;
+            self.state_folder = Some((rank, Path::new(folder).join(inner)));
+        }
+    }
+}
+
+/// Who works here, as far as the system says: `ann@laptop`.
+pub(crate) fn author() -> String {
+    let user = ["USER", "LOGNAME"]
+        .into_iter()
+        .find_map(|name| env::var(name).ok());
+    let machine = fs::read_to_string("/etc/hostname").unwrap_or_default();
+    let parts = [user.unwrap_or_default(), machine.trim().to_owned()];
+    let known: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    known.join("@")
 }
 
 /// The value for a page that people see: not that of a secret.

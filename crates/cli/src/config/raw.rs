@@ -1,6 +1,7 @@
 //! Everything that was set, as it was written: flags, environment and file, not yet understood.
 
 use std::fmt::{self, Write as _};
+use std::path::PathBuf;
 
 use tidegate_rules::document::{Findings, Kind, Node, Pair, Scalar, Span, Style};
 
@@ -17,6 +18,8 @@ pub(crate) struct RawConfig {
     pub(crate) flags: Vec<Written>,
     /// What is to be assumed where nothing else is set.
     pub(crate) assumed: Vec<Written>,
+    /// Where the environment wants programs to keep what they write.
+    pub(crate) state_folder: Option<PathBuf>,
 }
 
 /// One setting from outside the file.

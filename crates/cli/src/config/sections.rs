@@ -25,7 +25,7 @@ use store::Store;
 pub(crate) use store::Engine;
 
 pub(crate) use listeners::{Listener, Tls};
-pub(crate) use rules::{Rules, RulesFiles};
+pub(crate) use rules::{PushedPlace, Rules, RulesFiles};
 
 /// The settings, understood.
 #[derive(Clone, Debug)]

@@ -1,9 +1,13 @@
 //! What a setting may hold, and how it is written.
 
 mod address;
+mod book_name;
 mod bytes;
+mod cache_file;
 mod mode;
 mod number;
+mod place;
+mod redis_url;
 mod word;
 
 use std::fmt;
@@ -15,9 +19,13 @@ use tidegate_rules::document::{DurationFault, format_duration, parse_duration};
 
 use crate::log::{Filter, NotAFilter};
 pub(crate) use address::Address;
+pub(crate) use book_name::BookName;
 pub(crate) use bytes::Bytes;
+pub(crate) use cache_file::CacheFile;
 pub(crate) use mode::Mode;
 pub(crate) use number::{Count, Ratio};
+pub(crate) use place::Place;
+pub(crate) use redis_url::RedisUrl;
 pub(crate) use word::{Words, word_of};
 
 /// Something that a setting holds as a single value.

@@ -1,12 +1,11 @@
 //! Rules in files and folders.
 
 use std::future::pending;
-use std::io;
 use std::sync::{Mutex, PoisonError};
 
 use tidegate_rules::Compiled;
-use tokio::task::spawn_blocking;
 
+use super::apart;
 use crate::config::Rules;
 use crate::failure::Failure;
 use crate::rules_files;
@@ -32,13 +31,9 @@ impl RuleFiles {
 
     pub(super) async fn read(&self) -> Result<Compiled, Failure> {
         let rules = self.rules.clone();
-        // Apart from the thread that asks: reading and compiling may take a while. The look comes
-        // before the reading, so that a change while they are read is seen as one.
-        let read = spawn_blocking(move || (Fingerprint::of(&rules), rules_files::load(&rules)));
-        let (seen, loaded) = read.await.map_err(|reason| Failure::System {
-            what: "read the rules",
-            reason: io::Error::other(reason),
-        })?;
+        // The look comes before the reading, so that a change while they are read is seen as one.
+        let look = move || Ok((Fingerprint::of(&rules), rules_files::load(&rules)));
+        let (seen, loaded) = apart(look).await?;
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
         loaded
     }
@@ -49,6 +44,15 @@ impl RuleFiles {
         } else {
             pending().await
         }
+    }
+
+    pub(super) fn describe(&self) -> String {
+        if self.rules.paths.is_empty() {
+            return "an example inside the binary; bring your own with --rules PATH".to_owned();
+        }
+        let paths = self.rules.paths.iter();
+        let paths: Vec<String> = paths.map(|path| path.display().to_string()).collect();
+        paths.join(", ")
     }
 
     fn seen(&self) -> Fingerprint {

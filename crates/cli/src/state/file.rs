@@ -23,7 +23,7 @@ pub(crate) struct StateFile {
 // === impl StateFile ===
 
 impl StateFile {
-    pub(super) const fn at(path: PathBuf) -> Self {
+    pub(crate) const fn at(path: PathBuf) -> Self {
         Self { path }
     }
 
@@ -61,7 +61,7 @@ impl StateFile {
     }
 
     /// Puts in its place what `write` writes, whole or not at all.
-    pub(super) fn replace<T>(
+    pub(crate) fn replace<T>(
         &self,
         write: impl FnOnce(&mut dyn Write) -> io::Result<T>,
     ) -> io::Result<T> {

@@ -9,6 +9,7 @@ mod explain;
 mod health;
 mod help;
 mod program;
+mod pushed;
 mod reference;
 mod reload;
 mod schema;

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 const SECONDS_OF_DAY: u64 = 86_400;
 
 /// A time to the second, such as `2026-11-15T23:05:00Z` (RFC 3339). One before 1970 is 1970.
-pub(super) fn rfc3339(time: SystemTime) -> String {
+pub fn rfc3339(time: SystemTime) -> String {
     let seconds = time
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default()

@@ -1,5 +1,7 @@
 //! A block of settings, asked for one by one.
 
+use std::path::Path;
+
 use serde_json::{Value as Json, json};
 use tidegate_rules::document::{self, Code, Finding, Findings, Kind, Node, Span};
 
@@ -13,6 +15,9 @@ pub(crate) struct Section<'s, 'r> {
     reader: &'s mut Reader<'r>,
     path: String,
 }
+
+/// Where services keep what they write, if the environment says nothing.
+const STATE_FOLDER: &str = "/var/lib/tidegate";
 
 // === impl Section ===
 
@@ -149,6 +154,12 @@ impl<'s, 'r> Section<'s, 'r> {
             },
         );
         value
+    }
+
+    /// Where we keep what we write, if nobody says.
+    pub(crate) fn state_folder(&self) -> &Path {
+        let wanted = self.reader.raw.state_folder.as_deref();
+        wanted.unwrap_or(Path::new(STATE_FOLDER))
     }
 
     /// Reports something about a setting that was written; about one that was not, nothing is said.

@@ -1,11 +1,13 @@
 //! Where the rules are.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tidegate_rules::Refusals;
+use tidegate_rules::document::Code;
+use tidegate_store_redis::book::Digest;
 
 use crate::config::reader::Section;
-use crate::config::value::Words;
+use crate::config::value::{BookName, CacheFile, Place, RedisUrl, Words};
 
 /// Where the rules are.
 #[derive(Clone, Debug)]
@@ -15,6 +17,18 @@ pub(crate) struct Rules {
     pub(crate) merge_domains: bool,
     pub(crate) refusals: Refusals,
     pub(crate) watch: bool,
+    /// The Redis they were pushed to, if they come from there and not from `paths`.
+    pub(crate) pushed: Option<PushedPlace>,
+}
+
+/// Rules in Redis.
+#[derive(Clone, Debug)]
+pub(crate) struct PushedPlace {
+    pub(crate) url: RedisUrl,
+    /// Which set of rules, where there are several.
+    pub(crate) name: BookName,
+    /// Where a copy of them is kept, if anywhere.
+    pub(crate) cache: Option<PathBuf>,
 }
 
 /// Which files of a folder are rules.
@@ -30,12 +44,10 @@ pub(crate) enum RulesFiles {
 
 impl Rules {
     pub(super) fn read(mut section: Section<'_, '_>) -> Self {
+        let (paths, pushed) = places(&mut section);
         Self {
-            paths: section.list(
-                "paths",
-                "Files of rules and folders of them; none means an example inside the binary",
-                Vec::new(),
-            ),
+            paths,
+            pushed,
             files: section.value(
                 "files",
                 "Which files of a folder are rules",
@@ -51,7 +63,7 @@ impl Rules {
                 "What a refusal counts where a rule does not say: enforce, or quota as under quota_mode",
                 Refusals::Enforce,
             ),
-            watch: section.value("watch", "Reload when a file changes", true),
+            watch: section.value("watch", "Reload when a file changes, or a version is pushed", true),
         }
     }
 
@@ -59,6 +71,65 @@ impl Rules {
     pub(crate) fn is_watched(&self) -> bool {
         self.watch && !self.paths.is_empty()
     }
+}
+
+// === impl PushedPlace ===
+
+impl PushedPlace {
+    /// Where a copy is kept if nobody says: a file for this Redis and these rules alone, so that no
+    /// server starts with those of another.
+    fn default_cache(folder: &Path, url: &RedisUrl, name: &BookName) -> PathBuf {
+        let place = Digest::of(format!("{url} {name}").as_bytes());
+        folder.join(format!("rules-{place:.12}"))
+    }
+}
+
+/// The paths of files, or the Redis.
+fn places(section: &mut Section<'_, '_>) -> (Vec<PathBuf>, Option<PushedPlace>) {
+    let places: Vec<Place> = section.list(
+        "paths",
+        "Files of rules and folders of them, or the Redis they were pushed to; none means an example \
+         inside the binary",
+        Vec::new(),
+    );
+    let name = section.value(
+        "name",
+        "Which rules, where several sets of them are in one Redis",
+        BookName::default(),
+    );
+    let cache: Option<CacheFile> = section.optional(
+        "cache",
+        "Where a copy of the rules in Redis is kept, or off; by default a file in the state folder",
+    );
+    let (mut paths, mut urls) = (Vec::new(), Vec::new());
+    for place in places {
+        match place {
+            Place::Path(path) => paths.push(path),
+            Place::Redis(url) => urls.push(url),
+        }
+    }
+    if urls.len() > 1 || !urls.is_empty() && !paths.is_empty() {
+        section.fault(
+            "paths",
+            Code::Conflict,
+            "rules come from files or from one Redis, not from both".to_owned(),
+            "name the Redis alone, and push the files to it with `tidegate rules push`",
+        );
+    }
+    let pushed = urls.pop().map(|url| PushedPlace {
+        cache: match cache {
+            Some(CacheFile::Off) => None,
+            Some(CacheFile::At(path)) => Some(path),
+            None => Some(PushedPlace::default_cache(
+                section.state_folder(),
+                &url,
+                &name,
+            )),
+        },
+        url,
+        name,
+    });
+    (paths, pushed)
 }
 
 impl Words for Refusals {

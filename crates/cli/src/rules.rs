@@ -1,0 +1,104 @@
+//! `tidegate rules`: versions of rules in Redis.
+
+mod history;
+mod push;
+mod rollback;
+mod show;
+
+use std::process::ExitCode;
+
+use tidegate_store_redis::book::{BookError, RuleBook, Version};
+
+use crate::args::{AboutArgs, PlaceArgs, RulesArgs, RulesCommand};
+use crate::config::{self, PushedPlace, Rules};
+use crate::failure::Failure;
+use crate::rules_source::PushedError;
+use crate::version::Bundle;
+
+/// Does what is asked.
+pub(crate) fn run(args: &RulesArgs) -> Result<ExitCode, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|reason| Failure::System {
+            what: "start the runtime",
+            reason,
+        })?;
+    runtime.block_on(async {
+        match &args.command {
+            RulesCommand::Push(args) => push::run(args).await,
+            RulesCommand::History(args) => history::run(args).await,
+            RulesCommand::Show(args) => show::run(args).await,
+            RulesCommand::Rollback(args) => rollback::run(args).await,
+        }
+    })
+}
+
+/// The versions in one Redis, and how they are read.
+#[derive(Debug)]
+struct Shelf {
+    /// Where it is, for people.
+    place: String,
+    book: RuleBook,
+    rules: Rules,
+}
+
+// === impl Shelf ===
+
+impl Shelf {
+    /// The one that is named, else the one that servers are told of.
+    fn open(args: &PlaceArgs) -> Result<Self, Failure> {
+        let rules = config::load(&args.settings())?.config.rules;
+        let Some(PushedPlace { url, name, .. }) = &rules.pushed else {
+            return Err(Failure::NoPlace);
+        };
+        Ok(Self {
+            place: url.to_string(),
+            book: RuleBook::new(&url.config, name).map_err(Failure::NoTls)?,
+            rules,
+        })
+    }
+
+    /// The newest version with its files; `None` if there is none, or none that can be read.
+    async fn newest(&self) -> Result<Option<(u64, Option<Bundle>)>, Failure> {
+        let head = self.book.head().await.map_err(|it| self.failure(it))?;
+        let Some(Ok((number, digest))) = head.map(|head| head.read()) else {
+            return Ok(None);
+        };
+        let version = self.book.fetch_exactly(number, digest).await;
+        let bundle = version.ok().and_then(|it| Bundle::read(&it.body).ok());
+        Ok(Some((number, bundle)))
+    }
+
+    /// A version with its files.
+    async fn fetch(&self, number: u64) -> Result<(Version, Bundle), Failure> {
+        let version = self.book.fetch(number).await;
+        let version = version.map_err(|it| self.failure(it))?;
+        let bundle = Bundle::read(&version.body).map_err(|reason| {
+            Failure::Pushed(PushedError::NoBundle {
+                number,
+                place: self.place.clone(),
+                reason,
+            })
+        })?;
+        Ok((version, bundle))
+    }
+
+    fn failure(&self, reason: BookError) -> Failure {
+        let place = self.place.clone();
+        Failure::Pushed(match reason {
+            reason @ BookError::Store(_) => PushedError::Unreachable { place, reason },
+            reason => PushedError::Refused { place, reason },
+        })
+    }
+
+    fn nothing(&self) -> Failure {
+        let place = self.place.clone();
+        Failure::Pushed(PushedError::Nothing { place })
+    }
+}
+
+/// Who pushes, as the history will say.
+fn author(args: &AboutArgs) -> String {
+    args.author.clone().unwrap_or_else(config::author)
+}

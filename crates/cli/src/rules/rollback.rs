@@ -1,0 +1,55 @@
+//! `tidegate rules rollback`.
+
+use std::process::ExitCode;
+
+use tidegate_store_redis::book::Expected;
+
+use super::{Shelf, author, push};
+use crate::args::RollbackArgs;
+use crate::failure::Failure;
+use crate::version::About;
+use crate::{check, rules_files};
+
+/// Makes an older version the newest again, under a new number.
+pub(super) async fn run(args: &RollbackArgs) -> Result<ExitCode, Failure> {
+    let shelf = Shelf::open(&args.place)?;
+    let Some((newest, _)) = shelf.newest().await? else {
+        return Err(shelf.nothing());
+    };
+    let number = match args.version {
+        Some(number) => number,
+        None => before(&shelf, newest).await?,
+    };
+    let (_, bundle) = shelf.fetch(number).await?;
+    let mut rules = shelf.rules.clone();
+    rules.merge_domains |= bundle.merge_domains;
+    let compiled = rules_files::compile_all(&bundle.sources(number), &rules);
+    check::print_text(bundle.files().len(), &compiled);
+    if compiled.is_err() {
+        return Ok(ExitCode::FAILURE);
+    }
+    let message = args.about.message.clone();
+    let message = message.unwrap_or_else(|| format!("back to version {number}"));
+    let about = About {
+        restores: Some(number),
+        ..About::new(&author(&args.about), &message, bundle.files().len())
+    };
+    push::push(&shelf, &bundle, &about, Expected::Newest(newest)).await
+}
+
+/// The version before `newest`. One that came back stands where it stood first, so that whoever goes
+/// back twice goes further back, and not to what was left.
+async fn before(shelf: &Shelf, newest: u64) -> Result<u64, Failure> {
+    let history = shelf.book.history().await;
+    let entries = history.map_err(|it| shelf.failure(it))?.entries;
+    let entry = entries.iter().find(|entry| entry.number == newest);
+    let restored = entry.and_then(|entry| About::read(&entry.about).restores);
+    let stands_at = restored.unwrap_or(newest);
+    let mut older = entries.iter().map(|entry| entry.number);
+    older
+        .find(|number| *number < stands_at)
+        .ok_or_else(|| Failure::NothingBefore {
+            number: stands_at,
+            place: shelf.place.clone(),
+        })
+}

@@ -1,0 +1,33 @@
+//! `tidegate rules show`.
+
+use std::process::ExitCode;
+
+use super::Shelf;
+use crate::args::ShowArgs;
+use crate::failure::Failure;
+use crate::terminal;
+
+/// Prints the files of a version.
+pub(super) async fn run(args: &ShowArgs) -> Result<ExitCode, Failure> {
+    let shelf = Shelf::open(&args.place)?;
+    let number = match args.version {
+        Some(number) => number,
+        None => match shelf.newest().await? {
+            Some((number, _)) => number,
+            None => return Err(shelf.nothing()),
+        },
+    };
+    let (_, bundle) = shelf.fetch(number).await?;
+    let mut text = String::new();
+    for file in bundle.files() {
+        if bundle.files().len() > 1 {
+            text += &format!("# --- {}\n", file.name);
+        }
+        text += &file.text;
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+    }
+    terminal::print(&text);
+    Ok(ExitCode::SUCCESS)
+}
