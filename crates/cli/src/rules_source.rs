@@ -18,7 +18,7 @@ use pushed::PushedRules;
 #[derive(Debug)]
 pub(crate) enum RulesSource {
     /// Files and folders, or the example inside the binary.
-    Files(RuleFiles),
+    Files(Box<RuleFiles>),
     /// A Redis that somebody pushes them to.
     Pushed(Box<PushedRules>),
 }
@@ -29,7 +29,7 @@ impl RulesSource {
     /// The source that the settings name.
     pub(crate) fn of(rules: &Rules) -> Result<Self, Failure> {
         Ok(match &rules.pushed {
-            None => Self::Files(RuleFiles::new(rules.clone())),
+            None => Self::Files(Box::new(RuleFiles::new(rules.clone()))),
             Some(place) => Self::Pushed(Box::new(PushedRules::new(rules.clone(), place)?)),
         })
     }

@@ -299,3 +299,6 @@ fn read_pushed(reply: &Reply) -> Option<Pushed> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -85,8 +85,8 @@ impl SettingArgs {
     ) -> Self {
         Self {
             config,
-            to,
             rules_name,
+            to,
             ..Self::default()
         }
     }

@@ -1,5 +1,6 @@
 //! `tidegate rules show`.
 
+use std::fmt::Write;
 use std::process::ExitCode;
 
 use super::Shelf;
@@ -21,7 +22,8 @@ pub(super) async fn run(args: &ShowArgs) -> Result<ExitCode, Failure> {
     let mut text = String::new();
     for file in bundle.files() {
         if bundle.files().len() > 1 {
-            text += &format!("# --- {}\n", file.name);
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "# --- {}", file.name);
         }
         text += &file.text;
         if !text.ends_with('\n') {

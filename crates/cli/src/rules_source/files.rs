@@ -42,7 +42,7 @@ impl RuleFiles {
         if self.rules.is_watched() {
             watch::changed(&self.rules, || self.seen()).await;
         } else {
-            pending().await
+            pending::<()>().await;
         }
     }
 

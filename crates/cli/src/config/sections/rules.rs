@@ -105,7 +105,7 @@ fn places(section: &mut Section<'_, '_>) -> (Vec<PathBuf>, Option<PushedPlace>) 
     for place in places {
         match place {
             Place::Path(path) => paths.push(path),
-            Place::Redis(url) => urls.push(url),
+            Place::Redis(url) => urls.push(*url),
         }
     }
     if urls.len() > 1 || !urls.is_empty() && !paths.is_empty() {

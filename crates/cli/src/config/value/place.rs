@@ -12,7 +12,7 @@ pub(crate) enum Place {
     /// In a file, or the files of a folder.
     Path(PathBuf),
     /// In Redis, where somebody pushed them.
-    Redis(RedisUrl),
+    Redis(Box<RedisUrl>),
 }
 
 // === impl Place ===
@@ -20,7 +20,7 @@ pub(crate) enum Place {
 impl Value for Place {
     fn parse(text: &str) -> Result<Self, Mismatch> {
         if text.contains("://") {
-            RedisUrl::parse(text).map(Self::Redis)
+            RedisUrl::parse(text).map(Box::new).map(Self::Redis)
         } else {
             PathBuf::parse(text).map(Self::Path)
         }

@@ -1,0 +1,222 @@
+use tokio::time::timeout;
+
+use super::*;
+use crate::test_util::{PATIENCE, RedisServer, ServerOptions};
+
+/// The book of a server that has nothing else in it.
+fn book(server: &RedisServer) -> RuleBook {
+    open(&server.url(), "default")
+}
+
+fn open(url: &str, name: &str) -> RuleBook {
+    let config = ClientConfig::from_url(url).expect("a URL");
+    RuleBook::new(&config, name).expect("no TLS")
+}
+
+fn draft(body: &str) -> Draft<'_> {
+    Draft {
+        body: body.as_bytes(),
+        about: "a test",
+    }
+}
+
+async fn push(book: &RuleBook, body: &str) -> Pushed {
+    let pushed = book.push(draft(body), Expected::Any).await;
+    pushed.expect("Redis is there")
+}
+
+async fn newest(book: &RuleBook) -> Option<(u64, Digest)> {
+    let head = book.head().await.expect("Redis is there")?;
+    Some(head.read().expect("a push wrote it"))
+}
+
+/// Asks Redis itself, behind the book's back.
+async fn ask(book: &RuleBook, words: &[&str]) -> Reply {
+    let write = |command: &mut Command<'_>| {
+        for word in words {
+            command.arg(word);
+        }
+    };
+    let reply = book.client.call(book.route(), write).await;
+    reply.expect("Redis is there")
+}
+
+#[tokio::test]
+async fn a_version_is_fetched_as_it_was_pushed() {
+    let server = RedisServer::start();
+    let book = book(&server);
+    assert_eq!(newest(&book).await, None);
+    assert_eq!(push(&book, "one\r\n\0").await, Pushed::New { number: 1 });
+    assert_eq!(push(&book, "two").await, Pushed::New { number: 2 });
+    assert_eq!(newest(&book).await, Some((2, Digest::of(b"two"))));
+    let version = book.fetch(1).await.expect("it is kept");
+    assert_eq!(version.body, b"one\r\n\0");
+    assert_eq!(
+        (version.entry.bytes, version.entry.about.as_str()),
+        (6, "a test")
+    );
+    let history = book.history().await.expect("Redis is there");
+    let numbers: Vec<u64> = history.entries.iter().map(|it| it.number).collect();
+    assert_eq!(
+        (numbers.as_slice(), history.unreadable),
+        ([2, 1].as_slice(), 0)
+    );
+    assert_eq!(history.entries[1], version.entry);
+    assert!(history.entries[0].at >= version.entry.at);
+    let gone = book.fetch(3).await;
+    assert!(
+        matches!(gone, Err(BookError::NoVersion { number: 3 })),
+        "{gone:?}"
+    );
+}
+
+#[tokio::test]
+async fn the_same_again_is_no_new_version() {
+    let server = RedisServer::start();
+    let book = book(&server);
+    push(&book, "one").await;
+    assert_eq!(push(&book, "one").await, Pushed::Same { number: 1 });
+    push(&book, "two").await;
+    // Only the newest counts: to go back is to push.
+    assert_eq!(push(&book, "one").await, Pushed::New { number: 3 });
+    ask(&book, &["HDEL", &book.keys.bodies, "3"]).await;
+    assert_eq!(push(&book, "one").await, Pushed::New { number: 4 });
+}
+
+#[tokio::test]
+async fn a_push_that_expects_something_else_stores_nothing() {
+    async fn check(book: &RuleBook, expected: Expected, body: &str, came: Pushed) {
+        let pushed = book.push(draft(body), expected).await;
+        assert_eq!(pushed.expect("Redis is there"), came);
+    }
+    let server = RedisServer::start();
+    let book = book(&server);
+    let overtaken = |newest| Pushed::Overtaken { newest };
+    check(&book, Expected::Newest(7), "one", overtaken(None)).await;
+    check(&book, Expected::Nothing, "one", Pushed::New { number: 1 }).await;
+    check(&book, Expected::Nothing, "two", overtaken(Some(1))).await;
+    check(&book, Expected::Newest(1), "two", Pushed::New { number: 2 }).await;
+    check(&book, Expected::Newest(1), "three", overtaken(Some(2))).await;
+    // Who expects something wants to know that it is not so, whatever the body.
+    check(&book, Expected::Newest(1), "two", overtaken(Some(2))).await;
+    let history = book.history().await.expect("Redis is there");
+    assert_eq!(history.entries.len(), 2);
+}
+
+#[tokio::test]
+async fn the_last_hundred_are_kept() {
+    let server = RedisServer::start();
+    let book = book(&server);
+    for number in 1..=KEPT + 5 {
+        assert_eq!(
+            push(&book, &number.to_string()).await,
+            Pushed::New { number }
+        );
+    }
+    let history = book.history().await.expect("Redis is there");
+    let last = history.entries.last().map(|entry| entry.number);
+    assert_eq!((history.entries.len(), last), (100, Some(6)));
+    let bodies = ask(&book, &["HLEN", &book.keys.bodies]).await;
+    assert_eq!(bodies.integer(), Ok(100));
+}
+
+#[tokio::test]
+async fn numbers_go_on_after_the_newest_was_lost_or_written_by_hand() {
+    let server = RedisServer::start();
+    let book = book(&server);
+    push(&book, "one").await;
+    push(&book, "two").await;
+    ask(&book, &["DEL", &book.keys.newest]).await;
+    assert_eq!(newest(&book).await, None);
+    assert_eq!(push(&book, "two").await, Pushed::New { number: 3 });
+    for nonsense in [
+        "",
+        "nonsense",
+        "9999999999999999999 abc",
+        "1e300 abc",
+        "-4 abc",
+    ] {
+        ask(&book, &["SET", &book.keys.newest, nonsense]).await;
+        ask(&book, &["HSET", &book.keys.history, nonsense, "by hand"]).await;
+        let head = book.head().await.expect("Redis is there").expect("a head");
+        assert!(matches!(head.read(), Err(BookError::BadHead)), "{head:?}");
+    }
+    assert_eq!(push(&book, "three").await, Pushed::New { number: 4 });
+    let history = book.history().await.expect("Redis is there");
+    assert_eq!((history.entries.len(), history.unreadable), (4, 5));
+}
+
+#[tokio::test]
+async fn a_version_that_was_changed_is_not_believed() {
+    let server = RedisServer::start();
+    let book = book(&server);
+    push(&book, "one").await;
+    ask(&book, &["HSET", &book.keys.bodies, "1", "won"]).await;
+    let changed = book.fetch(1).await;
+    assert!(
+        matches!(changed, Err(BookError::Damaged { .. })),
+        "{changed:?}"
+    );
+    ask(&book, &["HSET", &book.keys.bodies, "1", "one"]).await;
+    let exactly = book.fetch_exactly(1, Digest::of(b"two")).await;
+    assert!(
+        matches!(exactly, Err(BookError::Damaged { .. })),
+        "{exactly:?}"
+    );
+    ask(&book, &["HSET", &book.keys.history, "1", "by hand"]).await;
+    let changed = book.fetch(1).await;
+    assert!(
+        matches!(changed, Err(BookError::Damaged { .. })),
+        "{changed:?}"
+    );
+}
+
+#[tokio::test]
+async fn the_largest_version_goes_through_and_a_larger_one_is_refused() {
+    let server = RedisServer::start();
+    let book = book(&server);
+    let largest = "x".repeat(MAX_BODY);
+    assert_eq!(push(&book, &largest).await, Pushed::New { number: 1 });
+    let version = book.fetch(1).await.expect("it is kept");
+    assert_eq!(version.body.len(), MAX_BODY);
+    let refused = book.push(draft(&(largest + "x")), Expected::Any).await;
+    let told = refused.expect_err("it is too large").to_string();
+    assert_eq!(
+        told,
+        "4194305 bytes are more than the 4 MiB that a version may have"
+    );
+}
+
+#[tokio::test]
+async fn a_push_gives_notice_to_its_own_book_only() {
+    let server = RedisServer::start();
+    let (book, other) = (book(&server), open(&server.url(), "other"));
+    let mut notices = book.listen().await.expect("Redis is there");
+    assert_eq!(push(&other, "one").await, Pushed::New { number: 1 });
+    assert_eq!(newest(&book).await, None);
+    push(&book, "one").await;
+    timeout(PATIENCE, notices.next())
+        .await
+        .expect("a notice")
+        .expect("Redis is there");
+    server.kill();
+    let lost = timeout(PATIENCE, notices.next()).await.expect("an end");
+    assert!(lost.is_err());
+    assert!(book.listen().await.is_err());
+}
+
+#[tokio::test]
+async fn who_may_not_publish_pushes_all_the_same() {
+    let user = "pusher on >secret +@all ~tg1:{rules:* resetchannels";
+    let setting = ["user"].into_iter().chain(user.split(' '));
+    let server = RedisServer::start_with(ServerOptions {
+        settings: vec![setting.map(str::to_owned).collect()],
+        credentials: Some("pusher:secret".to_owned()),
+        ..ServerOptions::default()
+    });
+    let book = book(&server);
+    assert_eq!(push(&book, "one").await, Pushed::New { number: 1 });
+    assert!(newest(&book).await.is_some());
+    let refused = book.listen().await.expect_err("it may not");
+    assert!(refused.to_string().contains("NOPERM"), "{refused}");
+}
