@@ -4,6 +4,7 @@
 //! [`SharedStore`] is the store of one node among many: it decides on each limit by its
 //! [`Consistency`](tidegate_store::Consistency), and on all limits of a request together.
 
+mod leased;
 mod membership;
 mod memory;
 mod node;
@@ -13,6 +14,7 @@ mod shared;
 mod split;
 mod standby;
 
+pub use leased::{LeaseConfig, lease_life};
 pub use membership::Membership;
 pub use shared::{SharedConfig, SharedStore};
 pub use split::{Indivisible, LONGEST_SPLIT_WINDOW, Split, SplitConfig, divisible};

@@ -1,18 +1,21 @@
 //! The store of one node among many.
 
+mod charge;
+
 use std::sync::Arc;
 
 use tidegate_algorithms::{Decision, Headroom, Quota, Time};
 use tidegate_store::report::{SharingReport, StoreReport};
 use tidegate_store::{
-    Charge, Charging, Clock, Consistency, CounterKey, Cursor, Decisions, EmbeddedStore,
+    Charge, Charging, Clock, Consistency, CounterKey, Cursor, Decisions, EmbeddedStore, Lender,
     MAX_CHARGES, Monotonic, Page, Receipt, Store, StoreError, SystemClock,
 };
 
+use self::charge::{Mixed, Route};
 use crate::Membership;
+use crate::leased::{LeaseConfig, Leased};
 use crate::memory::FromMemory;
 use crate::node::Node;
-use crate::reckoning::{Heard, Reckoning};
 use crate::request::{Request, Ways};
 use crate::split::{self, Split, SplitConfig};
 use crate::standby::{Standby, StandbyLimit};
@@ -20,6 +23,8 @@ use crate::standby::{Standby, StandbyLimit};
 /// How a node shares limits.
 #[derive(Clone, Debug, Default)]
 pub struct SharedConfig {
+    /// How permits are drawn ahead of need, and refusals remembered.
+    pub leases: LeaseConfig,
     /// How much of a limit this node enforces while the common store cannot decide.
     pub standby: StandbyLimit,
     /// How it is a member, and has shares.
@@ -36,20 +41,8 @@ pub struct SharedStore<R, W = SystemClock, M = Monotonic> {
     node: Node<W>,
     split: Split<Arc<M>>,
     config: SharedConfig,
-    clock: Arc<M>,
-    reckoning: Reckoning,
+    leased: Arc<Leased<R, M>>,
     standby: Standby,
-}
-
-/// How a request is decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Route {
-    /// By this node alone.
-    Node,
-    /// By the common store alone.
-    Strict,
-    /// From memory where that can be, the rest by the common store.
-    Mixed,
 }
 
 /// The part of a [`Cursor`] that says that the listing has got to this node's own counters. A common
@@ -70,14 +63,15 @@ impl<R, W: Clock, M: Clock> SharedStore<R, W, M> {
     pub fn with_clock(remote: R, local: EmbeddedStore<W>, config: SharedConfig, clock: M) -> Self {
         let clock = Arc::new(clock);
         let split = Split::with_clock(config.split, Arc::clone(&clock));
+        let remote = Arc::new(remote);
+        let wall = local.clock().now();
         Self {
-            remote: Arc::new(remote),
-            reckoning: Reckoning::new(local.clock().now(), clock.now()),
+            leased: Arc::new(Leased::new(Arc::clone(&remote), config.leases, clock, wall)),
+            remote,
             node: Node::new(local),
             standby: Standby::new(config.standby, split.membership().clone()),
             split,
             config,
-            clock,
         }
     }
 }
@@ -109,54 +103,24 @@ impl<R, W, M> SharedStore<R, W, M> {
     }
 }
 
+impl<R: Lender, W, M: Clock> SharedStore<R, W, M> {
+    /// Gives back, again and again, permits that are not spent. Shares and totals have loops of their own.
+    pub async fn run(&self) {
+        self.leased.run().await;
+    }
+
+    /// Looks through what is in hand once, as [`run`](Self::run) does again and again.
+    pub async fn sweep(&self) {
+        self.leased.sweep().await;
+    }
+
+    /// Gives back all permits in hand and draws no more: for the end of a node. Requests go on, strictly.
+    pub async fn finish(&self) {
+        self.leased.finish().await;
+    }
+}
+
 impl<R: Store, W: Clock, M: Clock> SharedStore<R, W, M> {
-    /// Decides a request of limits that are shared in several ways.
-    async fn charge_mixed(
-        &self,
-        charges: &[Charge<'_>],
-        charging: Charging,
-        decisions: &mut Decisions,
-    ) -> Result<Receipt, StoreError> {
-        let mut request = Request::take(charges, charging, self)?;
-        let rest = request.rest();
-        let now = if rest.is_empty() {
-            self.reckoning.at(self.clock.now())
-        } else {
-            let asked = self.clock.now();
-            match self.charge_rest(&rest, charging, decisions).await {
-                Ok(now) => {
-                    request.fill(decisions);
-                    self.hear(now, asked);
-                    now
-                }
-                Err(error) => {
-                    let Some(refusals) = self.split.refusals(&rest) else {
-                        request.put_back(self);
-                        return Err(error);
-                    };
-                    request.fill(&refusals);
-                    self.reckoning.at(asked)
-                }
-            }
-        };
-        let admission = request.close(self, decisions);
-        Ok(Receipt { now, admission })
-    }
-
-    /// Asks the common store: for whole limits, and for what it keeps of split ones.
-    async fn charge_rest(
-        &self,
-        rest: &[Charge<'_>],
-        charging: Charging,
-        decisions: &mut Decisions,
-    ) -> Result<Time, StoreError> {
-        let reserves = self.split.reserves(rest);
-        let asked = reserves.apply(rest);
-        let receipt = self.remote.charge(&asked, charging, decisions).await?;
-        self.split.settle(rest, &reserves, receipt.now, decisions)?;
-        Ok(receipt.now)
-    }
-
     /// What this node's share says or, if it has none, what the common store keeps.
     async fn peek_split(
         &self,
@@ -189,18 +153,9 @@ impl<R: Store, W: Clock, M: Clock> SharedStore<R, W, M> {
         let consistency = Consistency::Split;
         self.remote.refund(key, reserve, cost, consistency).await
     }
-
-    /// Learns from a reply what the store's time is.
-    fn hear(&self, now: Time, asked: Time) {
-        self.reckoning.learn(Heard {
-            now,
-            asked,
-            answered: self.clock.now(),
-        });
-    }
 }
 
-impl<R, W: Clock, M: Clock> Ways for SharedStore<R, W, M> {
+impl<R: Lender + 'static, W: Clock, M: Clock + 'static> Ways for SharedStore<R, W, M> {
     type Wall = W;
 
     fn node(&self) -> &Node<W> {
@@ -209,20 +164,21 @@ impl<R, W: Clock, M: Clock> Ways for SharedStore<R, W, M> {
 
     fn way(&self, consistency: Consistency) -> Option<&dyn FromMemory> {
         match consistency {
-            Consistency::Node
-            | Consistency::Strict
-            | Consistency::Leased
-            | Consistency::Eventual => None,
+            Consistency::Node | Consistency::Strict | Consistency::Eventual => None,
+            Consistency::Leased => Some(&self.leased),
             Consistency::Split => Some(&self.split),
         }
     }
 
-    fn tell(&self, _charge: &Charge<'_>) -> Option<Decision> {
-        None
+    fn tell(&self, charge: &Charge<'_>) -> Option<Decision> {
+        match charge.consistency {
+            Consistency::Leased => self.leased.tell(charge),
+            _ => None,
+        }
     }
 }
 
-impl<R: Store, W: Clock, M: Clock> Store for SharedStore<R, W, M> {
+impl<R: Lender + 'static, W: Clock, M: Clock + 'static> Store for SharedStore<R, W, M> {
     async fn charge(
         &self,
         charges: &[Charge<'_>],
@@ -233,8 +189,11 @@ impl<R: Store, W: Clock, M: Clock> Store for SharedStore<R, W, M> {
         match Route::of(charges) {
             Route::Node => self.local().charge_now(charges, charging, decisions),
             Route::Strict => self.remote.charge(charges, charging, decisions).await,
-            // In a box, so that the future of every other request stays small.
-            Route::Mixed => Box::pin(self.charge_mixed(charges, charging, decisions)).await,
+            Route::Leased(charge) => self.charge_leased(charge, charging, decisions).await,
+            Route::Mixed => match self.begin_mixed(charges, charging, decisions)? {
+                Mixed::Decided(receipt) => Ok(receipt),
+                Mixed::Later(receipt) => receipt.await,
+            },
         }
     }
 
@@ -259,7 +218,7 @@ impl<R: Store, W: Clock, M: Clock> Store for SharedStore<R, W, M> {
         }
         let admission = request.close(self, decisions);
         self.standby.decided(admission);
-        let now = self.reckoning.at(self.clock.now());
+        let now = self.leased.reckoned_now();
         Ok(Receipt { now, admission })
     }
 
@@ -273,6 +232,13 @@ impl<R: Store, W: Clock, M: Clock> Store for SharedStore<R, W, M> {
         match consistency {
             Consistency::Node => self.local().peek_now(key, quota, headroom),
             Consistency::Split => self.peek_split(key, quota, headroom).await,
+            Consistency::Leased => {
+                let looked = self.remote.peek(key, quota, headroom, consistency);
+                let mut decision = looked.await?;
+                let remaining = decision.remaining.saturating_add(self.leased.in_hand(key));
+                decision.remaining = remaining.min(decision.limit);
+                Ok(decision)
+            }
             _ => self.remote.peek(key, quota, headroom, consistency).await,
         }
     }
@@ -289,6 +255,9 @@ impl<R: Store, W: Clock, M: Clock> Store for SharedStore<R, W, M> {
             Consistency::Split => self.refund_split(key, quota, cost).await,
             _ => self.remote.refund(key, quota, cost, consistency).await,
         };
+        if consistency == Consistency::Leased {
+            self.leased.forgive(key);
+        }
         if refunded.is_err() {
             // Who is charged alone is given back alone.
             self.standby.refund(self.local(), key, quota, cost);
@@ -306,6 +275,9 @@ impl<R: Store, W: Clock, M: Clock> Store for SharedStore<R, W, M> {
             return self.local().reset_now(key, quota);
         }
         self.standby.reset(self.local(), key, quota);
+        if consistency == Consistency::Leased {
+            self.leased.forget(key);
+        }
         let was_here = consistency == Consistency::Split && self.split.reset_share(key, quota);
         let was_there = self.remote.reset(key, quota, consistency).await?;
         Ok(was_here || was_there)
@@ -314,13 +286,13 @@ impl<R: Store, W: Clock, M: Clock> Store for SharedStore<R, W, M> {
     /// The common store's time or, if it does not answer, as far as it is known: whoever is banned stays
     /// so, and others can be.
     async fn now(&self) -> Result<Time, StoreError> {
-        let asked = self.clock.now();
+        let asked = self.leased.own_now();
         match self.remote.now().await {
             Ok(now) => {
-                self.hear(now, asked);
+                self.leased.learn_time(now, asked);
                 Ok(now)
             }
-            Err(_) => Ok(self.reckoning.at(self.clock.now())),
+            Err(_) => Ok(self.leased.reckoned_now()),
         }
     }
 
@@ -338,10 +310,13 @@ impl<R: Store, W: Clock, M: Clock> Store for SharedStore<R, W, M> {
     }
 
     fn report(&self) -> StoreReport {
+        let (leases, refusals) = self.leased.report();
         StoreReport {
             memory: self.local().stats(),
             sharing: Some(SharingReport {
                 members: u64::from(self.membership().members()),
+                leases,
+                refusals,
                 split: self.split.report(),
                 standby: self.standby.report(),
                 ..SharingReport::default()
@@ -359,24 +334,4 @@ fn within_bounds(charges: &[Charge<'_>]) -> Result<(), StoreError> {
         });
     }
     Ok(())
-}
-
-// === impl Route ===
-
-impl Route {
-    #[inline]
-    fn of(charges: &[Charge<'_>]) -> Self {
-        let all = |consistency| {
-            charges
-                .iter()
-                .all(|charge| charge.consistency == consistency)
-        };
-        if all(Consistency::Node) {
-            Self::Node
-        } else if all(Consistency::Strict) {
-            Self::Strict
-        } else {
-            Self::Mixed
-        }
-    }
 }

@@ -18,6 +18,8 @@ mod fingerprint;
 mod grow;
 mod layout;
 mod ledger;
+#[cfg(feature = "test-util")]
+mod lend;
 mod locks;
 #[cfg(all(loom, test))]
 mod loom_tests;

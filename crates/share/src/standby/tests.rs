@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tidegate_algorithms::{Algorithm, Allowance, Headroom, QuotaSpec, Time};
 use tidegate_store::{
-    Consistency, Cursor, LimitId, ManualClock, Mode, OnFull, Page, Receipt, Store, StoreConfig,
+    Consistency, Cursor, Draw, Lender, LimitId, Loan, ManualClock, Mode, OnFull, Page, Receipt,
+    Store, StoreConfig,
 };
 
 use super::*;
@@ -93,6 +94,27 @@ impl Store for Losable {
 
     async fn list(&self, cursor: Cursor, most: usize) -> Result<Page, StoreError> {
         Ok(self.there()?.list_now(cursor, most))
+    }
+}
+
+impl Lender for Losable {
+    async fn draw(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        draw: Draw,
+    ) -> Result<Loan, StoreError> {
+        self.there()?.draw(key, quota, draw).await
+    }
+
+    async fn give_back(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        loan: &Loan,
+        permits: u64,
+    ) -> Result<(), StoreError> {
+        self.there()?.give_back(key, quota, loan, permits).await
     }
 }
 

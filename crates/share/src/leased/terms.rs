@@ -1,0 +1,64 @@
+//! On what terms permits are drawn: for how long, and how many.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use tidegate_algorithms::{Meter, Quota};
+use tidegate_store::lendable;
+
+/// How permits are drawn ahead of need, and refusals remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseConfig {
+    /// How long permits live at the longest. Short limits have them shorter, see [`lease_life`].
+    pub life: Duration,
+    /// Of what a limit has left no more than one in so many is drawn at once, so that the last permits
+    /// are found wherever they are asked for.
+    pub one_in: NonZeroU32,
+    /// How long a refusal is remembered at the longest: so late a node notices that another one gave
+    /// permits back or that the counter was reset there.
+    pub refusal: Duration,
+    /// How many keys are kept in memory at the most. One for which there is no room is asked for
+    /// strictly.
+    pub max_keys: usize,
+}
+
+/// A life shorter than this is over before a reply of the store is of use to anybody.
+const SHORTEST_LIFE: Duration = Duration::from_millis(2);
+
+/// Permits of a log are counted from the end of their life on, so their life is lost to the limit: with
+/// one in so many of the window, less than two in a hundred permits are.
+const LOG_LIVES: u32 = 64;
+
+/// A bucket may admit so much more as drips in during a life: one in so many of the limit.
+const BUCKET_LIVES: u32 = 16;
+
+// === impl LeaseConfig ===
+
+impl Default for LeaseConfig {
+    fn default() -> Self {
+        Self {
+            life: Duration::from_secs(1),
+            one_in: NonZeroU32::MIN.saturating_add(3),
+            refusal: Duration::from_secs(1),
+            max_keys: 50_000,
+        }
+    }
+}
+
+/// How long permits of `quota` live if none live longer than `longest`; `None` if none are drawn: the
+/// limit is asked for strictly.
+///
+/// A sliding log's live for a 64th of its window, a token bucket's for a 16th, which bounds what each
+/// costs; those of windows end with their window at the latest, by the store's own time.
+pub fn lease_life(quota: &Quota, longest: Duration) -> Option<Duration> {
+    if !lendable(quota) {
+        return None;
+    }
+    let window = quota.window();
+    let most = match quota.meter() {
+        Meter::SlidingLog(_) => window / LOG_LIVES,
+        Meter::TokenBucket(_) => window / BUCKET_LIVES,
+        _ => window,
+    };
+    Some(longest.min(most)).filter(|life| *life >= SHORTEST_LIFE)
+}

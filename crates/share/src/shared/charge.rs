@@ -1,0 +1,158 @@
+//! How a request finds its way: to this node's own store, to the common one, or through memory first.
+
+use std::pin::Pin;
+
+use tidegate_algorithms::Time;
+use tidegate_store::{
+    Admission, Charge, Charging, Clock, Consistency, Decisions, Lender, Receipt, StoreError,
+};
+
+use super::SharedStore;
+use crate::leased::Taken;
+use crate::request::{Request, Rest};
+
+/// How a request is decided.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Route<'a> {
+    /// By this node alone.
+    Node,
+    /// By the common store alone.
+    Strict,
+    /// It has one limit, and that is leased.
+    Leased(&'a Charge<'a>),
+    /// From memory where that can be, the rest by the common store.
+    Mixed,
+}
+
+/// A request with limits that are shared in several ways.
+pub(super) enum Mixed<'a> {
+    /// It is decided.
+    Decided(Receipt),
+    /// It is when the common store has spoken.
+    Later(Pin<Box<dyn Future<Output = Result<Receipt, StoreError>> + Send + 'a>>),
+}
+
+// === impl Route ===
+
+impl<'a> Route<'a> {
+    #[inline]
+    pub(super) fn of(charges: &'a [Charge<'a>]) -> Self {
+        if let [charge] = charges
+            && charge.consistency == Consistency::Leased
+        {
+            return Self::Leased(charge);
+        }
+        let all = |consistency| {
+            charges
+                .iter()
+                .all(|charge| charge.consistency == consistency)
+        };
+        if all(Consistency::Node) {
+            Self::Node
+        } else if all(Consistency::Strict) {
+            Self::Strict
+        } else {
+            Self::Mixed
+        }
+    }
+}
+
+// === impl SharedStore ===
+
+impl<R: Lender + 'static, W: Clock, M: Clock + 'static> SharedStore<R, W, M> {
+    /// Decides a request of one leased limit.
+    pub(super) async fn charge_leased(
+        &self,
+        charge: &Charge<'_>,
+        charging: Charging,
+        decisions: &mut Decisions,
+    ) -> Result<Receipt, StoreError> {
+        let taken = match self.leased.take_alone(charge, charging) {
+            Taken::Decided(decision) => Some(decision),
+            Taken::Ask => None,
+            Taken::Later(taken) => taken.await?,
+        };
+        if let Some(decision) = taken {
+            decisions.clear();
+            decisions.push(decision);
+            return Ok(Receipt {
+                now: self.leased.reckoned_now(),
+                admission: Admission::of(&[*charge], decisions),
+            });
+        }
+        let charges = [*charge];
+        let asked = self.leased.own_now();
+        let receipt = self.remote.charge(&charges, charging, decisions).await?;
+        let heard = self.leased.learn_time(receipt.now, asked);
+        if let Some(decision) = decisions.first() {
+            self.leased.hear(charge, decision, receipt.admission, heard);
+        }
+        Ok(receipt)
+    }
+
+    /// Begins a request of limits that are shared in several ways.
+    pub(super) fn begin_mixed<'a>(
+        &'a self,
+        charges: &'a [Charge<'a>],
+        charging: Charging,
+        decisions: &'a mut Decisions,
+    ) -> Result<Mixed<'a>, StoreError> {
+        let request = Request::take(charges, charging, self)?;
+        let rest = request.rest();
+        if rest.is_empty() {
+            let now = self.leased.reckoned_now();
+            let admission = request.close(self, decisions);
+            return Ok(Mixed::Decided(Receipt { now, admission }));
+        }
+        // In a box, so that the future of every other request stays small.
+        let later = Box::pin(self.charge_mixed(request, rest, charging, decisions));
+        Ok(Mixed::Later(later))
+    }
+
+    async fn charge_mixed(
+        &self,
+        mut request: Request<'_>,
+        rest: Rest<'_>,
+        charging: Charging,
+        decisions: &mut Decisions,
+    ) -> Result<Receipt, StoreError> {
+        let asked = self.leased.own_now();
+        let now = match self.charge_rest(&rest, charging, decisions).await {
+            Ok(now) => {
+                let heard = self.leased.learn_time(now, asked);
+                let admission = Admission::of(&rest, decisions);
+                for (charge, decision) in rest.iter().zip(&*decisions) {
+                    if charge.consistency == Consistency::Leased {
+                        self.leased.hear(charge, decision, admission, heard);
+                    }
+                }
+                request.fill(decisions);
+                now
+            }
+            Err(error) => {
+                let Some(refusals) = self.split.refusals(&rest) else {
+                    request.put_back(self);
+                    return Err(error);
+                };
+                request.fill(&refusals);
+                self.leased.reckoned_now()
+            }
+        };
+        let admission = request.close(self, decisions);
+        Ok(Receipt { now, admission })
+    }
+
+    /// Asks the common store: for whole limits, and for what it keeps of split ones.
+    async fn charge_rest(
+        &self,
+        rest: &[Charge<'_>],
+        charging: Charging,
+        decisions: &mut Decisions,
+    ) -> Result<Time, StoreError> {
+        let reserves = self.split.reserves(rest);
+        let asked = reserves.apply(rest);
+        let receipt = self.remote.charge(&asked, charging, decisions).await?;
+        self.split.settle(rest, &reserves, receipt.now, decisions)?;
+        Ok(receipt.now)
+    }
+}

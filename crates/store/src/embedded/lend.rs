@@ -1,0 +1,103 @@
+//! The embedded store as a lender, for tests: nodes in one process that have it in common.
+
+use std::future::{Future, ready};
+
+use tidegate_algorithms::{Algorithm, Headroom, Quota, Refill, Time};
+
+use super::EmbeddedStore;
+use crate::{
+    Charge, Charging, Clock, Consistency, CounterKey, Decisions, Draw, Lender, Loan, Mode, OnFull,
+    StoreError,
+};
+
+// === impl EmbeddedStore ===
+
+impl<C: Clock> EmbeddedStore<C> {
+    fn draw_now(&self, key: CounterKey<'_>, quota: &Quota, draw: Draw) -> Result<Loan, StoreError> {
+        let left = self.peek_now(key, quota, Headroom::Absent)?.remaining;
+        let beyond = left.saturating_sub(draw.least) / u64::from(draw.one_in.max(1));
+        let permits = draw.least.saturating_add(beyond).min(draw.most);
+        let charge = Charge {
+            key,
+            quota,
+            cost: permits,
+            mode: Mode::Enforce,
+            headroom: Headroom::Absent,
+            on_full: OnFull::Deny,
+            consistency: Consistency::Leased,
+        };
+        let mut decisions = Decisions::new();
+        let receipt = self.charge_now(&[charge], Charging::AllOrNone, &mut decisions)?;
+        let decision = decisions[0];
+        let now = receipt.now;
+        Ok(Loan {
+            now,
+            permits: if decision.is_allowed() { permits } else { 0 },
+            ends: ends(quota, now.plus(draw.life), now),
+            decision,
+        })
+    }
+
+    fn give_back_now(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        loan: &Loan,
+        permits: u64,
+    ) -> Result<(), StoreError> {
+        let now = self.clock().now();
+        if edge(quota, loan.now).is_some_and(|edge| now >= edge) {
+            return Ok(());
+        }
+        self.refund_now(key, quota, permits)
+    }
+}
+
+impl<C: Clock> Lender for EmbeddedStore<C> {
+    fn draw(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        draw: Draw,
+    ) -> impl Future<Output = Result<Loan, StoreError>> + Send {
+        ready(self.draw_now(key, quota, draw))
+    }
+
+    fn give_back(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        loan: &Loan,
+        permits: u64,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+        ready(self.give_back_now(key, quota, loan, permits))
+    }
+}
+
+/// When permits drawn at `now` end. This store cannot date those of a log to their end, so they end at
+/// once.
+fn ends(quota: &Quota, latest: Time, now: Time) -> Time {
+    match quota.algorithm() {
+        Algorithm::SlidingLog { .. } => now,
+        _ => edge(quota, now).map_or(latest, |edge| latest.min(edge)),
+    }
+}
+
+/// Where the window that `now` lies in ends, for limits that count by windows.
+fn edge(quota: &Quota, now: Time) -> Option<Time> {
+    let parts = match quota.algorithm() {
+        Algorithm::SlidingCounter { sub_windows, .. } => u64::from(sub_windows.max(1)),
+        Algorithm::FixedWindow
+        | Algorithm::TokenBucket {
+            refill: Refill::Interval,
+            ..
+        } => 1,
+        _ => return None,
+    };
+    let window = u64::try_from(quota.window().as_nanos()).unwrap_or(u64::MAX);
+    let span = window.div_ceil(parts).max(1);
+    let index = now.nanos() / span;
+    Some(Time::from_nanos(
+        index.saturating_add(1).saturating_mul(span),
+    ))
+}
