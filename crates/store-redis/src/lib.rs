@@ -6,7 +6,9 @@
 pub mod book;
 pub mod client;
 mod fit;
+mod members;
 #[cfg(feature = "test-util")]
 pub mod test_util;
 
 pub use fit::fits;
+pub use members::RedisMembers;

@@ -10,7 +10,7 @@ mod contract;
 mod embedded;
 mod error;
 mod lend;
-mod members;
+pub mod members;
 pub mod report;
 mod totals;
 

@@ -4,6 +4,9 @@
 //! Time is cut into epochs, by the store's clock. For each epoch of a limit there is at most one plan.
 //! It is made once, in the store, and never changed, so that all who read it read the same.
 
+#[cfg(feature = "test-util")]
+pub mod model;
+
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
