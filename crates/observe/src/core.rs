@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use tidegate_limiter::{Answer, LimiterError, RuleSet, StoreError, StoreErrorKind, Verdict};
+use tidegate_limiter::{
+    Answer, LimiterError, RuleSet, Ruling, StoreError, StoreErrorKind, Verdict,
+};
 
 use crate::ObserveConfig;
 use crate::counter::Counter;
@@ -22,6 +24,8 @@ pub(crate) struct Core {
     pub(crate) rejected: [Counter; Rejection::ALL.len()],
     /// By [`Failure`].
     pub(crate) failures: [Counter; Failure::ALL.len()],
+    /// By [`StandIn`].
+    pub(crate) stand_ins: [Counter; StandIn::ALL.len()],
     /// What limits said that came with the request.
     pub(crate) overrides: RuleCells,
     pub(crate) times: Histogram,
@@ -62,6 +66,17 @@ pub(crate) enum Failure {
     Other,
 }
 
+/// Who answered for a limit that the store could not decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StandIn {
+    /// This node, by what it knows alone.
+    Node,
+    /// Nobody: it passed.
+    Allow,
+    /// Nobody: it was refused.
+    Deny,
+}
+
 // === impl Core ===
 
 impl Core {
@@ -76,6 +91,7 @@ impl Core {
             unknown_domains: Counter::default(),
             rejected: Default::default(),
             failures: Default::default(),
+            stand_ins: Default::default(),
             overrides: RuleCells::default(),
             times: Histogram::default(),
             ledger: Mutex::new(Ledger::new(Arc::new(table), config.max_rules)),
@@ -199,6 +215,30 @@ impl Failure {
             Self::Unavailable => "unavailable",
             Self::Open => "open",
             Self::Other => "other",
+        }
+    }
+}
+
+// === impl StandIn ===
+
+impl StandIn {
+    pub(crate) const ALL: [Self; 3] = [Self::Node, Self::Allow, Self::Deny];
+
+    /// `None` for a limit that was not asked.
+    pub(crate) const fn of(ruling: Ruling<'_>) -> Option<Self> {
+        match ruling {
+            Ruling::Decided(_) => Some(Self::Node),
+            Ruling::Undecided(Answer::Allowed) => Some(Self::Allow),
+            Ruling::Undecided(Answer::Refused) => Some(Self::Deny),
+            Ruling::Unlimited | Ruling::Replaced | Ruling::Banned(_) => None,
+        }
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Node => "node",
+            Self::Allow => "allow",
+            Self::Deny => "deny",
         }
     }
 }

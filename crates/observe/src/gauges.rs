@@ -2,27 +2,16 @@
 
 use std::time::Duration;
 
+use tidegate_limiter::report::StoreReport;
+
 /// Numbers that the observatory does not count itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gauges {
     /// The rules in force.
     pub rules: u64,
-    /// The store in memory, if there is one.
-    pub store: Option<StoreGauges>,
-}
-
-/// How the store in memory is doing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StoreGauges {
-    /// Bytes of the cap that are in use.
-    pub used_bytes: u64,
-    /// The cap.
-    pub max_bytes: u64,
-    /// Live counters that made way for new ones.
-    pub evicted: u64,
-    /// Charges that found no room and went by `on_full`.
-    pub untracked: u64,
-    /// The file in which its counters outlive the process, if there is one.
+    /// How the store is doing.
+    pub store: StoreReport,
+    /// The file in which the counters in memory outlive the process, if there is one.
     pub state: Option<StateGauges>,
 }
 

@@ -4,10 +4,10 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_limiter::{Descriptor, LimiterError, Verdict};
+use tidegate_limiter::{Descriptor, LimiterError, StoreError, Verdict};
 
 use crate::connections::{OpenConnection, Protocol};
-use crate::core::{Answered, Core, Failure, Rejection};
+use crate::core::{Answered, Core, Failure, Rejection, StandIn};
 use crate::counts::Counts;
 use crate::dice::Dice;
 use crate::rule_table::{Outcome, RuleTable};
@@ -90,7 +90,7 @@ impl Recorder {
             return;
         }
         if let Some(error) = verdict.failure() {
-            self.core.failures[Failure::of(error) as usize].add(1);
+            self.stood_in(error, verdict);
         }
         let gravest = self.count_rules(asked, verdict);
         if let Some(looker) = &self.looker
@@ -125,6 +125,17 @@ impl Recorder {
     fn unmatched(&self, asked: &Asked<'_>, verdict: &Verdict) {
         if verdict.rules().domain(asked.domain).is_none() {
             self.core.unknown_domains.add(1);
+        }
+    }
+
+    /// The store could not decide, and others answered for it.
+    #[cold]
+    fn stood_in(&self, error: &StoreError, verdict: &Verdict) {
+        self.core.failures[Failure::of(error) as usize].add(1);
+        for limit in verdict.limits() {
+            if let Some(stand_in) = StandIn::of(limit.ruling()) {
+                self.core.stand_ins[stand_in as usize].add(1);
+            }
         }
     }
 

@@ -4,12 +4,14 @@ mod family;
 pub(crate) mod own;
 mod page;
 pub(crate) mod reference;
+mod server;
+mod sharing;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::connections::Protocol;
-use crate::core::{Answered, Core, Failure, Rejection};
+use crate::core::{Answered, Core, Failure, Rejection, StandIn};
 use crate::histogram::Times;
 use crate::ledger::Sums;
 use crate::observatory::sum;
@@ -24,6 +26,7 @@ pub(crate) struct Seen {
     answered: [u64; Answered::ALL.len()],
     rejected: [u64; Rejection::ALL.len()],
     failures: [u64; Failure::ALL.len()],
+    stand_ins: [u64; StandIn::ALL.len()],
     /// For each protocol those that are open, and those that ever were.
     connections: [(u64, u64); Protocol::ALL.len()],
     overrides: RuleCounts,
@@ -39,11 +42,12 @@ impl Seen {
         let connections = observatory.connections();
         Self {
             started: observatory.started(),
-            gauges: *gauges,
+            gauges: gauges.clone(),
             totals: observatory.totals(),
             answered: Answered::ALL.map(|of| sum(&cores, |core| &core.answered[of as usize])),
             rejected: Rejection::ALL.map(|of| sum(&cores, |core| &core.rejected[of as usize])),
             failures: Failure::ALL.map(|of| sum(&cores, |core| &core.failures[of as usize])),
+            stand_ins: StandIn::ALL.map(|of| sum(&cores, |core| &core.stand_ins[of as usize])),
             connections: Protocol::ALL.map(|of| (connections.open_now(of), connections.total(of))),
             overrides: overrides(&cores),
             times: times(&cores),

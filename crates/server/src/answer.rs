@@ -9,6 +9,7 @@ use hyper::body::Bytes;
 use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde::Serialize;
 use tidegate_answer::Headers;
+use tidegate_limiter::report::StoreHealth;
 use tidegate_limiter::{Answer, LimiterError, Verdict};
 
 use crate::check::{Checked, CheckedBatch, Fault, Faults, Outcome};
@@ -64,13 +65,20 @@ const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json"
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
-/// The answer to a health check; the codes are those of envoyproxy/ratelimit.
-pub(crate) fn health(health: Health) -> Response {
-    let (status, text) = match health {
-        Health::Serving => (StatusCode::OK, "OK"),
-        Health::Draining => (StatusCode::INTERNAL_SERVER_ERROR, "draining"),
-    };
+/// The answer to a health check.
+pub(crate) fn health(health: Health, store: StoreHealth) -> Response {
+    let (status, text) = health_words(health, store);
     response(status, TEXT, Bytes::from_static(text.as_bytes()))
+}
+
+/// What a health check is told; the codes are those of envoyproxy/ratelimit, as is the word for a server
+/// that is well. One whose store fails answers requests all the same, so nobody is to take it away.
+pub(crate) const fn health_words(health: Health, store: StoreHealth) -> (StatusCode, &'static str) {
+    match (health, store) {
+        (Health::Serving, StoreHealth::Whole) => (StatusCode::OK, "OK"),
+        (Health::Serving, StoreHealth::Degraded) => (StatusCode::OK, "degraded"),
+        (Health::Draining, _) => (StatusCode::INTERNAL_SERVER_ERROR, "draining"),
+    }
 }
 
 /// The answer to a request that was judged.

@@ -1,12 +1,15 @@
 //! The page under our own names.
 
+use tidegate_limiter::report::{StoreHealth, StoreReport};
+
 use super::Seen;
 use super::family::Family;
 use super::page::{Page, Seconds};
+use super::{server, sharing};
 use crate::connections::Protocol;
-use crate::core::{Answered, Failure, Rejection};
+use crate::core::{Answered, Failure, Rejection, StandIn};
 use crate::counts::Counts;
-use crate::{Observatory, RuleCounts, StateGauges, StoreGauges};
+use crate::{Observatory, RuleCounts, StateGauges};
 
 const BUILD_INFO: Family = Family::gauge("tidegate_build_info", "The version that runs; always 1.");
 const START_TIME: Family = Family::gauge(
@@ -32,6 +35,10 @@ const REJECTED: Family = Family::counter(
 const FAILURES: Family = Family::counter(
     "tidegate_store_failures_total",
     "Requests that the store could not decide; on_failure answered them.",
+);
+const STAND_INS: Family = Family::counter(
+    "tidegate_limits_without_store_total",
+    "Limits that the store could not decide, by who answered for them.",
 );
 const RULE_REQUESTS: Family = Family::counter(
     "tidegate_rule_requests_total",
@@ -75,6 +82,10 @@ const STORE_UNTRACKED: Family = Family::counter(
     "tidegate_store_untracked_total",
     "Charges that found no room for their counter; on_full answered them.",
 );
+const STORE_DEGRADED: Family = Family::gauge(
+    "tidegate_store_degraded",
+    "1 while a server of the store fails and is not asked, else 0.",
+);
 const STATE_WRITTEN: Family = Family::gauge(
     "tidegate_state_written_timestamp_seconds",
     "When the state file was last written, in seconds since the epoch.",
@@ -99,8 +110,9 @@ pub(crate) fn page(seen: &Seen) -> String {
     add_rules(&mut page, seen);
     add_reloads(&mut page, seen);
     add_connections(&mut page, seen);
-    if let Some(store) = &seen.gauges.store {
-        add_store(&mut page, store);
+    add_store(&mut page, &seen.gauges.store);
+    if let Some(state) = &seen.gauges.state {
+        add_state(&mut page, state);
     }
     page.single(&SPANS_LOST, seen.totals.lost_spans);
     page.into_text()
@@ -120,6 +132,10 @@ fn add_requests(page: &mut Page, seen: &Seen) {
     let mut series = page.family(&FAILURES);
     for (kind, count) in Failure::ALL.iter().zip(seen.failures) {
         series.add(&[("kind", kind.name())], count);
+    }
+    let mut series = page.family(&STAND_INS);
+    for (stand_in, count) in StandIn::ALL.iter().zip(seen.stand_ins) {
+        series.add(&[("by", stand_in.name())], count);
     }
 }
 
@@ -163,13 +179,18 @@ fn add_connections(page: &mut Page, seen: &Seen) {
     }
 }
 
-fn add_store(page: &mut Page, store: &StoreGauges) {
-    page.single(&STORE_USED, store.used_bytes);
-    page.single(&STORE_MAX, store.max_bytes);
-    page.single(&STORE_EVICTED, store.evicted);
-    page.single(&STORE_UNTRACKED, store.untracked);
-    if let Some(state) = &store.state {
-        add_state(page, state);
+fn add_store(page: &mut Page, store: &StoreReport) {
+    page.single(&STORE_USED, store.memory.used_bytes);
+    page.single(&STORE_MAX, store.memory.max_bytes);
+    page.single(&STORE_EVICTED, store.memory.evicted);
+    page.single(&STORE_UNTRACKED, store.memory.untracked);
+    let is_degraded = store.health() == StoreHealth::Degraded;
+    page.single(&STORE_DEGRADED, u8::from(is_degraded));
+    if !store.servers.is_empty() {
+        server::add(page, &store.servers);
+    }
+    if let Some(report) = &store.sharing {
+        sharing::add(page, report);
     }
 }
 

@@ -19,6 +19,15 @@ pub(crate) struct Series<'p> {
 /// The name and the value of a label.
 pub(crate) type Label<'a> = (&'a str, &'a str);
 
+/// One series of a histogram of times.
+pub(crate) struct Buckets<'a> {
+    /// The upper bounds in nanoseconds, each with its text in seconds.
+    pub(crate) bounds: &'a [(u64, &'static str)],
+    /// How many were within each bound and above the one before; the last are above all.
+    pub(crate) counts: &'a [u64],
+    pub(crate) sum_nanos: u64,
+}
+
 /// A time in seconds.
 pub(crate) struct Seconds(pub(crate) Duration);
 
@@ -43,18 +52,12 @@ impl Page {
 
     /// A histogram of times.
     pub(crate) fn times(&mut self, family: &Family, labels: &[Label<'_>], times: &Times) {
-        let series = self.family(family);
-        let mut count = 0_u64;
-        let bounds = BOUNDS.iter().map(|(_, text)| *text).chain(["+Inf"]);
-        for (bound, bucket) in bounds.zip(times.buckets) {
-            count = count.wrapping_add(bucket);
-            let mut labels = labels.to_vec();
-            labels.push(("le", bound));
-            series.page.sample(series.name, "_bucket", &labels, count);
-        }
-        let sum = Seconds(Duration::from_nanos(times.sum_nanos));
-        series.page.sample(series.name, "_sum", labels, sum);
-        series.page.sample(series.name, "_count", labels, count);
+        let buckets = Buckets {
+            bounds: &BOUNDS,
+            counts: &times.buckets,
+            sum_nanos: times.sum_nanos,
+        };
+        self.family(family).add_buckets(labels, &buckets);
     }
 
     pub(crate) fn into_text(self) -> String {
@@ -88,6 +91,20 @@ impl Page {
 impl Series<'_> {
     pub(crate) fn add(&mut self, labels: &[Label<'_>], value: impl Display) {
         self.page.sample(self.name, "", labels, value);
+    }
+
+    pub(crate) fn add_buckets(&mut self, labels: &[Label<'_>], buckets: &Buckets<'_>) {
+        let mut count = 0_u64;
+        let bounds = buckets.bounds.iter().map(|(_, text)| *text);
+        for (bound, bucket) in bounds.chain(["+Inf"]).zip(buckets.counts) {
+            count = count.wrapping_add(*bucket);
+            let mut labels = labels.to_vec();
+            labels.push(("le", bound));
+            self.page.sample(self.name, "_bucket", &labels, count);
+        }
+        let sum = Seconds(Duration::from_nanos(buckets.sum_nanos));
+        self.page.sample(self.name, "_sum", labels, sum);
+        self.page.sample(self.name, "_count", labels, count);
     }
 }
 

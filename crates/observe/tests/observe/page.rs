@@ -5,7 +5,12 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use tidegate_observe::{Gauges, MetricNames, ObserveConfig, Protocol, StateGauges, StoreGauges};
+use tidegate_limiter::report::{
+    Breaker, CallErrors, Latencies, ServerInfo, ServerReport, SharingReport, StandbyReport,
+    StoreReport,
+};
+use tidegate_observe::{Gauges, MetricNames, ObserveConfig, Protocol, StateGauges};
+use tidegate_store::StoreStats;
 
 use crate::fixture::watched;
 
@@ -16,20 +21,56 @@ descriptors:
     rate_limit: { unit: minute, requests_per_unit: 1 }
 ";
 
-const GAUGES: Gauges = Gauges {
-    rules: 1,
-    store: Some(StoreGauges {
-        used_bytes: 10,
-        max_bytes: 20,
-        evicted: 3,
-        untracked: 4,
+fn gauges() -> Gauges {
+    Gauges {
+        rules: 1,
+        store: StoreReport {
+            memory: StoreStats {
+                used_bytes: 10,
+                max_bytes: 20,
+                evicted: 3,
+                untracked: 4,
+            },
+            servers: vec![server("127.0.0.1:1")],
+            sharing: Some(SharingReport {
+                members: 5,
+                standby: StandbyReport {
+                    requests: 8,
+                    refused: 2,
+                    divided_by: 5,
+                },
+                ..SharingReport::default()
+            }),
+            ..StoreReport::default()
+        },
         state: Some(StateGauges {
             written_at: Some(Duration::from_secs(50)),
             bytes: 6,
             failures: 7,
         }),
-    }),
-};
+    }
+}
+
+fn server(address: &str) -> ServerReport {
+    let mut latencies = Latencies::default();
+    latencies.buckets[1] = 9;
+    ServerReport {
+        address: address.into(),
+        breaker: Breaker::Open,
+        calls: 11,
+        errors: CallErrors {
+            timeout: 12,
+            ..CallErrors::default()
+        },
+        latencies,
+        info: Some(ServerInfo {
+            used_memory: 13,
+            cpu: Duration::from_millis(1_500),
+            ..ServerInfo::default()
+        }),
+        ..ServerReport::default()
+    }
+}
 
 /// A page with all metrics there are.
 fn page() -> String {
@@ -44,7 +85,7 @@ fn page() -> String {
     watched.observatory.reload_failed();
     let open = watched.recorder.opened(Protocol::Grpc);
     drop(watched.recorder.opened(Protocol::Grpc));
-    let page = watched.observatory.prometheus(&GAUGES);
+    let page = watched.observatory.prometheus(&gauges());
     drop(open);
     page
 }
@@ -75,10 +116,48 @@ fn shows_what_was_counted() {
         "tidegate_store_untracked_total 4",
         "tidegate_state_bytes 6",
         "tidegate_state_write_failures_total 7",
+        "tidegate_store_degraded 1",
+        "tidegate_store_servers 1",
+        "tidegate_store_breaker{server=\"127.0.0.1:1\",state=\"closed\"} 0",
+        "tidegate_store_breaker{server=\"127.0.0.1:1\",state=\"open\"} 1",
+        "tidegate_store_calls_total{server=\"127.0.0.1:1\"} 11",
+        "tidegate_store_call_errors_total{server=\"127.0.0.1:1\",kind=\"timeout\"} 12",
+        "tidegate_store_call_duration_seconds_bucket{server=\"127.0.0.1:1\",le=\"0.00005\"} 9",
+        "tidegate_store_call_duration_seconds_count{server=\"127.0.0.1:1\"} 9",
+        "tidegate_redis_used_memory_bytes{server=\"127.0.0.1:1\"} 13",
+        "tidegate_redis_cpu_seconds_total{server=\"127.0.0.1:1\"} 1.500000000",
+        "tidegate_members 5",
+        "tidegate_standby_requests_total{outcome=\"allowed\"} 6",
+        "tidegate_standby_divisor 5",
         "ratelimit_service_total_requests{grpc_method=\"ShouldRateLimit\"} 2",
     ] {
         assert!(page.lines().any(|it| it == line), "no {line} in {page}");
     }
+}
+
+#[test]
+fn a_memory_store_has_no_servers_to_tell_of() {
+    let watched = watched(YAML, ObserveConfig::default());
+    let page = watched.observatory.prometheus(&Gauges::default());
+    assert!(page.contains("tidegate_store_degraded 0"));
+    for prefix in [
+        "tidegate_store_breaker",
+        "tidegate_redis",
+        "tidegate_members",
+    ] {
+        assert!(!page.contains(prefix), "{prefix}");
+    }
+}
+
+#[test]
+fn the_servers_shown_are_bounded() {
+    let mut gauges = gauges();
+    let name = |index| server(&format!("10.0.0.{index}:6379"));
+    gauges.store.servers = (0..500).map(name).collect();
+    let watched = watched(YAML, ObserveConfig::default());
+    let page = watched.observatory.prometheus(&gauges);
+    assert_eq!(page.matches("tidegate_store_calls_total{").count(), 128);
+    assert!(page.contains("tidegate_store_servers 500"));
 }
 
 #[test]

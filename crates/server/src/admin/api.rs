@@ -4,12 +4,14 @@ mod callers;
 mod explain;
 mod program;
 mod rules;
+mod store;
 mod top;
 
 pub(super) use callers::{ban, bans, grant, lookup, reset, unban};
 pub(super) use explain::explain;
-pub(super) use program::{config, last_reload, log_level, reload, set_log_level, store};
+pub(super) use program::{config, last_reload, log_level, reload, set_log_level};
 pub(super) use rules::rules;
+pub(super) use store::store;
 pub(super) use top::top;
 
 use super::reply::{self, Reply};

@@ -4,13 +4,15 @@ use std::fmt::Write;
 
 use hyper::StatusCode;
 use serde::Serialize;
+use tidegate_limiter::report::StoreHealth;
 use tidegate_limiter::{RuleSet, Store};
-use tidegate_observe::{Gauges, StateGauges, StoreGauges};
+use tidegate_observe::{Gauges, StateGauges};
 use tidegate_rules::{Domain, Rule, RuleMode};
 
 use super::Admin;
 use super::reply::{self, Reply};
 use super::route::ROUTES;
+use crate::answer;
 use crate::drain::{Drain, Health};
 
 /// Whether requests may be sent here.
@@ -19,6 +21,8 @@ struct Readiness {
     ready: bool,
     /// Why not.
     reasons: Vec<&'static str>,
+    /// Whether the store fails: requests are answered all the same.
+    degraded: bool,
 }
 
 /// What there is.
@@ -41,16 +45,14 @@ pub(super) fn index() -> Reply {
     reply::with(StatusCode::OK, reply::HTML, page)
 }
 
-/// For load balancers: the same words as envoyproxy/ratelimit's.
-pub(super) fn health(drain: &Drain) -> Reply {
-    match drain.health() {
-        Health::Serving => reply::with(StatusCode::OK, reply::TEXT, "OK"),
-        Health::Draining => reply::with(StatusCode::INTERNAL_SERVER_ERROR, reply::TEXT, "draining"),
-    }
+/// For load balancers.
+pub(super) fn health(drain: &Drain, store: StoreHealth) -> Reply {
+    let (status, text) = answer::health_words(drain.health(), store);
+    reply::with(status, reply::TEXT, text)
 }
 
 /// For orchestrators.
-pub(super) fn ready(rules: &RuleSet, drain: &Drain) -> Reply {
+pub(super) fn ready(rules: &RuleSet, drain: &Drain, store: StoreHealth) -> Reply {
     let mut reasons = Vec::new();
     if drain.health() == Health::Draining {
         reasons.push("the server drains");
@@ -64,24 +66,23 @@ pub(super) fn ready(rules: &RuleSet, drain: &Drain) -> Reply {
     } else {
         StatusCode::SERVICE_UNAVAILABLE
     };
-    reply::json_as(status, reply::JSON, &Readiness { ready, reasons })
+    let readiness = Readiness {
+        ready,
+        reasons,
+        degraded: store == StoreHealth::Degraded,
+    };
+    reply::json_as(status, reply::JSON, &readiness)
 }
 
 /// For Prometheus.
 pub(super) fn metrics<S: Store>(admin: &Admin<S>) -> Reply {
-    let store = admin.limiter.store().report().memory;
     let gauges = Gauges {
         rules: u64::try_from(admin.limiter.rules().rules().count()).unwrap_or(u64::MAX),
-        store: Some(StoreGauges {
-            used_bytes: store.used_bytes,
-            max_bytes: store.max_bytes,
-            evicted: store.evicted,
-            untracked: store.untracked,
-            state: admin.hooks.state().map(|state| StateGauges {
-                written_at: state.written_at,
-                bytes: state.bytes,
-                failures: state.failures,
-            }),
+        store: admin.limiter.store().report(),
+        state: admin.hooks.state().map(|state| StateGauges {
+            written_at: state.written_at,
+            bytes: state.bytes,
+            failures: state.failures,
         }),
     };
     let page = admin.observatory.prometheus(&gauges);

@@ -18,7 +18,7 @@ pub(super) async fn respond<S: Store>(request: Request<Incoming>, visit: &Visit<
         "/json" => judge(request, visit).await,
         "/v1/check" => check(request, visit).await,
         "/v1/authorize" => authorize(request, visit).await,
-        "/healthcheck" => Ok(answer::health(visit.drain.health())),
+        "/healthcheck" => Ok(health(visit)),
         path => Err(Refusal::NoSuchPath {
             path: path.to_owned(),
         }),
@@ -30,6 +30,11 @@ pub(super) async fn respond<S: Store>(request: Request<Incoming>, visit: &Visit<
         }
         refusal.into_response()
     })
+}
+
+fn health<S: Store>(visit: &Visit<S>) -> Response {
+    let store = visit.door.limiter.store().report().health();
+    answer::health(visit.drain.health(), store)
 }
 
 /// Takes any method and any content type, as the reference does.

@@ -14,10 +14,12 @@ use tidegate_server::{
     ListenConfig, Parts, ReloadOutcome, ReloadReport, ReloadTrigger, Reloading, ServerConfig,
     StateReport, Stop,
 };
-use tidegate_store::{EmbeddedStore, ManualClock, StoreConfig};
+use tidegate_store::ManualClock;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
+
+use crate::store::TestStore;
 
 /// 2026-11-15 12:00:00 UTC since the epoch.
 const NOON: Duration = Duration::from_hours(498_540);
@@ -37,9 +39,6 @@ descriptors:
 ";
 
 pub(crate) const TOKEN: &str = "open-sesame";
-
-/// A store whose clock the test moves.
-pub(crate) type TestStore = EmbeddedStore<ManualClock>;
 
 /// A server under test, with a listener for requests, one for operators and one for scrapers. Its clock stands still.
 pub(crate) struct Desk {
@@ -197,7 +196,7 @@ impl Desk {
 pub(crate) fn admin(hooks: Arc<Hooks>, config: AdminConfig) -> Admin<TestStore> {
     let clock = ManualClock::default();
     clock.advance(NOON);
-    let store = EmbeddedStore::with_clock(StoreConfig::default(), clock);
+    let store = TestStore::new(clock);
     let rules = compiled(RULES).unwrap().rules;
     Admin {
         limiter: Arc::new(Limiter::new(store, rules, LimiterConfig::default())),
@@ -326,7 +325,7 @@ impl Ask {
         self.header("Authorization", &format!("Bearer {token}"))
     }
 
-    fn text(&self, address: SocketAddr) -> String {
+    pub(crate) fn text(&self, address: SocketAddr) -> String {
         let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
         if !self.headers.iter().any(|(name, _)| name == "Host") {
             let _ = write!(head, "Host: {address}\r\n");

@@ -13,3 +13,4 @@ mod program;
 mod rules;
 mod samples;
 mod schema;
+mod store;

@@ -1,6 +1,6 @@
 //! The pages beside the API, and paths that are none.
 
-use crate::desk::{Ask, Desk};
+use crate::desk::{Ask, Desk, exchange};
 
 #[tokio::test]
 async fn the_index_lists_every_path() {
@@ -19,8 +19,23 @@ async fn health_is_told_in_the_words_of_the_reference() {
     assert_eq!((reply.status, reply.body.as_str()), (200, "OK"));
     assert_eq!(
         desk.get("/readyz").await.body,
-        r#"{"ready":true,"reasons":[]}"#
+        r#"{"ready":true,"reasons":[],"degraded":false}"#
     );
+}
+
+#[tokio::test]
+async fn a_server_whose_store_fails_is_degraded_not_dead() {
+    let desk = Desk::start();
+    desk.limiter.store().degrade();
+    let reply = desk.get("/healthcheck").await;
+    assert_eq!((reply.status, reply.body.as_str()), (200, "degraded"));
+    let reply = desk.get("/readyz").await;
+    assert_eq!(reply.status, 200);
+    assert_eq!(reply.body, r#"{"ready":true,"reasons":[],"degraded":true}"#);
+    let reply = exchange(desk.http, &Ask::new("GET", "/healthcheck").text(desk.http)).await;
+    assert_eq!((reply.status, reply.body.as_str()), (200, "degraded"));
+    let metrics = desk.get("/metrics").await.body;
+    assert!(metrics.contains("tidegate_store_degraded 1\n"), "{metrics}");
 }
 
 #[tokio::test]

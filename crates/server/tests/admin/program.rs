@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::desk::{Ask, Desk};
+use crate::schema::Document;
 
 #[tokio::test]
 async fn the_configuration_is_shown() {
@@ -61,11 +62,32 @@ async fn the_store_is_shown() {
     let store = desk.get("/api/v1/store").await.ok();
     let stats = desk.limiter.store().stats();
     let expected = json!({
-        "kind": "memory", "used_bytes": stats.used_bytes, "max_bytes": stats.max_bytes,
+        "kind": "memory", "health": "ok", "servers": [], "sharing": null,
+        "used_bytes": stats.used_bytes, "max_bytes": stats.max_bytes,
         "evicted": 0, "untracked": 0,
         "state": {
             "written_at": "2027-01-15T08:00:00Z", "counters": 5, "bytes": 6, "failures": 7, "fault": null,
         },
     });
     assert_eq!(store, expected);
+}
+
+#[tokio::test]
+async fn a_store_that_fails_says_where_and_why() {
+    let desk = Desk::start();
+    desk.limiter.store().degrade();
+    let document = Document(desk.get("/api/v1/openapi.json").await.ok());
+    let store = desk.get("/api/v1/store").await.ok();
+    let schema = json!({"$ref": "#/components/schemas/Store"});
+    assert_eq!(document.faults(&schema, &store), Vec::<String>::new());
+    assert_eq!(
+        (&store["kind"], &store["health"]),
+        (&json!("redis"), &json!("degraded"))
+    );
+    let server = &store["servers"][0];
+    assert_eq!(server["breaker"], "open");
+    assert_eq!(server["fault"], "connection refused");
+    assert_eq!(server["mean_micros"], 30);
+    assert_eq!(server["info"]["cpu_millis"], 1_500);
+    assert_eq!(store["sharing"]["members"], 3);
 }

@@ -1,17 +1,14 @@
 //! What is asked of the program around the server.
 
-use std::time::UNIX_EPOCH;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tidegate_limiter::report::StoreReport;
 use tidegate_rules::{Diagnostic, Report, Severity};
 
 use crate::admin::audit::{self, Change};
 use crate::admin::fault::Fault;
 use crate::admin::reply::{self, Reply};
 use crate::admin::timestamp;
-use crate::admin::{AdminHooks, ReloadOutcome, ReloadReport, ReloadTrigger, StateReport};
+use crate::admin::{AdminHooks, ReloadOutcome, ReloadReport, ReloadTrigger};
 use crate::door::Peer;
 
 /// A level of the log.
@@ -53,25 +50,6 @@ struct FindingView<'a> {
     column: usize,
     message: &'a str,
     hint: Option<&'a str>,
-}
-
-#[derive(Debug, Serialize)]
-struct StoreView {
-    kind: &'static str,
-    used_bytes: u64,
-    max_bytes: u64,
-    evicted: u64,
-    untracked: u64,
-    state: Option<StateView>,
-}
-
-#[derive(Debug, Serialize)]
-struct StateView {
-    written_at: Option<String>,
-    counters: u64,
-    bytes: u64,
-    failures: u64,
-    fault: Option<String>,
 }
 
 /// The configuration in force.
@@ -133,18 +111,6 @@ pub(in crate::admin) fn set_log_level(
     Ok(log_level(hooks))
 }
 
-/// How the store is doing.
-pub(in crate::admin) fn store(store: &StoreReport, hooks: &dyn AdminHooks) -> Reply {
-    reply::json(&StoreView {
-        kind: store.kind.name(),
-        used_bytes: store.memory.used_bytes,
-        max_bytes: store.memory.max_bytes,
-        evicted: store.memory.evicted,
-        untracked: store.memory.untracked,
-        state: hooks.state().map(StateView::from),
-    })
-}
-
 // === impl ReloadView ===
 
 impl<'a> From<&'a ReloadReport> for ReloadView<'a> {
@@ -168,21 +134,6 @@ impl<'a> From<&'a ReloadReport> for ReloadView<'a> {
             reason,
             findings: report.findings.iter().map(FindingView::from).collect(),
             findings_omitted: Report::omitted(&report.findings),
-        }
-    }
-}
-
-// === impl StateView ===
-
-impl From<StateReport> for StateView {
-    fn from(report: StateReport) -> Self {
-        let written_at = report.written_at.map(|since| UNIX_EPOCH + since);
-        Self {
-            written_at: written_at.map(timestamp::rfc3339),
-            counters: report.counters,
-            bytes: report.bytes,
-            failures: report.failures,
-            fault: report.fault,
         }
     }
 }
