@@ -4,6 +4,7 @@
 //! [`SharedStore`] is the store of one node among many: it decides on each limit by its
 //! [`Consistency`](tidegate_store::Consistency), and on all limits of a request together.
 
+mod eventual;
 mod leased;
 mod membership;
 mod memory;
@@ -14,6 +15,7 @@ mod shared;
 mod split;
 mod standby;
 
+pub use eventual::{Eventual, EventualConfig, overshoot_bound};
 pub use leased::{LeaseConfig, lease_life};
 pub use membership::Membership;
 pub use shared::{SharedConfig, SharedStore};

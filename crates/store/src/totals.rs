@@ -40,8 +40,19 @@ pub struct Telling<'a> {
     pub total: u64,
     /// What it has admitted in the epoch before, if it does not know that this was written.
     pub late: Option<u64>,
+    /// What the counter does with what was told in the epoch before.
+    pub edge: Edge,
     /// How much of the limit is used as the node sees it, if it has heard of the others before.
     pub view: Option<View>,
+}
+
+/// What a counter does with what was told in the epoch before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edge {
+    /// Forgets it: its windows are the epochs.
+    Forgets,
+    /// Counts it on.
+    Carries,
 }
 
 /// How much of a limit is used as one node sees it.
@@ -67,7 +78,11 @@ pub struct Sums {
 pub struct Tally {
     /// What the others have admitted.
     pub others: Sums,
-    /// How much of the limit was used when somebody told it last, before this telling.
+    /// How much of the limit was used when somebody told something last, before this telling: in this
+    /// epoch, or in the one before if its counter carries over.
+    ///
+    /// It is the view of whoever told last with all that he had not heard; without a view, what was
+    /// known before with what he told.
     pub level: Option<Level>,
 }
 

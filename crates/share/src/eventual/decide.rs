@@ -1,0 +1,174 @@
+//! One request: decided by the mirror while the budget lasts, by the node's share when it is cut off.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tidegate_algorithms::{Decision, Outcome, Quota, Retry, Standing};
+use tidegate_store::{Charge, Charging, Clock, CounterKey, StoreError};
+
+use super::Eventual;
+use super::budget::{budget, capacity};
+use super::entry::Entry;
+use super::mirror::share;
+use crate::memory::FromMemory;
+
+// === impl Eventual ===
+
+impl<C: Clock> FromMemory for Eventual<C> {
+    fn take(
+        &self,
+        charge: &Charge<'_>,
+        charging: Charging,
+    ) -> Result<Option<Decision>, StoreError> {
+        if !self.config.suits(charge.quota) {
+            return Ok(None);
+        }
+        let digest = self.digester.digest(charge.key);
+        let mut part = self.table.part(digest);
+        let new = || Entry::new(charge.key, charge.quota, self.regions.len());
+        let Some(entry) = part.entry(digest, self.table.most(), new) else {
+            return self.take_share(charge, charging).map(Some);
+        };
+        let decision = self.decide(entry, charge, charging)?;
+        part.queue(digest);
+        Ok(Some(decision))
+    }
+
+    fn put_back(&self, charge: &Charge<'_>) {
+        let digest = self.digester.digest(charge.key);
+        let mut part = self.table.part(digest);
+        let entry = part.entries.get_mut(&digest);
+        if entry.as_ref().is_none_or(|entry| entry.alone)
+            && let Some(quota) = self.share_of(charge.quota)
+        {
+            self.mirror.refund(share(charge.key), &quota, charge.cost);
+        }
+        if let Some(entry) = entry {
+            self.mirror.refund(charge.key, charge.quota, charge.cost);
+            entry.unspend(charge.cost);
+        }
+    }
+
+    fn correct(&self, charge: &Charge<'_>, decision: &mut Decision) {
+        if let Ok(untouched) = self.mirror.peek(charge.key, charge.quota) {
+            decision.remaining = untouched.remaining.min(decision.limit);
+            decision.reset_after = untouched.reset_after;
+        }
+    }
+}
+
+impl<C: Clock> Eventual<C> {
+    fn decide(
+        &self,
+        entry: &mut Entry,
+        charge: &Charge<'_>,
+        charging: Charging,
+    ) -> Result<Decision, StoreError> {
+        if entry.quota != *charge.quota {
+            entry.quota = charge.quota.clone();
+        }
+        entry.used_at = self.clock.own();
+        if self.is_cut_off() {
+            return self.decide_alone(entry, charge, charging);
+        }
+        self.rejoin(entry, charge.key);
+        entry.debt = self.mirror.force(charge.key, charge.quota, entry.debt)?;
+        let decision = self.mirror.charge(charge, charging)?;
+        if charge.cost == 0 || !decision.is_allowed() {
+            return Ok(decision);
+        }
+        if entry.debt == 0 && self.may_spend(entry, charge, &decision) {
+            entry.spend(charge.cost);
+            return Ok(decision);
+        }
+        self.mirror.refund(charge.key, charge.quota, charge.cost);
+        self.hurry();
+        Ok(Decision {
+            outcome: wait_for(self.config.beat()),
+            remaining: 0,
+            ..decision
+        })
+    }
+
+    /// Whether so much may be admitted that not everybody knows of. The first request since all were
+    /// told always may, for one that costs more than the budget would never get through.
+    fn may_spend(&self, entry: &Entry, charge: &Charge<'_>, decision: &Decision) -> bool {
+        let pending = entry.pending();
+        let extra = match decision.outcome {
+            Outcome::Allowed {
+                standing: Standing::Over,
+                ..
+            } => charge.quota.most_extra(),
+            _ => 0,
+        };
+        let after = pending.saturating_add(charge.cost);
+        let left = decision
+            .remaining
+            .saturating_add(extra)
+            .saturating_add(after);
+        let most = capacity(charge.quota).saturating_add(extra);
+        pending == 0 || after <= budget(left.min(most), self.config.slack, self.members())
+    }
+
+    /// Decides by this node's share, for somebody cannot be told.
+    fn decide_alone(
+        &self,
+        entry: &mut Entry,
+        charge: &Charge<'_>,
+        charging: Charging,
+    ) -> Result<Decision, StoreError> {
+        if !entry.alone {
+            entry.alone = true;
+            self.open_share(charge.key, charge.quota)?;
+        }
+        let decision = self.take_share(charge, charging)?;
+        if decision.is_allowed() {
+            let unfit = self.mirror.force(charge.key, charge.quota, charge.cost)?;
+            entry.debt = entry.debt.saturating_add(unfit);
+            entry.spend(charge.cost);
+        }
+        Ok(decision)
+    }
+
+    /// Goes by the mirror again.
+    fn rejoin(&self, entry: &mut Entry, key: CounterKey<'_>) {
+        if std::mem::take(&mut entry.alone) {
+            // Forgotten by itself at the latest, if it has no state of its own.
+            let _ = self.mirror.reset(share(key), &entry.quota);
+        }
+    }
+
+    /// Begins with the node's part of what was left when it was cut off.
+    fn open_share(&self, key: CounterKey<'_>, quota: &Quota) -> Result<(), StoreError> {
+        let Some(part) = self.share_of(quota) else {
+            return Ok(());
+        };
+        let left = self.mirror.peek(key, quota)?.remaining / u64::from(self.members());
+        let used = capacity(&part).saturating_sub(left.max(1));
+        self.mirror.force(share(key), &part, used)?;
+        Ok(())
+    }
+
+    fn take_share(&self, charge: &Charge<'_>, charging: Charging) -> Result<Decision, StoreError> {
+        self.tallies.alone.fetch_add(charge.cost, Ordering::Relaxed);
+        let part = self.share_of(charge.quota);
+        let charge = Charge {
+            key: share(charge.key),
+            quota: part.as_ref().unwrap_or(charge.quota),
+            ..*charge
+        };
+        self.mirror.charge(&charge, charging)
+    }
+
+    /// This node's share of a limit, at least 1: a limit smaller than the number of nodes would
+    /// otherwise admit nobody while the store is away.
+    fn share_of(&self, quota: &Quota) -> Option<Quota> {
+        quota.part(1, u64::from(self.members()), 1)
+    }
+}
+
+const fn wait_for(wait: Duration) -> Outcome {
+    Outcome::Denied {
+        retry: Retry::After(wait),
+    }
+}

@@ -1,0 +1,88 @@
+//! The counters of the whole service as this node knows them, and its own shares of them.
+
+use tidegate_algorithms::{Decision, Headroom, Quota};
+use tidegate_store::{
+    Charge, Charging, Clock, CounterKey, Decisions, EmbeddedStore, LimitId, Mode, StoreConfig,
+    StoreError,
+};
+
+use super::clock::StoreClock;
+
+/// Both lie in one store; the names of shares are those of no limit.
+#[derive(Debug)]
+pub(super) struct Mirror<C>(EmbeddedStore<StoreClock<C>>);
+
+/// Turns the name of a limit into that of its share.
+const SHARE: u128 = 0x7368_6172_6500_0000_7469_6465_6761_7465;
+
+// === impl Mirror ===
+
+impl<C: Clock> Mirror<C> {
+    pub(super) fn new(config: StoreConfig, clock: StoreClock<C>) -> Self {
+        Self(EmbeddedStore::with_clock(config, clock))
+    }
+
+    /// Decides on one limit as if it were this node's alone.
+    pub(super) fn charge(
+        &self,
+        charge: &Charge<'_>,
+        charging: Charging,
+    ) -> Result<Decision, StoreError> {
+        let charge = Charge {
+            mode: Mode::Enforce,
+            ..*charge
+        };
+        let mut decisions = Decisions::new();
+        self.0.charge_now(&[charge], charging, &mut decisions)?;
+        Ok(decisions[0])
+    }
+
+    /// Charges as much of `cost` as fits, and says what did not.
+    pub(super) fn force(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        cost: u64,
+    ) -> Result<u64, StoreError> {
+        if cost == 0 {
+            return Ok(0);
+        }
+        let fits = cost.min(self.peek(key, quota)?.remaining);
+        let charge = Charge {
+            key,
+            quota,
+            cost: fits,
+            mode: Mode::Enforce,
+            headroom: Headroom::Absent,
+            on_full: tidegate_store::OnFull::Allow,
+            consistency: tidegate_store::Consistency::Eventual,
+        };
+        let decision = self.charge(&charge, Charging::AllOrNone)?;
+        Ok(if decision.is_allowed() {
+            cost - fits
+        } else {
+            cost
+        })
+    }
+
+    pub(super) fn peek(&self, key: CounterKey<'_>, quota: &Quota) -> Result<Decision, StoreError> {
+        self.0.peek_now(key, quota, Headroom::Absent)
+    }
+
+    pub(super) fn refund(&self, key: CounterKey<'_>, quota: &Quota, cost: u64) {
+        // Cannot fail: the store could tell the counter's window from others when it was charged.
+        let _ = self.0.refund_now(key, quota, cost);
+    }
+
+    pub(super) fn reset(&self, key: CounterKey<'_>, quota: &Quota) -> Result<bool, StoreError> {
+        self.0.reset_now(key, quota)
+    }
+}
+
+/// The name of this node's share of a counter.
+pub(super) const fn share(key: CounterKey<'_>) -> CounterKey<'_> {
+    CounterKey {
+        limit: LimitId(key.limit.0 ^ SHARE),
+        values: key.values,
+    }
+}

@@ -1,0 +1,256 @@
+//! Telling the others, and hearing from them.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tidegate_algorithms::Time;
+use tidegate_store::{Clock, StoreError, Tally, Telling, Totals};
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::Eventual;
+use super::entry::{Key, Said, Values};
+use super::hear::{News, edge, epoch_length};
+
+/// Counters that are told in one go: their scripts keep a Redis busy for a few milliseconds.
+const MOST_TOLD: usize = 1_024;
+
+/// The region whose store a node also hears from.
+const HOME: usize = 0;
+
+/// The counters that wait to be told to one region. What was not told when it is dropped waits again.
+struct Round<'a, C: Clock> {
+    eventual: &'a Eventual<C>,
+    region: usize,
+    waiting: Vec<u128>,
+}
+
+/// One counter to tell of.
+struct Draft {
+    digest: u128,
+    key: Arc<Key>,
+    said: Said,
+    /// But for the key.
+    telling: Telling<'static>,
+}
+
+// === impl Eventual ===
+
+impl<C: Clock> Eventual<C> {
+    /// Tells and hears for as long as it is polled; needs a tokio runtime with timers. `home` is the
+    /// store of this node's region, `others` are those of the other regions, as many as were announced.
+    pub async fn run<T: Totals>(&self, home: &T, others: &[T]) -> Infallible {
+        let rest = Box::pin(self.keep_telling(HOME + 1, others));
+        tokio::join!(self.keep_syncing(HOME, home), rest).0
+    }
+
+    async fn keep_telling<T: Totals>(&self, region: usize, others: &[T]) {
+        if let [next, rest @ ..] = others {
+            let rest = Box::pin(self.keep_telling(region + 1, rest));
+            tokio::join!(self.keep_syncing(region, next), rest);
+        }
+    }
+
+    async fn keep_syncing<T: Totals>(&self, region: usize, store: &T) -> Infallible {
+        let mut beats = interval(self.config.beat());
+        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut until_due = 0;
+        loop {
+            beats.tick().await;
+            let is_awaited = self
+                .regions
+                .get(region)
+                .is_some_and(|region| region.is_awaited.load(Ordering::Relaxed));
+            if until_due == 0 || is_awaited {
+                until_due = super::EventualConfig::BEATS;
+                // Counted, and tried again: nothing is lost, for totals are told whole.
+                let _ = self.sync(region, store).await;
+            }
+            until_due -= 1;
+        }
+    }
+
+    /// Tells the store of the own region and hears from it, now.
+    pub async fn sync_now<T: Totals>(&self, home: &T) -> Result<(), StoreError> {
+        self.sync(HOME, home).await
+    }
+
+    /// Tells the store of another region, now. Regions count from 0 and leave out the own one.
+    pub async fn tell_now<T: Totals>(&self, region: usize, store: &T) -> Result<(), StoreError> {
+        self.sync(HOME + 1 + region, store).await
+    }
+
+    async fn sync<T: Totals>(&self, region: usize, store: &T) -> Result<(), StoreError> {
+        let Some(way) = self.regions.get(region) else {
+            return Ok(());
+        };
+        way.is_awaited.store(false, Ordering::Relaxed);
+        let told = Round::new(self, region).tell_all(store).await;
+        way.is_cut.store(told.is_err(), Ordering::Relaxed);
+        let tally = match told {
+            Ok(()) => &self.tallies.syncs,
+            Err(_) => &self.tallies.failures,
+        };
+        tally.fetch_add(1, Ordering::Relaxed);
+        if told.is_ok() && region == HOME {
+            self.forget_idle();
+            let own = self.clock.own().nanos().saturating_add(1);
+            self.tallies.synced_at.store(own, Ordering::Relaxed);
+        }
+        told
+    }
+
+    /// Takes note of how many nodes there are. While a region is cut off, those behind the cut are not
+    /// seen and still there.
+    fn count_members(&self, members: u32) {
+        if self.is_cut_off() {
+            self.members.fetch_max(members, Ordering::Relaxed);
+        } else {
+            self.members.store(members.max(1), Ordering::Relaxed);
+        }
+    }
+
+    /// Forgets, in one part of the table, the counters that nobody has asked about for so long that
+    /// nothing of them can matter.
+    fn forget_idle(&self) {
+        let next = self.next_part.fetch_add(1, Ordering::Relaxed);
+        let mut part = self.table.nth(usize::try_from(next).unwrap_or_default());
+        let now = self.clock.own();
+        part.entries.retain(|_, entry| {
+            let idle = now.since(entry.used_at);
+            idle < epoch_length(&entry.quota).saturating_mul(2)
+        });
+    }
+
+    /// What to tell a region of one counter; `None` if it is gone.
+    fn draft(&self, digest: u128, region: usize) -> Option<Draft> {
+        let mut part = self.table.part(digest);
+        let entry = part.entries.get_mut(&digest)?;
+        let length = epoch_length(&entry.quota);
+        let epoch = epoch_at(self.clock.now(), length);
+        let said = entry.told.get_mut(region)?.say(epoch, entry.spent);
+        let key = Arc::clone(&entry.key);
+        let view = if region == HOME {
+            let values = key.values();
+            let mirror = self.mirror.peek(key.name(&values), &entry.quota).ok()?;
+            entry.view(mirror.limit.saturating_sub(mirror.remaining), said.epoch)
+        } else {
+            None
+        };
+        let telling = Telling {
+            key: Key::NOBODY,
+            length,
+            epoch: said.epoch,
+            total: said.total,
+            late: said.late,
+            edge: edge(&entry.quota),
+            view,
+        };
+        Some(Draft {
+            digest,
+            key,
+            said,
+            telling,
+        })
+    }
+
+    /// Takes note of what a region said of one counter.
+    fn note(&self, region: usize, draft: &Draft, tally: Tally, asked: Time) {
+        let mut part = self.table.part(draft.digest);
+        let Some(entry) = part.entries.get_mut(&draft.digest) else {
+            return;
+        };
+        if region == HOME {
+            let values = draft.key.values();
+            let news = News {
+                said: &draft.said,
+                tally,
+                asked,
+            };
+            // A window that the mirror cannot tell from others is not counted here at all.
+            let _ = self.hear(entry, draft.key.name(&values), &news);
+        }
+        if let Some(told) = entry.told.get_mut(region) {
+            told.acknowledge(&draft.said);
+        }
+    }
+}
+
+// === impl Round ===
+
+impl<'a, C: Clock> Round<'a, C> {
+    fn new(eventual: &'a Eventual<C>, region: usize) -> Self {
+        let mut waiting = Vec::new();
+        for mut part in eventual.table.each() {
+            let part = &mut *part;
+            for digest in part.waiting[region].drain(..) {
+                if let Some(entry) = part.entries.get_mut(&digest) {
+                    entry.told[region].queued = false;
+                    waiting.push(digest);
+                }
+            }
+        }
+        Self {
+            eventual,
+            region,
+            waiting,
+        }
+    }
+
+    /// Tells of all that waits, and says at least that the node is there.
+    async fn tell_all<T: Totals>(mut self, store: &T) -> Result<(), StoreError> {
+        loop {
+            let next = self.waiting.len().saturating_sub(MOST_TOLD);
+            self.tell(next, store).await?;
+            self.waiting.truncate(next);
+            if next == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Tells of what waits from `next` on.
+    async fn tell<T: Totals>(&self, next: usize, store: &T) -> Result<(), StoreError> {
+        let eventual = self.eventual;
+        let drafts = self.waiting[next..].iter();
+        let drafts: Vec<Draft> = drafts
+            .filter_map(|&digest| eventual.draft(digest, self.region))
+            .collect();
+        let values: Vec<Values<'_>> = drafts.iter().map(|draft| draft.key.values()).collect();
+        let tellings: Vec<Telling<'_>> = drafts
+            .iter()
+            .zip(&values)
+            .map(|(draft, values)| Telling {
+                key: draft.key.name(values),
+                ..draft.telling
+            })
+            .collect();
+        let asked = eventual.clock.own();
+        let mut tallies = Vec::with_capacity(tellings.len());
+        let exchange = store.exchange(eventual.node, &tellings, &mut tallies);
+        let exchanged = exchange.await?;
+        if self.region == HOME {
+            eventual.clock.set(exchanged.now, asked);
+            eventual.count_members(exchanged.members);
+        }
+        for (draft, tally) in drafts.iter().zip(tallies) {
+            eventual.note(self.region, draft, tally, asked);
+        }
+        Ok(())
+    }
+}
+
+impl<C: Clock> Drop for Round<'_, C> {
+    fn drop(&mut self) {
+        for &digest in &self.waiting {
+            let mut part = self.eventual.table.part(digest);
+            part.queue_for(digest, self.region);
+        }
+    }
+}
+
+/// Which epoch of this length `now` is in.
+fn epoch_at(now: Time, length: std::time::Duration) -> u64 {
+    let epoch = u128::from(now.nanos()) / length.as_nanos().max(1);
+    u64::try_from(epoch).unwrap_or(u64::MAX)
+}
