@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use tidegate_algorithms::{Algorithm, Percent, Quota, Time};
 use tidegate_store::report::EventualReport;
-use tidegate_store::{Clock, Digester, Monotonic, NodeId, StoreConfig};
+use tidegate_store::{Clock, Digester, Monotonic, NodeId, StoreConfig, Teller};
 
 pub use self::budget::overshoot_bound;
 use self::clock::StoreClock;
@@ -49,7 +49,7 @@ pub struct EventualConfig {
 #[derive(Debug)]
 pub struct Eventual<C = Monotonic> {
     config: EventualConfig,
-    node: NodeId,
+    teller: Teller,
     clock: StoreClock<C>,
     digester: Digester,
     table: Table,
@@ -99,6 +99,12 @@ impl EventualConfig {
         !is_queue && quota.window() >= self.sync_interval.saturating_mul(Self::SHORTEST_WINDOW)
     }
 
+    /// How long a node is believed to be there without a word from it.
+    fn life(&self) -> Duration {
+        let intervals = self.sync_interval.saturating_mul(10);
+        intervals.max(Duration::from_secs(3))
+    }
+
     fn beat(&self) -> Duration {
         (self.sync_interval / Self::BEATS).max(Duration::from_millis(1))
     }
@@ -135,7 +141,10 @@ impl<C: Clock> Eventual<C> {
         let clock = StoreClock::new(clock);
         let regions = 1 + other_regions;
         Self {
-            node: NodeId::random(),
+            teller: Teller {
+                node: NodeId::random(),
+                life: config.life(),
+            },
             digester: Digester::new(),
             table: Table::new(config.max_counters, regions),
             mirror: Mirror::new(config.memory, clock.clone()),

@@ -16,6 +16,7 @@ mod numbers;
 mod one_limit;
 mod reload;
 mod several_limits;
+pub mod totals;
 
 use std::future::Future;
 

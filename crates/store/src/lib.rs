@@ -27,4 +27,4 @@ pub use lend::{Draw, Lender, Loan, lendable};
 pub use members::{
     Beat, MAX_MEMBERS, MAX_PARTS, MAX_WANTS, Members, NodeId, Plan, Plans, Pulse, Want,
 };
-pub use totals::{Edge, Exchanged, Level, Sums, Tally, Telling, Totals, View};
+pub use totals::{Edge, Exchanged, Level, Sums, Tally, Teller, Telling, Totals, View};

@@ -14,17 +14,26 @@ use crate::{CounterKey, NodeId, StoreError};
 /// counted from the Unix epoch by the store's time; what was told in one is forgotten after the next
 /// has ended.
 pub trait Totals: Send + Sync {
-    /// Writes the totals of `node` and reads the others', for all of `tellings`, in one round trip to
+    /// Writes the totals of `teller` and reads the others', for all of `tellings`, in one round trip to
     /// each server that is concerned. Writes one tally per telling, in order, to `tallies`, which is
     /// cleared first. Ends within the store's own deadline.
     ///
     /// After an error any of it may have been written.
     fn exchange(
         &self,
-        node: NodeId,
+        teller: Teller,
         tellings: &[Telling<'_>],
         tallies: &mut Vec<Tally>,
     ) -> impl Future<Output = Result<Exchanged, StoreError>> + Send;
+}
+
+/// Who tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Teller {
+    /// Which node.
+    pub node: NodeId,
+    /// How long it counts as a member without another word.
+    pub life: Duration,
 }
 
 /// What a node tells about one counter.

@@ -1,6 +1,7 @@
 //! The store's time as this node can tell it between two replies.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tidegate_algorithms::Time;
 use tidegate_store::{Clock, SystemClock};
@@ -17,6 +18,7 @@ struct Inner<C> {
     /// Measures spans.
     own: C,
     reckoning: Reckoning,
+    is_set: AtomicBool,
 }
 
 // === impl StoreClock ===
@@ -24,7 +26,11 @@ struct Inner<C> {
 impl<C: Clock> StoreClock<C> {
     pub(super) fn new(own: C) -> Self {
         let reckoning = Reckoning::new(SystemClock::new().now(), own.now());
-        Self(Arc::new(Inner { own, reckoning }))
+        Self(Arc::new(Inner {
+            own,
+            reckoning,
+            is_set: AtomicBool::new(false),
+        }))
     }
 
     /// The node's own time, which never steps.
@@ -40,6 +46,12 @@ impl<C: Clock> StoreClock<C> {
             asked,
             answered: self.own(),
         });
+        self.0.is_set.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the store has said what time it is.
+    pub(super) fn is_set(&self) -> bool {
+        self.0.is_set.load(Ordering::Relaxed)
     }
 }
 

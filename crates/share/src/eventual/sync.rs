@@ -199,14 +199,19 @@ impl<'a, C: Clock> Round<'a, C> {
 
     /// Tells of all that waits, and says at least that the node is there.
     async fn tell_all<T: Totals>(mut self, store: &T) -> Result<(), StoreError> {
-        loop {
+        if !self.eventual.clock.is_set() {
+            // Nobody can tell which epoch it is before the store has said what time it is.
+            self.tell(self.waiting.len(), store).await?;
+        }
+        while self.eventual.clock.is_set() {
             let next = self.waiting.len().saturating_sub(MOST_TOLD);
             self.tell(next, store).await?;
             self.waiting.truncate(next);
             if next == 0 {
-                return Ok(());
+                break;
             }
         }
+        Ok(())
     }
 
     /// Tells of what waits from `next` on.
@@ -227,7 +232,7 @@ impl<'a, C: Clock> Round<'a, C> {
             .collect();
         let asked = eventual.clock.own();
         let mut tallies = Vec::with_capacity(tellings.len());
-        let exchange = store.exchange(eventual.node, &tellings, &mut tallies);
+        let exchange = store.exchange(eventual.teller, &tellings, &mut tallies);
         let exchanged = exchange.await?;
         if self.region == HOME {
             eventual.clock.set(exchanged.now, asked);

@@ -1,1 +1,42 @@
+//! Nodes in virtual time, on a network that does what it likes.
 
+mod cut;
+mod judge;
+mod random;
+mod steady;
+mod world;
+
+use std::time::Duration;
+
+use tidegate_algorithms::{Algorithm, Allowance, Quota, QuotaSpec, Refill, Rounding};
+
+/// One limit for each way of counting: `limit` in ten seconds.
+fn quotas(limit: u64) -> [Quota; 5] {
+    [
+        Algorithm::FixedWindow,
+        Algorithm::TokenBucket {
+            burst: None,
+            refill: Refill::Continuous,
+        },
+        Algorithm::TokenBucket {
+            burst: None,
+            refill: Refill::Interval,
+        },
+        Algorithm::SlidingLog { log_refused: false },
+        Algorithm::SlidingCounter {
+            sub_windows: 1,
+            rounding: Rounding::Up,
+        },
+    ]
+    .map(|algorithm| quota(limit, algorithm))
+}
+
+fn quota(limit: u64, algorithm: Algorithm) -> Quota {
+    let spec = QuotaSpec {
+        limit,
+        window: Duration::from_secs(10),
+        algorithm,
+        allowance: Allowance::Hard,
+    };
+    Quota::new(&spec).unwrap()
+}

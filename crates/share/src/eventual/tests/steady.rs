@@ -1,0 +1,178 @@
+//! Nodes that tell their totals as they should.
+
+use std::time::Duration;
+
+use tidegate_algorithms::{Algorithm, Refill};
+
+use super::world::World;
+use super::{quota, quotas};
+use crate::eventual::overshoot_bound;
+
+/// All nodes at full speed, telling in turn, ten times in a window.
+fn flood(world: &mut World, windows: u32) {
+    for _ in 0..windows * 100 {
+        for node in 0..world.nodes.len() {
+            world.exhaust(node);
+            world.sync_node(node);
+            world.advance(Duration::from_millis(25));
+        }
+    }
+}
+
+/// Four nodes that tell in turn admit less than one in a hundred too much, and use the limit up.
+#[test]
+fn nodes_in_step_keep_to_the_limit() {
+    for quota in quotas(10_000) {
+        let mut world = World::new(&[0; 4], quota.clone());
+        flood(&mut world, 1);
+        let all = match quota.algorithm() {
+            // Full at first, and filled once since.
+            Algorithm::TokenBucket {
+                refill: Refill::Continuous,
+                ..
+            } => 20_000,
+            _ => 10_000,
+        };
+        let total = world.total();
+        assert!(total <= all + 100, "{total} of {all}: {quota:?}");
+        assert!(total >= all - all / 10, "{total} of {all}: {quota:?}");
+    }
+}
+
+/// What was admitted above the limit is paid for: over many windows it comes to nothing.
+#[test]
+fn the_rate_is_right_in_the_long_run() {
+    for quota in quotas(100) {
+        let mut world = World::new(&[0; 4], quota.clone());
+        flood(&mut world, 20);
+        let bound = overshoot_bound(&quota, 4, world.config.slack, 1);
+        let most = 21 * 100 + bound;
+        let total = world.total();
+        assert!(total <= most, "{total} of {most}: {quota:?}");
+        assert!(total >= 1_700, "{total}: {quota:?}");
+    }
+}
+
+/// The bound is not far off: nodes that do not tell for long have their budgets all the same.
+#[test]
+fn silent_nodes_come_near_the_bound() {
+    for quota in quotas(1_000) {
+        let mut world = World::new(&[0; 3], quota.clone());
+        // All know the counter as it is before anything is spent.
+        world.look_all();
+        while world.exhaust(0) > 0 {
+            world.sync_node(0);
+        }
+        assert_eq!(world.total(), 1_000, "{quota:?}");
+        let budget = 84;
+        assert_eq!(world.exhaust(1), budget, "{quota:?}");
+        assert_eq!(world.exhaust(2), budget, "{quota:?}");
+        let bound = overshoot_bound(&quota, 3, world.config.slack, 1);
+        assert_eq!(bound, 3 * budget);
+    }
+}
+
+/// Two nodes that admit at the same time without a word pay for it later.
+#[test]
+fn debt_is_paid_before_anything_is_admitted() {
+    let bucket = Algorithm::TokenBucket {
+        burst: None,
+        refill: Refill::Continuous,
+    };
+    let mut world = World::new(&[0; 2], quota(2, bucket));
+    // Each node admits one before it tells, and one more that nobody has heard of.
+    for node in [0, 1] {
+        assert_eq!(world.exhaust(node), 1);
+    }
+    world.sync_node(0);
+    assert_eq!(world.exhaust(0), 1);
+    world.sync_node(1);
+    world.sync_node(0);
+    let report = world.nodes[0].eventual.report();
+    assert_eq!(report.overshoot, 1);
+    assert_eq!(report.worst_overshoot, 1);
+    // One token drips in, and is owed.
+    world.advance(Duration::from_secs(5));
+    assert_eq!(world.exhaust(0), 0);
+    world.advance(Duration::from_secs(5));
+    assert_eq!(world.exhaust(0), 1);
+}
+
+/// When all have told and heard, all see the same.
+#[test]
+fn nodes_converge() {
+    for quota in quotas(1_000) {
+        let mut world = World::new(&[0; 3], quota.clone());
+        for node in 0..3 {
+            for _ in 0..=10 * node {
+                world.take(node, 1);
+            }
+        }
+        world.look_all();
+        world.look_all();
+        let left: Vec<u64> = (0..3).map(|node| world.take(node, 0).remaining).collect();
+        assert_eq!(left, [1_000 - 33; 3], "{quota:?}");
+    }
+}
+
+/// A node that comes later takes over what is used.
+#[test]
+fn a_newcomer_learns_what_is_used() {
+    for quota in quotas(1_000) {
+        let mut world = World::new(&[0; 2], quota.clone());
+        for _ in 0..20 {
+            world.exhaust(0);
+            world.exhaust(1);
+            world.sync_all();
+        }
+        world.look_all();
+        let left = world.take(0, 0).remaining;
+        assert!(left < 20, "{left} left: {quota:?}");
+        world.start(0);
+        world.take(2, 0);
+        world.sync_node(2);
+        assert_eq!(world.take(2, 0).remaining, left, "{quota:?}");
+    }
+}
+
+/// What was idle for long leaves memory.
+#[test]
+fn idle_counters_are_forgotten() {
+    let mut world = World::new(&[0], quota(10, Algorithm::FixedWindow));
+    world.take(0, 1);
+    world.sync_node(0);
+    assert_eq!(world.nodes[0].eventual.report().counters, 1);
+    world.advance(Duration::from_mins(1));
+    for _ in 0..64 {
+        world.sync_node(0);
+    }
+    assert_eq!(world.nodes[0].eventual.report().counters, 0);
+}
+
+/// What a refused request puts back is spent again, told or not.
+#[test]
+fn what_is_put_back_is_there_again() {
+    use crate::memory::FromMemory;
+    let mut world = World::new(&[0; 2], quota(1_000, Algorithm::FixedWindow));
+    for is_told in [false, true] {
+        let before = world.take(0, 0).remaining;
+        world.take(0, 5);
+        if is_told {
+            world.sync_node(0);
+        }
+        let charge = world.charge(5);
+        world.nodes[0].eventual.put_back(&charge);
+        let mut decision = world.take(0, 0);
+        assert_eq!(decision.remaining, before);
+        decision.remaining = 0;
+        let charge = world.charge(5);
+        world.nodes[0].eventual.correct(&charge, &mut decision);
+        assert_eq!(decision.remaining, before);
+    }
+    // The other was told of five that are spent again without a word.
+    world.take(0, 5);
+    world.sync_all();
+    world.take(1, 0);
+    world.sync_node(1);
+    assert_eq!(world.take(1, 0).remaining, 995);
+}
