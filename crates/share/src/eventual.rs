@@ -43,6 +43,9 @@ pub struct EventualConfig {
     pub max_counters: usize,
     /// How much memory the counters' states may take.
     pub memory: StoreConfig,
+    /// How many more stores are told of this node's totals than the one that it hears from: those of
+    /// the other regions.
+    pub other_regions: usize,
 }
 
 /// The limits that this node shares eventually.
@@ -121,6 +124,7 @@ impl Default for EventualConfig {
             memory: StoreConfig {
                 max_memory: 64 << 20,
             },
+            other_regions: 0,
         }
     }
 }
@@ -128,18 +132,17 @@ impl Default for EventualConfig {
 // === impl Eventual ===
 
 impl Eventual {
-    /// The limits of a node that has started just now. `other_regions` says how many more stores are
-    /// told its totals than the one that it also hears from.
-    pub fn new(config: EventualConfig, other_regions: usize) -> Self {
-        Self::with_clock(config, other_regions, Monotonic::new())
+    /// The limits of a node that has started just now.
+    pub fn new(config: EventualConfig) -> Self {
+        Self::with_clock(config, Monotonic::new())
     }
 }
 
 impl<C: Clock> Eventual<C> {
     /// The same with another clock to measure spans by.
-    pub fn with_clock(config: EventualConfig, other_regions: usize, clock: C) -> Self {
+    pub fn with_clock(config: EventualConfig, clock: C) -> Self {
         let clock = StoreClock::new(clock);
-        let regions = 1 + other_regions;
+        let regions = 1 + config.other_regions;
         Self {
             teller: Teller {
                 node: NodeId::random(),
@@ -157,6 +160,11 @@ impl<C: Clock> Eventual<C> {
             next_part: AtomicU64::new(0),
             config,
         }
+    }
+
+    /// Whether a limit is shared here: see [`EventualConfig::suits`].
+    pub(crate) fn suits(&self, quota: &Quota) -> bool {
+        self.config.suits(quota)
     }
 
     /// How many nodes share, this one included, as far as it knows.

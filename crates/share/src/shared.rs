@@ -13,6 +13,7 @@ use tidegate_store::{
 
 use self::charge::{Mixed, Route};
 use crate::Membership;
+use crate::eventual::{Eventual, EventualConfig};
 use crate::leased::{LeaseConfig, Leased};
 use crate::memory::FromMemory;
 use crate::node::Node;
@@ -29,6 +30,8 @@ pub struct SharedConfig {
     pub standby: StandbyLimit,
     /// How it is a member, and has shares.
     pub split: SplitConfig,
+    /// How it tells the others its totals.
+    pub eventual: EventualConfig,
 }
 
 /// The store of one node among many: a store in common, and what this node holds in memory.
@@ -40,6 +43,7 @@ pub struct SharedStore<R, W = SystemClock, M = Monotonic> {
     remote: Arc<R>,
     node: Node<W>,
     split: Split<Arc<M>>,
+    eventual: Eventual<Arc<M>>,
     config: SharedConfig,
     leased: Arc<Leased<R, M>>,
     standby: Standby,
@@ -63,6 +67,7 @@ impl<R, W: Clock, M: Clock> SharedStore<R, W, M> {
     pub fn with_clock(remote: R, local: EmbeddedStore<W>, config: SharedConfig, clock: M) -> Self {
         let clock = Arc::new(clock);
         let split = Split::with_clock(config.split, Arc::clone(&clock));
+        let eventual = Eventual::with_clock(config.eventual.clone(), Arc::clone(&clock));
         let remote = Arc::new(remote);
         let wall = local.clock().now();
         Self {
@@ -71,6 +76,7 @@ impl<R, W: Clock, M: Clock> SharedStore<R, W, M> {
             node: Node::new(local),
             standby: Standby::new(config.standby, split.membership().clone()),
             split,
+            eventual,
             config,
         }
     }
@@ -95,6 +101,11 @@ impl<R, W, M> SharedStore<R, W, M> {
     /// The node's shares of split limits, and its place among the members.
     pub const fn split(&self) -> &Split<Arc<M>> {
         &self.split
+    }
+
+    /// The limits that this node shares eventually.
+    pub const fn eventual(&self) -> &Eventual<Arc<M>> {
+        &self.eventual
     }
 
     /// How this node shares.
@@ -164,8 +175,9 @@ impl<R: Lender + 'static, W: Clock, M: Clock + 'static> Ways for SharedStore<R, 
 
     fn way(&self, consistency: Consistency) -> Option<&dyn FromMemory> {
         match consistency {
-            Consistency::Node | Consistency::Strict | Consistency::Eventual => None,
+            Consistency::Node | Consistency::Strict => None,
             Consistency::Leased => Some(&self.leased),
+            Consistency::Eventual => Some(&self.eventual),
             Consistency::Split => Some(&self.split),
         }
     }
@@ -232,6 +244,7 @@ impl<R: Lender + 'static, W: Clock, M: Clock + 'static> Store for SharedStore<R,
         match consistency {
             Consistency::Node => self.local().peek_now(key, quota, headroom),
             Consistency::Split => self.peek_split(key, quota, headroom).await,
+            Consistency::Eventual if self.eventual.suits(quota) => self.eventual.peek(key, quota),
             Consistency::Leased => {
                 let looked = self.remote.peek(key, quota, headroom, consistency);
                 let mut decision = looked.await?;
@@ -253,6 +266,10 @@ impl<R: Lender + 'static, W: Clock, M: Clock + 'static> Store for SharedStore<R,
         let refunded = match consistency {
             Consistency::Node => return self.local().refund_now(key, quota, cost),
             Consistency::Split => self.refund_split(key, quota, cost).await,
+            Consistency::Eventual if self.eventual.suits(quota) => {
+                self.eventual.refund(key, quota, cost);
+                return Ok(());
+            }
             _ => self.remote.refund(key, quota, cost, consistency).await,
         };
         if consistency == Consistency::Leased {
@@ -273,6 +290,9 @@ impl<R: Lender + 'static, W: Clock, M: Clock + 'static> Store for SharedStore<R,
     ) -> Result<bool, StoreError> {
         if consistency == Consistency::Node {
             return self.local().reset_now(key, quota);
+        }
+        if consistency == Consistency::Eventual && self.eventual.suits(quota) {
+            return self.eventual.reset(key, quota);
         }
         self.standby.reset(self.local(), key, quota);
         if consistency == Consistency::Leased {
@@ -317,9 +337,9 @@ impl<R: Lender + 'static, W: Clock, M: Clock + 'static> Store for SharedStore<R,
                 members: u64::from(self.membership().members()),
                 leases,
                 refusals,
+                eventual: self.eventual.report(),
                 split: self.split.report(),
                 standby: self.standby.report(),
-                ..SharingReport::default()
             }),
             ..self.remote.report()
         }

@@ -58,6 +58,34 @@ impl<C: Clock> FromMemory for Eventual<C> {
 }
 
 impl<C: Clock> Eventual<C> {
+    /// What is left of a limit as this node sees it.
+    pub(crate) fn peek(&self, key: CounterKey<'_>, quota: &Quota) -> Result<Decision, StoreError> {
+        self.mirror.peek(key, quota)
+    }
+
+    /// Gives back `cost`, as far as this node is concerned: what the others were told stays told.
+    pub(crate) fn refund(&self, key: CounterKey<'_>, quota: &Quota, cost: u64) {
+        let digest = self.digester.digest(key);
+        let mut part = self.table.part(digest);
+        if let Some(entry) = part.entries.get_mut(&digest) {
+            let forgiven = entry.debt.min(cost);
+            entry.debt -= forgiven;
+            self.mirror.refund(key, quota, cost - forgiven);
+        }
+    }
+
+    /// Forgets what is used of a limit, as far as this node is concerned: the others go by what they
+    /// were told. Says whether there was something.
+    pub(crate) fn reset(&self, key: CounterKey<'_>, quota: &Quota) -> Result<bool, StoreError> {
+        let digest = self.digester.digest(key);
+        let mut part = self.table.part(digest);
+        if let Some(entry) = part.entries.get_mut(&digest) {
+            entry.debt = 0;
+            self.mirror.reset(share(key), quota)?;
+        }
+        self.mirror.reset(key, quota)
+    }
+
     fn decide(
         &self,
         entry: &mut Entry,

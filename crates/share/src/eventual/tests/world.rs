@@ -170,6 +170,7 @@ impl World {
             config: EventualConfig {
                 slack: Percent(25),
                 max_counters: 64,
+                other_regions: distinct.len() - 1,
                 memory: StoreConfig {
                     max_memory: 1 << 20,
                 },
@@ -202,9 +203,8 @@ impl World {
             // Far apart: what they show does not matter.
             ahead: Duration::from_hours(u64::try_from(number).unwrap()),
         };
-        let others = self.links.len() - 1;
         Node {
-            eventual: Arc::new(Eventual::with_clock(self.config.clone(), others, clock)),
+            eventual: Arc::new(Eventual::with_clock(self.config.clone(), clock)),
             region,
         }
     }
