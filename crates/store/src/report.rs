@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::StoreStats;
 
-pub use latency::{BOUNDS, Latencies, Stopwatches};
+pub use latency::{BOUNDS, Latencies};
 
 /// How a store is doing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

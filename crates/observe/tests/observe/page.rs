@@ -53,7 +53,7 @@ fn gauges() -> Gauges {
 
 fn server(address: &str) -> ServerReport {
     let mut latencies = Latencies::default();
-    latencies.buckets[1] = 9;
+    latencies.buckets[6] = 9;
     ServerReport {
         address: address.into(),
         breaker: Breaker::Open,
@@ -122,7 +122,7 @@ fn shows_what_was_counted() {
         "tidegate_store_breaker{server=\"127.0.0.1:1\",state=\"open\"} 1",
         "tidegate_store_calls_total{server=\"127.0.0.1:1\"} 11",
         "tidegate_store_call_errors_total{server=\"127.0.0.1:1\",kind=\"timeout\"} 12",
-        "tidegate_store_call_duration_seconds_bucket{server=\"127.0.0.1:1\",le=\"0.00005\"} 9",
+        "tidegate_store_call_duration_seconds_bucket{server=\"127.0.0.1:1\",le=\"0.000064\"} 9",
         "tidegate_store_call_duration_seconds_count{server=\"127.0.0.1:1\"} 9",
         "tidegate_redis_used_memory_bytes{server=\"127.0.0.1:1\"} 13",
         "tidegate_redis_cpu_seconds_total{server=\"127.0.0.1:1\"} 1.500000000",

@@ -1,46 +1,40 @@
 //! How long calls take.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
-
-/// The upper bounds of the buckets in nanoseconds, each with the text that a metric shows in seconds. A
-/// call over loopback takes some tens of microseconds; above a second nobody waits.
-pub const BOUNDS: [(u64, &str); 16] = [
-    (25_000, "0.000025"),
-    (50_000, "0.00005"),
-    (100_000, "0.0001"),
-    (150_000, "0.00015"),
-    (250_000, "0.00025"),
-    (500_000, "0.0005"),
-    (1_000_000, "0.001"),
-    (1_500_000, "0.0015"),
-    (2_500_000, "0.0025"),
-    (5_000_000, "0.005"),
-    (10_000_000, "0.01"),
-    (25_000_000, "0.025"),
-    (50_000_000, "0.05"),
-    (100_000_000, "0.1"),
-    (250_000_000, "0.25"),
-    (1_000_000_000, "1"),
+/// The upper bounds of the buckets in nanoseconds, each with the text that a metric shows in seconds: the
+/// powers of two from a microsecond to four seconds. A call over loopback takes some tens of microseconds.
+pub const BOUNDS: [(u64, &str); 23] = [
+    (1_000, "0.000001"),
+    (2_000, "0.000002"),
+    (4_000, "0.000004"),
+    (8_000, "0.000008"),
+    (16_000, "0.000016"),
+    (32_000, "0.000032"),
+    (64_000, "0.000064"),
+    (128_000, "0.000128"),
+    (256_000, "0.000256"),
+    (512_000, "0.000512"),
+    (1_024_000, "0.001024"),
+    (2_048_000, "0.002048"),
+    (4_096_000, "0.004096"),
+    (8_192_000, "0.008192"),
+    (16_384_000, "0.016384"),
+    (32_768_000, "0.032768"),
+    (65_536_000, "0.065536"),
+    (131_072_000, "0.131072"),
+    (262_144_000, "0.262144"),
+    (524_288_000, "0.524288"),
+    (1_048_576_000, "1.048576"),
+    (2_097_152_000, "2.097152"),
+    (4_194_304_000, "4.194304"),
 ];
-
-/// The bounds, and what lies above the last.
-const N_BUCKETS: usize = BOUNDS.len() + 1;
 
 /// How long calls took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Latencies {
-    /// How many were within each bound and above the one before; the last are above all.
-    pub buckets: [u64; N_BUCKETS],
+    /// How many were within each of the [`BOUNDS`] and above the one before; the last are above all.
+    pub buckets: [u64; BOUNDS.len() + 1],
     /// All of them together, in nanoseconds.
     pub sum_nanos: u64,
-}
-
-/// Latencies as they are written down, by any thread.
-#[derive(Debug, Default)]
-pub struct Stopwatches {
-    buckets: [AtomicU64; N_BUCKETS],
-    sum_nanos: AtomicU64,
 }
 
 // === impl Latencies ===
@@ -50,67 +44,21 @@ impl Latencies {
     pub fn count(&self) -> u64 {
         self.buckets.iter().copied().fold(0, u64::wrapping_add)
     }
-
-    /// Adds those of another place.
-    pub fn add(&mut self, other: &Self) {
-        for (sum, more) in self.buckets.iter_mut().zip(other.buckets) {
-            *sum = sum.wrapping_add(more);
-        }
-        self.sum_nanos = self.sum_nanos.wrapping_add(other.sum_nanos);
-    }
-}
-
-// === impl Stopwatches ===
-
-impl Stopwatches {
-    /// Writes down one call.
-    #[inline]
-    pub fn add(&self, took: Duration) {
-        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        let above = BOUNDS.iter().take_while(|(bound, _)| nanos > *bound);
-        // Relaxed: nothing is read by these counts.
-        self.buckets[above.count()].fetch_add(1, Ordering::Relaxed);
-        self.sum_nanos.fetch_add(nanos, Ordering::Relaxed);
-    }
-
-    /// What was written down so far.
-    pub fn read(&self) -> Latencies {
-        Latencies {
-            buckets: self.buckets.each_ref().map(|it| it.load(Ordering::Relaxed)),
-            sum_nanos: self.sum_nanos.load(Ordering::Relaxed),
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
-    fn a_time_falls_into_the_bucket_that_bounds_it() {
-        let stopwatches = Stopwatches::default();
-        for nanos in [0, 25_000, 25_001, 1_000_000_000, 1_000_000_001] {
-            stopwatches.add(Duration::from_nanos(nanos));
-        }
-        let mut latencies = stopwatches.read();
-        assert_eq!(latencies.buckets[..3], [2, 1, 0]);
-        assert_eq!(latencies.buckets[15..], [1, 1]);
-        assert_eq!(latencies.sum_nanos, 2_000_050_002);
-        latencies.add(&stopwatches.read());
-        assert_eq!(latencies.count(), 10);
-    }
-
-    #[test]
-    fn bounds_rise_and_say_what_they_are() {
-        for pair in BOUNDS.windows(2) {
-            assert!(pair[0].0 < pair[1].0);
-        }
-        for (nanos, text) in BOUNDS {
+    fn bounds_are_powers_of_two_and_say_what_they_are() {
+        for (power, (nanos, text)) in BOUNDS.iter().enumerate() {
+            assert_eq!(*nanos, 1_000 << power);
             let seconds: f64 = text.parse().unwrap();
-            assert_eq!(
-                Duration::from_secs_f64(seconds),
-                Duration::from_nanos(nanos)
-            );
+            let told = Duration::from_secs_f64(seconds);
+            assert_eq!(told, Duration::from_nanos(*nanos));
         }
     }
 }
