@@ -6,42 +6,50 @@
 
 mod address;
 mod breaker;
+mod cluster;
 mod config;
 mod fault;
+mod info;
 mod lanes;
 mod link;
 mod report;
 mod script;
+mod sentinel;
 mod server;
 mod session;
+mod slot;
 mod stats;
 mod stream;
 mod time;
 mod tls;
+mod topology;
 mod url;
 mod wire;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use tidegate_store::StoreError;
 
 pub use address::Address;
 pub use breaker::BreakerState;
 pub use config::{ClientConfig, Credentials, Deployment, TlsOptions, Verification};
+pub use info::ServerInfo;
 pub use report::ServerReport;
 pub use script::Script;
+pub use slot::{SLOTS, slot_of};
 pub use stats::{Counts, Latency};
 pub use tls::TlsError;
 pub use url::UrlError;
 pub use wire::{Array, Command, Reply, Value, WireFault};
 
 use fault::ServerFault;
-use link::{Asking, Link, Preface};
-use server::{Manners, Place, Server};
+use link::{Asking, Preface};
+use server::{Manners, Server};
 pub(crate) use session::{Session, SessionError};
+use time::{Span, pause};
 use tls::Tls;
+use topology::Topology;
 
 /// Asks Redis. Cheap to clone; all clones share their connections, which end with the last of them.
 #[derive(Clone, Debug)]
@@ -63,8 +71,25 @@ pub enum Route<'a> {
 
 #[derive(Debug)]
 struct Inner {
-    server: Arc<Server>,
+    topology: Topology,
 }
+
+/// How a script is called.
+#[derive(Clone, Copy, Debug)]
+enum Form<'a> {
+    /// There is none.
+    Plain,
+    /// By its name.
+    ByName(&'a Script),
+    /// With its body.
+    InFull(&'a Script),
+}
+
+/// How often a call is sent on before it is given up: a slot that moves sends it on once or twice.
+const MOST_TURNS: u32 = 8;
+
+/// How long to wait when some keys of a call are on their way to another server.
+const LATER: Duration = Duration::from_millis(1);
 
 // === impl Client ===
 
@@ -78,12 +103,9 @@ impl Client {
             timeout: config.timeout,
             connect_timeout: config.connect_timeout,
         });
-        let Deployment::Single(address) = &config.deployment else {
-            unimplemented!("Sentinel and Cluster are under way");
-        };
-        let server = Server::new(Place::Fixed(address.clone()), manners);
+        let topology = Topology::new(config, manners);
         Ok(Self {
-            inner: Arc::new(Inner { server }),
+            inner: Arc::new(Inner { topology }),
             timeout: config.timeout,
         })
     }
@@ -102,9 +124,15 @@ impl Client {
         self.timeout
     }
 
-    /// How many servers there are to ask, for whoever has to ask all of them.
+    /// Whether keys lie in slots, so that one call reaches only the keys of one slot.
+    pub fn is_cluster(&self) -> bool {
+        matches!(self.inner.topology, Topology::Many(_))
+    }
+
+    /// How many servers there are to ask, for whoever has to ask all of them; 0 for a Cluster that
+    /// nobody has asked yet.
     pub fn servers(&self) -> usize {
-        1
+        self.inner.topology.servers().len()
     }
 
     /// Asks one thing. `write` says what; it may run more than once, and must not ask anything itself.
@@ -118,15 +146,14 @@ impl Client {
     where
         W: Fn(&mut Command<'_>) + Send,
     {
-        let link = self.link(route)?;
-        let call = link.send(Preface::None, Asking::No, self.timeout, write)?;
-        reply(call.await?).map_err(StoreError::from)
+        self.dispatch(route, Form::Plain, write).await
     }
 
     /// Runs a script. `write` adds the number of keys, the keys and the arguments; it may run more than
     /// once, and must not ask anything itself.
     ///
-    /// Each connection sends the script itself ahead of its first call of it; after that, its name.
+    /// Each connection sends the script itself ahead of its first call of it; after that, its name. Errors
+    /// and cancelling are as of [`call`](Self::call).
     pub async fn eval<W>(
         &self,
         route: Route<'_>,
@@ -136,39 +163,102 @@ impl Client {
     where
         W: Fn(&mut Command<'_>) + Send,
     {
-        let link = self.link(route)?;
-        let by_name = |command: &mut Command<'_>| {
-            command.arg("EVALSHA").arg(script.sha());
-            write(command);
-        };
-        let call = link.send(Preface::Script(script), Asking::No, self.timeout, by_name)?;
-        match reply(call.await?) {
-            Ok(reply) => Ok(reply),
-            Err(fault) if fault.is_no_script() => {
-                // Somebody made Redis forget its scripts while we were connected.
-                let in_full = |command: &mut Command<'_>| {
-                    command.arg("EVAL").arg(script.body());
-                    write(command);
-                };
-                let call = link.send(Preface::None, Asking::No, self.timeout, in_full)?;
-                reply(call.await?).map_err(StoreError::from)
-            }
-            Err(fault) => Err(fault.into()),
-        }
+        self.dispatch(route, Form::ByName(script), write).await
     }
 
-    /// A connection of one's own to the server, for what cannot share one.
-    pub(crate) async fn connect(&self, _route: Route<'_>) -> Result<Session, SessionError> {
-        self.inner.server.connect().await
+    /// A connection of one's own to a server, for what cannot share one.
+    pub(crate) async fn connect(&self, route: Route<'_>) -> Result<Session, SessionError> {
+        let patience = self.timeout.max(ClientConfig::CONNECT_TIMEOUT);
+        let server = self.inner.topology.find(route, patience).await;
+        let server = server.map_err(|error| SessionError::Refused(error.to_string().into()))?;
+        server.connect().await
     }
 
     /// How each server fares.
     pub fn report(&self) -> Vec<ServerReport> {
-        vec![self.inner.server.report()]
+        let servers = self.inner.topology.servers();
+        servers.iter().map(|server| server.report()).collect()
     }
 
-    fn link(&self, _route: Route<'_>) -> Result<Arc<Link>, StoreError> {
-        self.inner.server.link()
+    /// What each server says of itself, or why it does not.
+    pub async fn info(&self) -> Vec<Result<ServerInfo, StoreError>> {
+        let mut all = Vec::new();
+        for number in 0..self.servers() {
+            let question = |command: &mut Command<'_>| {
+                command.arg("INFO");
+            };
+            let reply = self.call(Route::Server(number), question).await;
+            all.push(reply.and_then(|reply| ServerInfo::read(&reply)));
+        }
+        all
+    }
+
+    async fn dispatch<W>(
+        &self,
+        route: Route<'_>,
+        mut form: Form<'_>,
+        write: W,
+    ) -> Result<Reply, StoreError>
+    where
+        W: Fn(&mut Command<'_>) + Send,
+    {
+        let topology = &self.inner.topology;
+        let span = Span::new(self.timeout);
+        let mut server = topology.find(route, self.timeout).await?;
+        let mut asking = Asking::No;
+        for _ in 0..MOST_TURNS {
+            let fault = match self.ask(&server, form, asking, span, &write)?.await {
+                Ok(Ok(reply)) => return Ok(reply),
+                Ok(Err(fault)) => fault,
+                Err(error) => {
+                    topology.doubt();
+                    return Err(error);
+                }
+            };
+            if fault.is_no_script() {
+                // Somebody made Redis forget its scripts while we were connected.
+                form = form.in_full();
+                continue;
+            }
+            let Some(redirection) = fault.redirection() else {
+                return Err(fault.into());
+            };
+            asking = redirection.asking();
+            match topology.follow(&server, &redirection) {
+                Some(other) => server = other,
+                None => pause(LATER).await,
+            }
+        }
+        Err(link::unavailable("the Cluster sent a call on and on"))
+    }
+
+    /// Sends a call to one server. What was not sent is an error here; a call under way is to be awaited.
+    fn ask<'a, W>(
+        &'a self,
+        server: &Arc<Server>,
+        form: Form<'_>,
+        asking: Asking,
+        span: Span,
+        write: &W,
+    ) -> Result<
+        impl Future<Output = Result<Result<Reply, ServerFault>, StoreError>> + use<W>,
+        StoreError,
+    >
+    where
+        W: Fn(&mut Command<'_>) + Send,
+    {
+        let link = server.link().inspect_err(|_| self.inner.topology.doubt())?;
+        let call = link.send(form.preface(), asking, span, |command| {
+            form.begin(command);
+            write(command);
+        })?;
+        Ok(async move {
+            let frame = call.await?;
+            Ok(match ServerFault::of_frame(&frame) {
+                Some(fault) => Err(fault),
+                None => Ok(Reply::new(frame)),
+            })
+        })
     }
 }
 
@@ -176,13 +266,32 @@ impl Client {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.server.close();
+        self.topology.close();
     }
 }
 
-fn reply(frame: Bytes) -> Result<Reply, ServerFault> {
-    match ServerFault::of_frame(&frame) {
-        Some(fault) => Err(fault),
-        None => Ok(Reply::new(frame)),
+// === impl Form ===
+
+impl<'a> Form<'a> {
+    fn preface(self) -> Preface<'a> {
+        match self {
+            Self::ByName(script) => Preface::Script(script),
+            Self::Plain | Self::InFull(_) => Preface::None,
+        }
+    }
+
+    fn begin(self, command: &mut Command<'_>) {
+        match self {
+            Self::Plain => {}
+            Self::ByName(script) => drop(command.arg("EVALSHA").arg(script.sha())),
+            Self::InFull(script) => drop(command.arg("EVAL").arg(script.body())),
+        }
+    }
+
+    fn in_full(self) -> Self {
+        match self {
+            Self::ByName(script) => Self::InFull(script),
+            other => other,
+        }
     }
 }

@@ -9,16 +9,38 @@
     reason = "a test that cannot have its server is a failed test, everywhere here"
 )]
 
+mod asker;
+mod certificates;
+mod cluster;
 mod folder;
 mod port;
 mod process;
+mod proxy;
+mod sentinel;
 mod server;
 
+use std::thread;
 use std::time::Duration;
 
+pub use certificates::Certificates;
+pub use cluster::ClusterSetup;
 pub use folder::Folder;
+pub use proxy::{Fault, FaultyProxy};
+pub use sentinel::SentinelSetup;
 pub use server::{Listening, RedisServer, ServerOptions};
 
 /// How long to wait for another program before giving up: a guard against hanging, far beyond what a
 /// loaded machine needs.
 pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Waits until something is so that nobody tells of. `what` is for the panic if it never is.
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    const STEP: Duration = Duration::from_millis(5);
+    let mut left = PATIENCE;
+    while !is_so() {
+        left = left.saturating_sub(STEP);
+        assert!(!left.is_zero(), "never: {what}");
+        #[expect(clippy::disallowed_methods, reason = "other programs tell nobody")]
+        thread::sleep(STEP);
+    }
+}

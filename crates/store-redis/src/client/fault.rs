@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tidegate_store::StoreError;
 
+use super::link::Asking;
 use super::session::{SessionError, lossy};
 
 /// An error that a server told.
@@ -12,6 +13,17 @@ use super::session::{SessionError, lossy};
 pub(crate) struct ServerFault {
     kind: FaultKind,
     text: Arc<str>,
+}
+
+/// Where a Cluster sends a call on to. A host that is empty is the one that was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Redirection {
+    /// There, from now on.
+    Moved((String, u16)),
+    /// There, this once: the slot is on its way.
+    Ask((String, u16)),
+    /// Here, a little later: of several keys some are on their way.
+    Later,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +76,25 @@ impl ServerFault {
         Self { kind, text }
     }
 
+    /// Where to ask instead, if the server says so.
+    pub(crate) fn redirection(&self) -> Option<Redirection> {
+        let mut words = self.text.split(' ');
+        let kind = words.next()?;
+        if kind == "TRYAGAIN" {
+            return Some(Redirection::Later);
+        }
+        // The slot is between.
+        let place = words.nth(1)?;
+        // From the right: the host may be an IPv6 address, and has no brackets.
+        let (host, port) = place.rsplit_once(':')?;
+        let place = (host.to_owned(), port.parse().ok()?);
+        match kind {
+            "MOVED" => Some(Redirection::Moved(place)),
+            "ASK" => Some(Redirection::Ask(place)),
+            _ => None,
+        }
+    }
+
     /// Whether another call would fare no better, so that the breaker is to know.
     pub(crate) fn is_of_server(&self) -> bool {
         matches!(self.kind, FaultKind::Unfit | FaultKind::ReadOnly)
@@ -79,16 +110,36 @@ impl ServerFault {
         self.kind == FaultKind::NoScript
     }
 
-    /// What the server said.
-    pub(crate) fn text(&self) -> &str {
-        &self.text
-    }
-
     /// Whether the connection is still of use: one to a server that became a replica is not.
     pub(crate) fn verdict(self) -> Result<(), SessionError> {
         match self.kind {
             FaultKind::ReadOnly => Err(SessionError::Refused(self.text)),
             _ => Ok(()),
+        }
+    }
+}
+
+// === impl Redirection ===
+
+impl Redirection {
+    /// Whether it is about all calls from now on.
+    pub(crate) fn is_lasting(&self) -> bool {
+        matches!(self, Self::Moved(_))
+    }
+
+    /// Whether the other server has to be told that it was meant.
+    pub(crate) fn asking(&self) -> Asking {
+        match self {
+            Self::Ask(_) => Asking::Yes,
+            Self::Moved(_) | Self::Later => Asking::No,
+        }
+    }
+
+    /// The host and the port; `None` for where it was asked.
+    pub(crate) fn place(&self) -> Option<(&str, u16)> {
+        match self {
+            Self::Moved((host, port)) | Self::Ask((host, port)) => Some((host, *port)),
+            Self::Later => None,
         }
     }
 }

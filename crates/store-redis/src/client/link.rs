@@ -10,16 +10,15 @@ mod slots;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use bytes::Bytes;
 use tidegate_store::StoreError;
 use tokio::runtime::Handle;
-use tokio::time::Instant;
 
 use super::script::Script;
 use super::server::Server;
 use super::stats::Stats;
+use super::time::Span;
 use super::wire::Command;
 
 use slots::{Slots, Ticket};
@@ -96,6 +95,11 @@ impl Link {
         self.state().is_closed
     }
 
+    /// Whether no call waits on it.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.state().slots.in_flight() == 0
+    }
+
     /// Ends it, and all calls on it.
     pub(crate) fn close(&self) {
         let mut state = self.state();
@@ -115,7 +119,7 @@ impl Link {
         self: &Arc<Self>,
         preface: Preface<'_>,
         asking: Asking,
-        patience: Duration,
+        span: Span,
         write: impl FnOnce(&mut Command<'_>),
     ) -> Result<Call, StoreError> {
         let mut state = self.state();
@@ -127,17 +131,16 @@ impl Link {
             self.stats.overloaded.add(1);
             return Err(unavailable("too many calls wait for Redis"));
         }
-        let now = super::time::now();
         if let Preface::Script(script) = preface {
-            state.load(script, now);
+            state.load(script, span);
         }
         if asking == Asking::Yes {
-            state.skip(now, |command| {
+            state.skip(span, |command| {
                 command.arg("ASKING");
             });
         }
         state.write(write);
-        let ticket = state.slots.expect(now, patience);
+        let ticket = state.slots.expect(span);
         state.wake_driver();
         drop(state);
         self.stats.calls.add(1);
@@ -162,17 +165,17 @@ impl State {
     }
 
     /// Writes a command whose reply nobody wants.
-    fn skip(&mut self, now: Instant, write: impl FnOnce(&mut Command<'_>)) {
+    fn skip(&mut self, span: Span, write: impl FnOnce(&mut Command<'_>)) {
         self.write(write);
-        self.slots.expect_nothing(now);
+        self.slots.expect_nothing(span);
     }
 
     /// Sends a script ahead of the first call of it on this connection, so that none has to come back
     /// for it.
-    fn load(&mut self, script: &Script, now: Instant) {
+    fn load(&mut self, script: &Script, span: Span) {
         if !self.scripts.iter().any(|loaded| loaded == script) {
             self.scripts.push(script.clone());
-            self.skip(now, |command| {
+            self.skip(span, |command| {
                 command.arg("SCRIPT").arg("LOAD").arg(script.body());
             });
         }

@@ -1,6 +1,7 @@
 //! One server as the client sees it: where it is, how it fares, and who is connected to it.
 
 mod probe;
+mod watch;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,6 +19,7 @@ use super::config::Credentials;
 use super::lanes;
 use super::link::{Link, unavailable};
 use super::report::ServerReport;
+use super::sentinel::Sentinels;
 use super::session::{Session, SessionError};
 use super::stats::{Count, Counts};
 use super::time::now;
@@ -31,6 +33,8 @@ pub(crate) struct Server {
     manners: Arc<Manners>,
     breaker: Breaker,
     is_probed: AtomicBool,
+    is_watched: AtomicBool,
+    is_closed: AtomicBool,
     not_asked: Count,
     links: Mutex<Links>,
 }
@@ -40,6 +44,8 @@ pub(crate) struct Server {
 pub(crate) enum Place {
     /// It is always there.
     Fixed(Address),
+    /// It is the master that Sentinels tell of.
+    Sentinels(Sentinels),
 }
 
 /// How every server is greeted.
@@ -70,14 +76,34 @@ impl Server {
             manners,
             breaker: Breaker::new(now()),
             is_probed: AtomicBool::new(false),
+            is_watched: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
             not_asked: Count::default(),
             links: Mutex::default(),
         })
     }
 
-    /// How long a call may take.
-    pub(crate) fn timeout(&self) -> Duration {
-        self.manners.timeout
+    /// Where it is, as far as that is known.
+    pub(crate) fn address(&self) -> Option<Address> {
+        match &self.place {
+            Place::Fixed(address) => Some(address.clone()),
+            Place::Sentinels(sentinels) => sentinels.found(),
+        }
+    }
+
+    /// Whether it is asked: its breaker is closed.
+    pub(crate) fn is_asked(&self) -> bool {
+        !self.breaker.is_open()
+    }
+
+    /// Whether no call waits for it.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.links().alive.iter().all(|link| link.is_idle())
+    }
+
+    /// Whether it is not needed any more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Relaxed)
     }
 
     /// The link of the current runtime, unless the breaker is open.
@@ -143,25 +169,21 @@ impl Server {
 
     /// Ends all connections.
     pub(crate) fn close(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
         for link in self.links().alive.drain(..) {
             link.close();
         }
     }
 
     async fn greet(&self) -> Result<Session, SessionError> {
-        let Place::Fixed(address) = &self.place;
-        let Manners {
-            credentials, tls, ..
-        } = &*self.manners;
-        let mut session = Session::open(address, tls.as_ref(), credentials.as_ref()).await?;
-        let database = self.manners.database;
-        if database != 0 {
-            session.ask(&["SELECT", &database.to_string()]).await?;
+        match &self.place {
+            Place::Fixed(address) => self.manners.open(address).await,
+            Place::Sentinels(sentinels) => sentinels.connect(&self.manners).await,
         }
-        Ok(session)
     }
 
     fn start_link(self: &Arc<Self>, runtime: &Handle) -> Arc<Link> {
+        self.watch(runtime);
         let link = Link::start(Arc::clone(self), runtime);
         let mut links = self.links();
         let Links { alive, past } = &mut *links;
@@ -186,6 +208,25 @@ impl fmt::Display for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
             Place::Fixed(address) => address.fmt(f),
+            Place::Sentinels(sentinels) => match sentinels.found() {
+                Some(address) => write!(f, "{} at {address}", sentinels.master()),
+                None => f.write_str(sentinels.master()),
+            },
         }
+    }
+}
+
+// === impl Manners ===
+
+impl Manners {
+    /// Connects to an address and greets.
+    pub(crate) async fn open(&self, address: &Address) -> Result<Session, SessionError> {
+        let credentials = self.credentials.as_ref();
+        let mut session = Session::open(address, self.tls.as_ref(), credentials).await?;
+        if self.database != 0 {
+            let database = self.database.to_string();
+            session.ask(&["SELECT", &database]).await?;
+        }
+        Ok(session)
     }
 }

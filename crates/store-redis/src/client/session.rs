@@ -41,6 +41,16 @@ pub(crate) enum SessionError {
     /// It said so itself.
     #[error("{0}")]
     Refused(Arc<str>),
+    #[error("{address} is a {role}, not a master; write the address of the master")]
+    NoMaster { address: Address, role: Arc<str> },
+    #[error("no Sentinel is given")]
+    NoSentinel,
+    #[error(
+        "{sentinel} knows no master of the name {master}; see `sentinel monitor` in its configuration"
+    )]
+    UnknownMaster { sentinel: Address, master: Arc<str> },
+    #[error("the server has no slots; is it part of a Cluster?")]
+    NoSlots,
     #[error("the server sent a reply that nobody asked for")]
     Unasked,
     #[error("the connection is made anew")]
@@ -106,12 +116,21 @@ impl Session {
         }
     }
 
-    /// What the server is to others: `master`, `slave` or `sentinel`.
-    pub(crate) async fn role(&mut self) -> Result<String, SessionError> {
-        let reply = self.ask(&["ROLE"]).await?;
+    /// Makes sure that the server may be written to; `address` is for the error.
+    pub(crate) async fn require_master(&mut self, address: &Address) -> Result<(), SessionError> {
+        let reply = match self.ask(&["ROLE"]).await {
+            // A user who may not ask: the first write will tell.
+            Err(SessionError::Refused(_)) => return Ok(()),
+            reply => reply?,
+        };
         let role = reply.array().ok().and_then(|mut array| array.next());
-        let role = role.and_then(|value| value.text().map(lossy));
-        Ok(role.map_or_else(String::new, |role| role.to_string()))
+        match role.and_then(|value| value.text()) {
+            None | Some(b"master") => Ok(()),
+            Some(role) => Err(SessionError::NoMaster {
+                address: address.clone(),
+                role: lossy(role),
+            }),
+        }
     }
 
     async fn authenticate(&mut self, credentials: &Credentials) -> Result<(), SessionError> {

@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use tokio::time::{Instant, Sleep};
 
@@ -12,10 +13,11 @@ pub(crate) struct Timer {
     is_armed: bool,
 }
 
-/// The time now, by the clock of the runtime, which tests can move.
-#[inline]
-pub(crate) fn now() -> Instant {
-    Instant::now()
+/// From when to when a call may wait.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub(crate) began: Instant,
+    pub(crate) deadline: Instant,
 }
 
 // === impl Timer ===
@@ -42,4 +44,33 @@ impl Timer {
         }
         rung
     }
+}
+
+// === impl Span ===
+
+impl Span {
+    /// So long, from now on.
+    pub(crate) fn new(patience: Duration) -> Self {
+        let began = now();
+        Self {
+            began,
+            deadline: began + patience,
+        }
+    }
+
+    /// How long it is.
+    pub(crate) fn patience(self) -> Duration {
+        self.deadline.duration_since(self.began)
+    }
+}
+
+/// The time now, by the clock of the runtime, which tests can move.
+#[inline]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}
+
+/// Waits a while: others do not tell when they are ready.
+pub(crate) async fn pause(wait: Duration) {
+    tokio::time::sleep(wait).await;
 }

@@ -1,12 +1,15 @@
 //! One Redis server.
 
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::asker::{self, Connection};
 use super::process::Process;
 use super::{Folder, port};
+use crate::client::{Reply, Value};
 
 /// A `redis-server` that is up, with nothing in it; killed when dropped.
 #[derive(Debug)]
@@ -36,6 +39,8 @@ pub enum Listening {
     Tcp,
     /// A socket in its folder, and nothing else.
     Unix,
+    /// A port of its own on 127.0.0.1, encrypted; the settings must name the certificates.
+    Tls,
 }
 
 /// How often to try another port, when somebody was faster.
@@ -95,6 +100,7 @@ impl RedisServer {
         match self.options.listening {
             Listening::Tcp => format!("redis://{at}127.0.0.1:{}", self.port),
             Listening::Unix => format!("redis+unix://{at}{}", self.socket().display()),
+            Listening::Tls => format!("rediss://{at}127.0.0.1:{}", self.port),
         }
     }
 
@@ -124,6 +130,36 @@ impl RedisServer {
         self.running(Process::id)
     }
 
+    /// Asks it one thing, over a connection of its own. The reply may be an error.
+    pub fn command(&self, words: &[&str]) -> Reply {
+        self.try_command(words).expect("the server is there")
+    }
+
+    /// As [`command`](Self::command), if the server is up.
+    pub fn try_command(&self, words: &[&str]) -> Option<Reply> {
+        let mut connection: Box<dyn Connection> = match self.options.listening {
+            Listening::Unix => Box::new(UnixStream::connect(self.socket()).ok()?),
+            Listening::Tcp => Box::new(TcpStream::connect(self.address()).ok()?),
+            Listening::Tls => panic!("ask an encrypted server by a client"),
+        };
+        if let Some(credentials) = &self.options.credentials {
+            let (user, password) = credentials.split_once(':').unwrap_or(("", credentials));
+            let user = if user.is_empty() { "default" } else { user };
+            asker::ask(&mut *connection, &["AUTH", user, password]);
+        }
+        Some(asker::ask(&mut *connection, words))
+    }
+
+    /// As [`command`](Self::command), and panics if the reply is an error.
+    pub fn must(&self, words: &[&str]) -> Reply {
+        let reply = self.command(words);
+        assert!(
+            !matches!(reply.value(), Value::Error(_)),
+            "{words:?}: {reply:?}"
+        );
+        reply
+    }
+
     /// Waits until its log has a line with this text.
     pub fn wait_for_log(&self, text: &str) {
         self.running(|process| {
@@ -132,7 +168,7 @@ impl RedisServer {
     }
 
     fn launch(&self) -> bool {
-        let process = Process::start(&mut self.command());
+        let process = Process::start(&mut self.program());
         let is_up = process.says("eady to accept connections");
         assert!(
             is_up || process.log().contains("Failed listening"),
@@ -143,7 +179,7 @@ impl RedisServer {
         is_up
     }
 
-    fn command(&self) -> Command {
+    fn program(&self) -> Command {
         let mut command = Command::new("redis-server");
         command.arg("--dir").arg(self.folder.path()).args([
             "--save",
@@ -155,6 +191,7 @@ impl RedisServer {
         ]);
         match self.options.listening {
             Listening::Tcp => command.args(["--port", &self.port.to_string()]),
+            Listening::Tls => command.args(["--port", "0", "--tls-port", &self.port.to_string()]),
             Listening::Unix => command
                 .args(["--port", "0", "--unixsocket"])
                 .arg(self.socket()),
@@ -179,8 +216,6 @@ impl RedisServer {
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpStream;
-
     use super::*;
 
     #[test]

@@ -47,9 +47,8 @@ const READ_AHEAD: usize = 16 * 1024;
 /// A write buffer that has grown beyond this by a large command is not kept.
 const KEPT_BUFFER: usize = 256 * 1024;
 
-/// While calls wait, a server that says nothing for this long is taken for stalled, and its connection for
-/// dead: replies come in order, so whatever is asked on it would wait just as long. Or for twice the
-/// patience of calls, if that is longer.
+/// A server that says nothing for this long after a reply was due is taken for stalled, and its connection
+/// for dead: replies come in order, so whatever is asked on it would wait just as long.
 const STALLED: Duration = Duration::from_millis(100);
 
 /// Connecting may take longer than a call; only from here on is the server blamed for it.
@@ -303,7 +302,8 @@ impl<'a> Wire<'a> {
         loop {
             let (due, stalls) = {
                 let state = self.link.state();
-                let stalls = state.slots.oldest().map(|asked| self.stalls(asked));
+                let deadline = state.slots.next_deadline();
+                let stalls = deadline.map(|deadline| self.heard.max(deadline) + STALLED);
                 (state.slots.due(), stalls)
             };
             let next = [due, stalls].into_iter().flatten().min();
@@ -316,11 +316,6 @@ impl<'a> Wire<'a> {
                 return Err(SessionError::Stalled);
             }
         }
-    }
-
-    /// When the server is taken for stalled, if the oldest call was made at `asked`.
-    fn stalls(&self, asked: Instant) -> Instant {
-        self.heard.max(asked) + STALLED.max(self.link.server.timeout() * 2)
     }
 }
 

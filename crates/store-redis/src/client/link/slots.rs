@@ -8,6 +8,8 @@ use bytes::Bytes;
 use tidegate_store::StoreError;
 use tokio::time::Instant;
 
+use crate::client::time::Span;
+
 /// Calls that wait, and answers that nobody has fetched yet.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
@@ -60,6 +62,7 @@ struct Expected {
     /// For whom, if anybody still waits.
     ticket: Option<Ticket>,
     asked: Instant,
+    deadline: Instant,
 }
 
 // === impl Slots ===
@@ -70,9 +73,9 @@ impl Slots {
         self.order.len()
     }
 
-    /// When the oldest call was made whose reply has not come.
-    pub(super) fn oldest(&self) -> Option<Instant> {
-        self.order.front().map(|expected| expected.asked)
+    /// By when the reply that is to come next should have come.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.order.front().map(|expected| expected.deadline)
     }
 
     /// When to look for calls whose time is up.
@@ -81,26 +84,28 @@ impl Slots {
     }
 
     /// Adds a call.
-    pub(super) fn expect(&mut self, now: Instant, patience: Duration) -> Ticket {
-        let deadline = now + patience;
+    pub(super) fn expect(&mut self, span: Span) -> Ticket {
+        let deadline = span.deadline;
         let ticket = self.put(Slot::Waiting(Waiting {
             waker: None,
             deadline,
-            patience,
+            patience: span.patience(),
         }));
         self.order.push_back(Expected {
             ticket: Some(ticket),
-            asked: now,
+            asked: span.began,
+            deadline,
         });
         self.due = Some(self.due.map_or(deadline, |due| due.min(deadline)));
         ticket
     }
 
     /// Adds a call whose reply nobody wants.
-    pub(super) fn expect_nothing(&mut self, now: Instant) {
+    pub(super) fn expect_nothing(&mut self, span: Span) {
         self.order.push_back(Expected {
             ticket: None,
-            asked: now,
+            asked: span.began,
+            deadline: span.deadline,
         });
     }
 

@@ -6,12 +6,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tracing::info;
 
 use super::Server;
 use crate::client::session::SessionError;
-use crate::client::time::now;
+use crate::client::time::{now, pause};
 
 /// The first wait is short: most failures are a moment's.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
@@ -35,11 +35,14 @@ impl Server {
     /// Asks for a sign of life, and whether it may be written to.
     async fn is_back(&self) -> Result<(), SessionError> {
         let mut session = self.connect().await?;
-        let question = session.ask(&["PING"]);
-        timeout(self.manners.timeout, question)
+        // As quickly as a call would have to be answered.
+        timeout(self.manners.timeout, session.ask(&["PING"]))
             .await
             .map_err(|_| SessionError::Late)??;
-        Ok(())
+        match self.address() {
+            Some(address) => session.require_master(&address).await,
+            None => Ok(()),
+        }
     }
 }
 
@@ -47,7 +50,10 @@ async fn until_back(probing: Probing) {
     let server = &probing.0;
     let mut wait = FIRST_WAIT;
     loop {
-        sleep(jittered(wait)).await;
+        pause(jittered(wait)).await;
+        if server.is_closed() {
+            return;
+        }
         if server.is_back().await.is_ok() {
             break;
         }

@@ -1,0 +1,253 @@
+//! A Redis Cluster: which server has which slot, learnt from any of them and again when told otherwise.
+
+mod map;
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use tidegate_store::StoreError;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout};
+use tracing::{info, warn};
+
+use super::Address;
+use super::link::unavailable;
+use super::server::{Manners, Place, Server};
+use super::session::SessionError;
+use super::time::{now, pause};
+
+use map::{Map, Range};
+
+/// The servers of a Cluster, and what is known of its slots.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    seeds: Vec<Address>,
+    manners: Arc<Manners>,
+    map: ArcSwap<Map>,
+    /// Every server that was told of, by its address.
+    servers: Mutex<HashMap<Address, Arc<Server>>>,
+    /// Somebody learns the slots at this moment.
+    is_learning: AtomicBool,
+    /// Nobody could tell when asked last.
+    is_lost: AtomicBool,
+    is_closed: AtomicBool,
+    learnt: Notify,
+    began: Instant,
+    /// When the slots were learnt last, in milliseconds since it began.
+    learnt_at: AtomicU64,
+}
+
+/// Why the slots should be learnt again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Doubt {
+    /// A server said that a slot has moved.
+    Moved,
+    /// A server fails, and another may have taken over.
+    Failing,
+}
+
+/// Lets another task learn if this one ends before its time, with its runtime.
+struct Learning(Arc<Cluster>);
+
+/// How long to wait before asking again when nobody could tell.
+const FIRST_WAIT: Duration = Duration::from_millis(50);
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+// === impl Cluster ===
+
+impl Cluster {
+    pub(crate) fn new(seeds: Vec<Address>, manners: Arc<Manners>) -> Arc<Self> {
+        Arc::new(Self {
+            seeds,
+            manners,
+            map: ArcSwap::default(),
+            servers: Mutex::default(),
+            is_learning: AtomicBool::new(false),
+            is_lost: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
+            learnt: Notify::new(),
+            began: now(),
+            learnt_at: AtomicU64::new(0),
+        })
+    }
+
+    /// The masters that have slots.
+    pub(crate) fn servers(&self) -> Vec<Arc<Server>> {
+        self.map.load().servers().to_vec()
+    }
+
+    /// The server of a slot, if it is known.
+    pub(crate) fn server_of(&self, slot: u16) -> Option<Arc<Server>> {
+        self.map.load().server_of(slot).map(Arc::clone)
+    }
+
+    /// A server that is asked, else any.
+    pub(crate) fn any(&self) -> Option<Arc<Server>> {
+        let map = self.map.load();
+        let servers = map.servers();
+        let serving = servers.iter().find(|server| server.is_asked());
+        serving.or(servers.first()).map(Arc::clone)
+    }
+
+    /// The server at an address that another server told of.
+    pub(crate) fn server_at(&self, address: Address) -> Arc<Server> {
+        let mut servers = self.known();
+        let server = servers
+            .entry(address.clone())
+            .or_insert_with(|| Server::new(Place::Fixed(address), Arc::clone(&self.manners)));
+        Arc::clone(server)
+    }
+
+    /// Waits until the slots are known for the first time.
+    pub(crate) async fn learn(self: &Arc<Self>, patience: Duration) -> Result<(), StoreError> {
+        let mut learnt = pin!(self.learnt.notified());
+        learnt.as_mut().enable();
+        if !self.map.load().is_empty() {
+            return Ok(());
+        }
+        self.start_learning();
+        // Somebody tries again and again; until that succeeds nobody needs to wait for it.
+        if self.is_lost.load(Ordering::Relaxed) {
+            return Err(StoreError::Open);
+        }
+        if timeout(patience, learnt).await.is_err() {
+            return Err(StoreError::Timeout { after: patience });
+        }
+        if self.map.load().is_empty() {
+            return Err(unavailable(
+                "no server of the Cluster can tell who has which slot",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Has the slots learnt again, unless that is under way or was done just now: a slot that moves tells
+    /// every call of it, and a server that fails does so many times.
+    pub(crate) fn doubt(self: &Arc<Self>, doubt: Doubt) {
+        let since = self
+            .age()
+            .saturating_sub(self.learnt_at.load(Ordering::Relaxed));
+        let rest = match doubt {
+            Doubt::Moved => 100,
+            Doubt::Failing => 500,
+        };
+        if since >= rest {
+            self.start_learning();
+        }
+    }
+
+    /// Ends all connections.
+    pub(crate) fn close(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
+        for (_, server) in self.known().drain() {
+            server.close();
+        }
+    }
+
+    fn start_learning(self: &Arc<Self>) {
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
+        if !self.is_learning.swap(true, Ordering::AcqRel) {
+            runtime.spawn(until_learnt(Learning(Arc::clone(self))));
+        }
+    }
+
+    /// Asks one server after another, those that work first, then the seeds.
+    async fn ask_around(&self) -> Result<(), SessionError> {
+        let known = self.map.load_full();
+        let (mut places, failing): (Vec<_>, Vec<_>) = known
+            .servers()
+            .iter()
+            .filter_map(|server| Some((server.address()?, server.is_asked())))
+            .partition(|(_, is_asked)| *is_asked);
+        places.extend(failing);
+        let places = places.into_iter().map(|(address, _)| address);
+        let mut error = SessionError::Late;
+        for address in places.chain(self.seeds.iter().cloned()) {
+            match timeout(self.manners.connect_timeout, self.ask(&address)).await {
+                Ok(Ok(ranges)) => {
+                    self.take_over(ranges);
+                    return Ok(());
+                }
+                Ok(Err(failure)) => error = failure,
+                Err(_) => {}
+            }
+        }
+        Err(error)
+    }
+
+    async fn ask(&self, address: &Address) -> Result<Vec<Range>, SessionError> {
+        let mut session = self.manners.open(address).await?;
+        let reply = session.ask(&["CLUSTER", "SLOTS"]).await?;
+        let ranges = map::ranges(&reply, address);
+        if ranges.is_empty() {
+            return Err(SessionError::NoSlots);
+        }
+        Ok(ranges)
+    }
+
+    fn take_over(&self, ranges: Vec<Range>) {
+        let map = Map::new(ranges, |address| self.server_at(address));
+        self.known().retain(|_, server| {
+            let is_used = map.servers().iter().any(|used| Arc::ptr_eq(used, server));
+            // One that a slot moves to has none yet, but calls.
+            let stays = is_used || !server.is_idle();
+            if !stays {
+                server.close();
+            }
+            stays
+        });
+        self.map.store(Arc::new(map));
+    }
+
+    /// Milliseconds since it began.
+    fn age(&self) -> u64 {
+        let age = now().duration_since(self.began).as_millis();
+        u64::try_from(age).unwrap_or(u64::MAX)
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<Address, Arc<Server>>> {
+        // No panic can happen while it is held.
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn until_learnt(learning: Learning) {
+    let cluster = &learning.0;
+    let mut wait = FIRST_WAIT;
+    while !cluster.is_closed.load(Ordering::Relaxed) {
+        match cluster.ask_around().await {
+            Ok(()) => {
+                if cluster.is_lost.swap(false, Ordering::Relaxed) {
+                    info!("the slots of the Redis Cluster are known again");
+                }
+                break;
+            }
+            Err(reason) => {
+                if !cluster.is_lost.swap(true, Ordering::Relaxed) {
+                    warn!(%reason, "no server of the Redis Cluster can tell who has which slot");
+                }
+            }
+        }
+        cluster.learnt.notify_waiters();
+        pause(wait).await;
+        wait = (wait * 2).min(LONGEST_WAIT);
+    }
+}
+
+// === impl Learning ===
+
+impl Drop for Learning {
+    fn drop(&mut self) {
+        let cluster = &self.0;
+        cluster.learnt_at.store(cluster.age(), Ordering::Relaxed);
+        cluster.is_learning.store(false, Ordering::Release);
+        cluster.learnt.notify_waiters();
+    }
+}

@@ -1,0 +1,116 @@
+//! Who has which slot.
+
+use std::sync::Arc;
+
+use crate::client::slot::SLOTS;
+use crate::client::wire::{Reply, Value};
+use crate::client::{Address, server::Server};
+
+/// The servers, and which of them has which slot.
+#[derive(Debug, Default)]
+pub(super) struct Map {
+    servers: Vec<Arc<Server>>,
+    /// For each slot the place of its server, if it has one. Empty until it is learnt.
+    slots: Vec<Option<u16>>,
+}
+
+/// Slots that one master has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Range {
+    first: u16,
+    last: u16,
+    master: Address,
+}
+
+// === impl Map ===
+
+impl Map {
+    /// Lays out ranges; `server` finds or makes the server at an address.
+    pub(super) fn new(ranges: Vec<Range>, server: impl Fn(Address) -> Arc<Server>) -> Self {
+        let mut servers: Vec<Arc<Server>> = Vec::new();
+        let mut slots = vec![None; usize::from(SLOTS)];
+        for range in ranges {
+            let master = server(range.master);
+            let known = servers.iter().position(|known| Arc::ptr_eq(known, &master));
+            let place = known.unwrap_or_else(|| {
+                servers.push(master);
+                servers.len() - 1
+            });
+            // There are fewer masters than slots.
+            let place = u16::try_from(place).ok();
+            slots[usize::from(range.first)..=usize::from(range.last)].fill(place);
+        }
+        Self { servers, slots }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.servers.is_empty()
+    }
+
+    pub(super) fn servers(&self) -> &[Arc<Server>] {
+        &self.servers
+    }
+
+    pub(super) fn server_of(&self, slot: u16) -> Option<&Arc<Server>> {
+        let place = self.slots.get(usize::from(slot)).copied()??;
+        self.servers.get(usize::from(place))
+    }
+}
+
+/// The answer to CLUSTER SLOTS. What cannot be understood is left out: its slots are nobody's, and the
+/// calls of them fail.
+pub(super) fn ranges(reply: &Reply, asked: &Address) -> Vec<Range> {
+    let ranges = reply.array().ok().into_iter().flatten();
+    ranges
+        .filter_map(|range| self::range(range, asked))
+        .collect()
+}
+
+/// `[first, last, [host, port, …], replicas…]`
+fn range(value: Value<'_>, asked: &Address) -> Option<Range> {
+    let mut parts = value.array()?;
+    let first = u16::try_from(parts.next()?.integer()?).ok()?;
+    let last = u16::try_from(parts.next()?.integer()?).ok()?;
+    if first > last || last >= SLOTS {
+        return None;
+    }
+    let mut master = parts.next()?.array()?;
+    let host = master.next()?.str();
+    let port = u16::try_from(master.next()?.integer()?).ok()?;
+    // A server that does not know its own name leaves it out, or puts a question mark.
+    let host = host.filter(|host| !host.is_empty() && *host != "?");
+    let host = host.or(asked.host())?;
+    Some(Range {
+        first,
+        last,
+        master: Address::tcp(host, port),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masters_are_read_and_nameless_ones_are_where_they_were_asked() {
+        let reply = b"*4\r\n\
+            *4\r\n:0\r\n:5\r\n*4\r\n$2\r\nh1\r\n:7000\r\n$2\r\nid\r\n*0\r\n*3\r\n$2\r\nh2\r\n:7001\r\n$1\r\nx\r\n\
+            *3\r\n:6\r\n:6\r\n*3\r\n$0\r\n\r\n:7002\r\n$1\r\ny\r\n\
+            *3\r\n:7\r\n:8\r\n*3\r\n$-1\r\n:7003\r\n$1\r\nz\r\n\
+            *3\r\n:9\r\n:16384\r\n*3\r\n$2\r\nh4\r\n:7004\r\n$1\r\nz\r\n";
+        let reply = Reply::parse(reply).expect("it is one reply");
+        let range = |first, last, host, port| Range {
+            first,
+            last,
+            master: Address::tcp(host, port),
+        };
+        assert_eq!(
+            ranges(&reply, &Address::tcp("seed", 1)),
+            [
+                range(0, 5, "h1", 7000),
+                range(6, 6, "seed", 7002),
+                range(7, 8, "seed", 7003),
+            ]
+        );
+    }
+}

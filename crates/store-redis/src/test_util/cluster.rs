@@ -1,0 +1,142 @@
+//! A Redis Cluster.
+
+use crate::client::{SLOTS, Value};
+
+use super::{RedisServer, ServerOptions, wait_until};
+
+/// Masters that share all slots evenly, without replicas; killed when dropped. When one is lost, the others
+/// go on with their slots.
+#[derive(Debug)]
+pub struct ClusterSetup {
+    servers: Vec<RedisServer>,
+}
+
+// === impl ClusterSetup ===
+
+impl ClusterSetup {
+    /// Starts so many masters and waits until they know each other.
+    pub fn start(masters: u16) -> Self {
+        let servers: Vec<_> = (0..masters).map(|_| start_node()).collect();
+        let setup = Self { servers };
+        let share = SLOTS.div_ceil(masters);
+        let mut first = 0;
+        for (server, epoch) in setup.servers.iter().zip(1..) {
+            let last = (first + share - 1).min(SLOTS - 1);
+            server.must(&["CLUSTER", "SET-CONFIG-EPOCH", &u16::to_string(&epoch)]);
+            let (from, to) = (first.to_string(), last.to_string());
+            server.must(&["CLUSTER", "ADDSLOTSRANGE", &from, &to]);
+            let port = server.port().to_string();
+            setup.servers[0].must(&["CLUSTER", "MEET", "127.0.0.1", &port]);
+            first = last + 1;
+        }
+        setup.wait_for_agreement();
+        setup
+    }
+
+    /// The URL by which it is reached: two of its nodes, if it has as many.
+    pub fn url(&self) -> String {
+        let seeds: Vec<_> = self.servers.iter().take(2).map(seed).collect();
+        format!("redis+cluster://{}", seeds.join(","))
+    }
+
+    /// Its masters.
+    pub fn servers(&self) -> &[RedisServer] {
+        &self.servers
+    }
+
+    /// The place of the master that has a slot, as the first master says.
+    pub fn owner(&self, slot: u16) -> usize {
+        let owner = |server: &RedisServer| port_of(server, slot);
+        let answers = self.servers.iter().find_map(owner);
+        let port = answers.expect("somebody has it");
+        let place = |server: &RedisServer| server.port() == port;
+        self.servers
+            .iter()
+            .position(place)
+            .expect("it is one of us")
+    }
+
+    /// Begins to move a slot: keys that are not there any more are asked for at `to`.
+    pub fn begin_move(&self, slot: u16, to: usize) {
+        let from = self.owner(slot);
+        let (slot, from_id, to_id) = (slot.to_string(), self.id(from), self.id(to));
+        self.servers[to].must(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &from_id]);
+        self.servers[from].must(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to_id]);
+    }
+
+    /// Moves the keys of a slot, and tells everybody who has it now.
+    pub fn finish_move(&self, slot: u16, to: usize) {
+        let from = &self.servers[self.owner(slot)];
+        let (slot, to_id) = (slot.to_string(), self.id(to));
+        let port = self.servers[to].port().to_string();
+        loop {
+            let keys = from.must(&["CLUSTER", "GETKEYSINSLOT", &slot, "100"]);
+            let keys = keys.array().expect("it is a list");
+            if keys.len() == 0 {
+                break;
+            }
+            for key in keys {
+                let key = key.str().expect("it is a name");
+                from.must(&["MIGRATE", "127.0.0.1", &port, key, "0", "30000"]);
+            }
+        }
+        // The one that gets it first, so that it is never nobody's.
+        self.servers[to].must(&["CLUSTER", "SETSLOT", &slot, "NODE", &to_id]);
+        for server in &self.servers {
+            server.must(&["CLUSTER", "SETSLOT", &slot, "NODE", &to_id]);
+        }
+    }
+
+    fn id(&self, place: usize) -> String {
+        let reply = self.servers[place].must(&["CLUSTER", "MYID"]);
+        let id = reply.value().str().expect("it is a name");
+        id.to_owned()
+    }
+
+    fn wait_for_agreement(&self) {
+        for server in &self.servers {
+            wait_until("all masters know each other", || {
+                let info = server.must(&["CLUSTER", "INFO"]);
+                let info = info.value().str().unwrap_or_default().to_owned();
+                let slots = server.must(&["CLUSTER", "SLOTS"]);
+                let ranges = slots.array().map_or(0, |ranges| ranges.len());
+                info.contains("cluster_state:ok") && ranges == self.servers.len()
+            });
+        }
+    }
+}
+
+fn start_node() -> RedisServer {
+    let setting = |name: &str, value: &str| vec![name.to_owned(), value.to_owned()];
+    RedisServer::start_with(ServerOptions {
+        settings: vec![
+            setting("cluster-enabled", "yes"),
+            setting("cluster-node-timeout", "2000"),
+            setting("cluster-require-full-coverage", "no"),
+        ],
+        ..ServerOptions::default()
+    })
+}
+
+fn seed(server: &RedisServer) -> String {
+    server.address().to_string()
+}
+
+/// The port of the master that has a slot, as one that is up says.
+fn port_of(server: &RedisServer, slot: u16) -> Option<u16> {
+    let reply = server.try_command(&["CLUSTER", "SLOTS"])?;
+    let slot = i64::from(slot);
+    let mut ranges = reply.array().ok()?;
+    ranges.find_map(|range| {
+        let mut parts = range.array()?;
+        let first = parts.next()?.integer()?;
+        let last = parts.next()?.integer()?;
+        let port = parts
+            .next()?
+            .array()?
+            .nth(1)
+            .and_then(|port: Value<'_>| port.integer())?;
+        let has_it = (first..=last).contains(&slot);
+        has_it.then(|| u16::try_from(port).ok()).flatten()
+    })
+}

@@ -1,0 +1,107 @@
+//! A Cluster whose slots move and whose masters are lost.
+
+use tidegate_store::StoreError;
+use tidegate_store_redis::client::{Route, Script, slot_of};
+use tidegate_store_redis::test_util::ClusterSetup;
+use tokio::task::JoinSet;
+
+use super::{ask, client, insist, text, until_open};
+
+/// A key whose slot the master at `place` has.
+fn key_at(cluster: &ClusterSetup, place: usize) -> String {
+    let mut keys = (0..).map(|number| format!("key-{number}"));
+    let is_there = |key: &String| cluster.owner(slot_of(key.as_bytes())) == place;
+    keys.find(is_there).expect("there are many")
+}
+
+#[tokio::test]
+async fn calls_go_where_their_keys_are() {
+    let cluster = ClusterSetup::start(3);
+    let client = client(&cluster.url());
+    assert!(client.is_cluster());
+    calls_reach_every_master(&cluster, &client).await;
+    slots_move_under_calls(&cluster, &client).await;
+    one_lost_master_is_lost_alone(&cluster, &client).await;
+}
+
+async fn calls_reach_every_master(
+    cluster: &ClusterSetup,
+    client: &tidegate_store_redis::client::Client,
+) {
+    for place in 0..3 {
+        let key = key_at(cluster, place);
+        assert_eq!(text(client, &["SET", &key, "1"]).await, "OK");
+        let there = cluster.servers()[place].must(&["GET", &key]);
+        assert_eq!(there.text(), Ok(Some(&b"1"[..])));
+    }
+    assert_eq!(client.servers(), 3);
+    let sizes = (0..3).map(|number| client.call(Route::Server(number), super::words(&["DBSIZE"])));
+    let mut keys = 0;
+    for size in sizes {
+        keys += size.await.unwrap().integer().unwrap();
+    }
+    assert_eq!(keys, 3);
+    assert!(
+        client
+            .call(Route::Any, super::words(&["PING"]))
+            .await
+            .is_ok()
+    );
+}
+
+async fn slots_move_under_calls(
+    cluster: &ClusterSetup,
+    client: &tidegate_store_redis::client::Client,
+) {
+    let key = key_at(cluster, 0);
+    let slot = slot_of(key.as_bytes());
+    let script = Script::new("return redis.call('INCR', KEYS[1])");
+    let count = || async {
+        let reply = client.eval(Route::Key(key.as_bytes()), &script, |command| {
+            command.number(1).arg(&key);
+        });
+        reply.await.unwrap().integer().unwrap()
+    };
+    assert_eq!(count().await, 2);
+    cluster.begin_move(slot, 1);
+    // The key is still there; one that is not is asked for at the other server.
+    assert_eq!(count().await, 3);
+    let new = format!("{{{key}}}new");
+    assert_eq!(text(client, &["SET", &new, "1"]).await, "OK");
+    assert_eq!(
+        cluster.servers()[0].command(&["GET", &new]).value(),
+        tidegate_store_redis::client::Value::Error(
+            format!("ASK {slot} 127.0.0.1:{}", cluster.servers()[1].port()).as_bytes()
+        )
+    );
+    cluster.finish_move(slot, 1);
+    let mut waiting = JoinSet::new();
+    for _ in 0..100 {
+        let (client, key) = (client.clone(), key.clone());
+        waiting.spawn(async move { ask(&client, &["INCR", &key]).await });
+    }
+    while let Some(answered) = waiting.join_next().await {
+        assert!(answered.unwrap().is_ok(), "a slot that moved is found");
+    }
+    assert_eq!(count().await, 104);
+    // Once learnt, nobody is sent on any more.
+    tidegate_store_redis::test_util::wait_until("a slot is asked for at the right place", || {
+        cluster.owner(slot) == 1
+    });
+}
+
+async fn one_lost_master_is_lost_alone(
+    cluster: &ClusterSetup,
+    client: &tidegate_store_redis::client::Client,
+) {
+    let (lost, kept) = (key_at(cluster, 2), key_at(cluster, 0));
+    cluster.servers()[2].kill();
+    until_open(client, &["SET", &lost, "1"]).await;
+    assert_eq!(text(client, &["SET", &kept, "1"]).await, "OK");
+    assert_eq!(
+        ask(client, &["SET", &lost, "1"]).await,
+        Err(StoreError::Open)
+    );
+    cluster.servers()[2].restart();
+    let _ = insist(client, &["PING", &kept]).await;
+}
