@@ -10,7 +10,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 pub(crate) use rules::{
     AboutArgs, HistoryArgs, PlaceArgs, PushArgs, RollbackArgs, RulesArgs, RulesCommand, ShowArgs,
 };
-pub(crate) use settings::SettingArgs;
+pub(crate) use settings::{NodeArgs, SettingArgs};
 
 /// A rate limiter: it answers, for every request, may this caller do this now?
 #[derive(Debug, Parser)]
@@ -82,6 +82,9 @@ pub(crate) struct CheckArgs {
 
     #[command(flatten)]
     pub(crate) compile: CompileArgs,
+
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
 }
 
 #[derive(Debug, Parser)]
@@ -102,6 +105,9 @@ pub(crate) struct ExplainArgs {
 
     #[command(flatten)]
     pub(crate) compile: CompileArgs,
+
+    #[command(flatten)]
+    pub(crate) node: NodeArgs,
 }
 
 #[derive(Clone, Copy, Debug, Parser)]
@@ -195,6 +201,10 @@ Examples:
   tidegate check rules.yaml
   tidegate check rules/ more/api.yaml --merge-domains
   tidegate check rules/ --format json
+  tidegate check rules/ --store redis://127.0.0.1:6379
+                                          also: can Redis count every limit, and which are not leased?
+
+The store is that of the server's settings, unless --store says another; it is not connected to.
 
 Exit code: 0 the rules are valid (there may be warnings), 1 they have faults, 2 they could not be read.";
 
@@ -203,6 +213,8 @@ Examples:
   tidegate explain --rules rules.yaml --domain api user_id=42
   tidegate explain --rules rules.yaml --domain api path=/login,remote_address=10.0.0.1 user_id=42
   tidegate explain --domain example 'user_id=\"a,b\"' 'user_id=a\\,b'
+  tidegate explain --domain example user_id=42 --store redis://127.0.0.1:6379 --consistency strict
+                                          how nodes share the limit, and what holds without Redis
 
 Exit code: 0 explained, 1 the rules have faults or no such domain, 2 they could not be read.";
 

@@ -1,16 +1,18 @@
 //! `tidegate check`: everything that is wrong with rules.
 
+use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use tidegate_rules::{Compiled, Diagnostic, Refusals, Report, Severity, compile};
+use tidegate_rules::{Compiled, Diagnostic, Refusals, Report, Severity};
 
 use crate::args::{CheckArgs, Format};
 use crate::banner::Inventory;
 use crate::config::RulesFiles;
 use crate::failure::Failure;
 use crate::rules_files::{self, Fault};
+use crate::sharing::Sharing;
 use crate::terminal;
 
 /// The answer for programs. Fields are only ever added.
@@ -19,6 +21,7 @@ struct Checked<'a> {
     valid: bool,
     unreadable: Vec<UnreadablePath>,
     diagnostics: Vec<Finding<'a>>,
+    notes: Vec<Note<'a>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -40,6 +43,17 @@ struct Finding<'a> {
     snippet: &'a str,
 }
 
+/// What is worth knowing about a good limit.
+#[derive(Debug, Serialize)]
+struct Note<'a> {
+    file: &'a str,
+    line: usize,
+    column: usize,
+    rule: &'a str,
+    limit: &'a str,
+    message: String,
+}
+
 /// Checks the rules and says what was found on stdout. What cannot be read is told too, and does not
 /// keep the rest from being checked.
 pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
@@ -47,14 +61,13 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
     if sources.is_empty() && args.format == Format::Text {
         return Err(Failure::Unreadable(unreadable));
     }
-    let compiled = compile(
-        &sources,
-        &rules_files::options(args.compile.merge_domains, Refusals::Enforce),
-    );
+    let sharing = Sharing::load(&args.node)?;
+    let options = rules_files::options(args.compile.merge_domains, Refusals::Enforce);
+    let compiled = rules_files::compile(&sources, &options, sharing);
     match args.format {
         Format::Text => {
             terminal::eprint(&unreadable.text());
-            print_text(sources.len(), &compiled);
+            print_text(sources.len(), &compiled, sharing);
         }
         Format::Json => print_json(&Checked {
             valid: compiled.is_ok() && unreadable.faults().is_empty(),
@@ -66,6 +79,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
             diagnostics: compiled
                 .as_ref()
                 .map_or_else(findings, |it| findings(&it.warnings)),
+            notes: notes(&compiled, sharing),
         }),
     }
     Ok(match (unreadable.faults(), compiled) {
@@ -107,12 +121,43 @@ impl<'a> From<&'a Diagnostic> for Finding<'a> {
     }
 }
 
+// === impl Note ===
+
+impl fmt::Display for Note<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            file, line, column, ..
+        } = self;
+        writeln!(formatter, "note: {}", self.message)?;
+        writeln!(formatter, " --> {file}:{line}:{column}")?;
+        writeln!(formatter, "  = `{}`: {}", self.rule, self.limit)
+    }
+}
+
 fn findings(report: &Report) -> Vec<Finding<'_>> {
     report.iter().map(Finding::from).collect()
 }
 
+fn notes(compiled: &Result<Compiled, Report>, sharing: Sharing) -> Vec<Note<'_>> {
+    let rules = compiled.iter().flat_map(|compiled| compiled.rules.rules());
+    let limits = rules.flat_map(|rule| rule.limits().iter().map(move |limit| (rule, limit)));
+    let noted = limits.filter_map(|(rule, limit)| {
+        let message = sharing.note(limit)?;
+        let location = rule.location();
+        Some(Note {
+            file: &location.file,
+            line: location.line,
+            column: location.column,
+            rule: rule.path(),
+            limit: limit.description(),
+            message,
+        })
+    });
+    noted.collect()
+}
+
 /// Says what was found, and in the last line what came of it.
-pub(crate) fn print_text(n_files: usize, compiled: &Result<Compiled, Report>) {
+pub(crate) fn print_text(n_files: usize, compiled: &Result<Compiled, Report>, sharing: Sharing) {
     let files = if n_files == 1 { "file" } else { "files" };
     let (report, summary) = match compiled {
         Ok(Compiled { rules, warnings }) => {
@@ -124,9 +169,15 @@ pub(crate) fn print_text(n_files: usize, compiled: &Result<Compiled, Report>) {
             format!("not valid: {n_files} {files}, {}", n_faults(report)),
         ),
     };
-    let space = if report.is_empty() { "" } else { "\n" };
+    let notes = notes(compiled, sharing);
+    let notes: String = notes.iter().map(ToString::to_string).collect();
+    let space = if report.is_empty() && notes.is_empty() {
+        ""
+    } else {
+        "\n"
+    };
     let report = report.render(terminal::color(&io::stdout()));
-    terminal::print(&format!("{report}{space}{summary}\n"));
+    terminal::print(&format!("{report}{notes}{space}{summary}\n"));
 }
 
 fn n_faults(report: &Report) -> String {

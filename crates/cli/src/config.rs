@@ -31,8 +31,8 @@ pub(crate) use environment::author;
 pub(crate) use raw::{Page, Written};
 pub(crate) use reference::StandIn;
 pub(crate) use schema::config as config_schema;
-pub(crate) use sections::{Config, Listener, PushedPlace, Rules, RulesFiles, Tls};
-pub(crate) use value::{Address, word_of};
+pub(crate) use sections::{Config, Listener, PushedPlace, Rules, RulesFiles, Standby, Store, Tls};
+pub(crate) use value::{Address, Engine, word_of};
 
 /// The settings, and what else there is to say about them.
 #[derive(Debug)]
@@ -96,7 +96,7 @@ fn resolve(
     let mut reader = Reader::new(&raw, findings);
     let config = Config::read(&mut reader.root());
     let (mut findings, known) = reader.finish();
-    environment.reference.refuse(&config, &mut findings);
+    environment.reference.refuse(&config, &known, &mut findings);
     if findings.has_errors() {
         return Err(Failure::BadConfig(findings.into_report()));
     }

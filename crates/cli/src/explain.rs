@@ -9,6 +9,7 @@ use crate::args::ExplainArgs;
 use crate::config::{Rules, RulesFiles};
 use crate::descriptor::{self, TypedEntry};
 use crate::failure::Failure;
+use crate::sharing::Sharing;
 use crate::{rules_files, terminal};
 
 /// Explains each descriptor on stdout.
@@ -18,7 +19,8 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode, Failure> {
         .iter()
         .map(|text| parse(text))
         .collect::<Result<Vec<_>, _>>()?;
-    let rules = rules_files::load(&rules_of(args))?.rules;
+    let sharing = Sharing::load(&args.node)?;
+    let rules = rules_files::load(&rules_of(args, sharing))?.rules;
     let domain = rules
         .domain(&args.domain)
         .ok_or_else(|| no_such_domain(&args.domain, &rules))?;
@@ -26,19 +28,20 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode, Failure> {
     let explained: Vec<String> = descriptors
         .iter()
         .map(|typed| typed.iter().map(Entry::from).collect::<Vec<_>>())
-        .map(|entries| explain::render(domain, &entries, color))
+        .map(|entries| explain::render(domain, &entries, &|limit| sharing.explain(limit), color))
         .collect();
     terminal::print(&explained.join("\n"));
     Ok(ExitCode::SUCCESS)
 }
 
-fn rules_of(args: &ExplainArgs) -> Rules {
+fn rules_of(args: &ExplainArgs, sharing: Sharing) -> Rules {
     Rules {
         paths: args.rules.clone(),
         files: RulesFiles::Yaml,
         merge_domains: args.compile.merge_domains,
         refusals: Refusals::Enforce,
         watch: false,
+        sharing,
         pushed: None,
     }
 }

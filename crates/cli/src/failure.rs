@@ -78,6 +78,12 @@ pub(crate) enum Failure {
     /// A token that cannot be sent.
     #[error("the admin token must be visible ASCII without blanks, and not empty")]
     BadToken,
+    /// The file of a password that could not be read.
+    #[error("cannot read the password for Redis in {}: {reason}", path.display())]
+    NoPassword { path: PathBuf, reason: Reason },
+    /// A password that cannot be sent.
+    #[error("the password for Redis must be UTF-8")]
+    BadPassword,
     /// Something after the command that belongs to no flag.
     #[error("serve takes flags only; did you mean --rules {0}?")]
     StrayArgument(String),
@@ -99,6 +105,9 @@ pub(crate) enum Failure {
     /// A file for counters that cannot be had.
     #[error("{0}")]
     NoState(StateError),
+    /// A store that is not there yet.
+    #[error("the store in Redis is under way; use --store memory")]
+    NoRedisYet,
     /// Memory that cannot be had.
     #[error("{0}; choose less with --max-memory")]
     NoMemory(MemoryRefused),
@@ -153,6 +162,8 @@ impl Failure {
             | Self::NoToken { .. }
             | Self::BadVariables(_)
             | Self::BadToken
+            | Self::NoPassword { .. }
+            | Self::BadPassword
             | Self::StrayArgument(_)
             | Self::BadDescriptor { .. } => ExitCode::from(2),
             Self::BadRules(_)
@@ -166,6 +177,7 @@ impl Failure {
             | Self::NoState(_)
             | Self::NoMemory(_)
             | Self::NobodyToAsk
+            | Self::NoRedisYet
             | Self::Unwell { .. }
             | Self::System { .. } => ExitCode::FAILURE,
         }

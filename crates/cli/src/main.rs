@@ -16,6 +16,7 @@ mod rules_files;
 mod rules_source;
 mod sample;
 mod serve;
+mod sharing;
 mod show_config;
 mod state;
 mod terminal;

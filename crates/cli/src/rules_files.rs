@@ -4,10 +4,13 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use tidegate_rules::{CompileOptions, Compiled, MergeDomains, Refusals, Report, Source, compile};
+use tidegate_rules::{
+    CompileOptions, Compiled, MergeDomains, Refusals, Report, Source, compile_for,
+};
 
 use crate::config::{Rules, RulesFiles};
 use crate::failure::Failure;
+use crate::sharing::Sharing;
 
 /// The most bytes that are read of a file. No set of rules comes near; a wrong path may.
 const MAX_FILE_BYTES: u64 = 16 << 20;
@@ -68,7 +71,8 @@ pub(crate) fn load(rules: &Rules) -> Result<Compiled, Failure> {
 
 /// Compiles rules that were read, as the settings want it.
 pub(crate) fn compile_all(sources: &[Source], rules: &Rules) -> Result<Compiled, Report> {
-    compile(sources, &options(rules.merge_domains, rules.refusals))
+    let options = options(rules.merge_domains, rules.refusals);
+    compile(sources, &options, rules.sharing)
 }
 
 /// Reads the files at `paths`, and those in a folder at one of them, in the order of their names.
@@ -93,6 +97,15 @@ pub(crate) fn read(paths: &[PathBuf], which: RulesFiles) -> (Vec<Source>, Unread
         }
     }
     (sources, Unreadable(faults))
+}
+
+/// Compiles rules for nodes that share limits in this way: what their store cannot count is a fault.
+pub(crate) fn compile(
+    sources: &[Source],
+    options: &CompileOptions,
+    sharing: Sharing,
+) -> Result<Compiled, Report> {
+    compile_for(sources, options, &|quota, said| sharing.fit(quota, said))
 }
 
 /// What the compiler is told.

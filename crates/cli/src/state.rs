@@ -19,7 +19,7 @@ use tidegate_server::StateReport;
 use tidegate_store::{Clock, EmbeddedStore, Restored, SnapshotError, StoreConfig, SystemClock};
 use tracing::{error, info, warn};
 
-use crate::config::Config;
+use crate::config::{Config, Engine};
 use crate::failure::Failure;
 pub(crate) use file::StateFile;
 use writer::{SharedReport, Writer};
@@ -74,6 +74,9 @@ struct Kept {
 /// Makes the store, with the counters of the process before this one if there is a file of them. A
 /// file that cannot be read is told of and put aside, and the store starts empty.
 pub(crate) fn open(config: &Config) -> Result<Opened, Failure> {
+    if config.store.engine != Engine::Memory {
+        return Err(Failure::NoRedisYet);
+    }
     let memory = StoreConfig {
         max_memory: config.store.max_memory.0,
     };

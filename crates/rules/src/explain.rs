@@ -12,8 +12,16 @@ use crate::trace::{Candidate, Ending, Fate, Rank, Step, Trace};
 /// How many candidates that do not match are listed at a level.
 const MAX_MISSES: usize = 8;
 
+/// What else is to be said about a limit, a line each.
+pub type Remarks<'r> = &'r dyn Fn(&Limit) -> Vec<String>;
+
 /// Explains what `domain` does with `descriptor`, as lines of text.
-pub fn render(domain: &Domain, descriptor: &[Entry<'_>], color: Color) -> String {
+pub fn render(
+    domain: &Domain,
+    descriptor: &[Entry<'_>],
+    remarks: Remarks<'_>,
+    color: Color,
+) -> String {
     let trace = domain.trace(descriptor);
     let mut lines = vec![format!(
         "domain {}, descriptor {}",
@@ -25,7 +33,7 @@ pub fn render(domain: &Domain, descriptor: &[Entry<'_>], color: Color) -> String
         explain_step(step, color, &mut lines);
     }
     lines.push(String::new());
-    explain_ending(&trace, descriptor, color, &mut lines);
+    explain_ending(&trace, descriptor, remarks, color, &mut lines);
     lines.push(String::new());
     lines.join("\n")
 }
@@ -106,12 +114,13 @@ fn explain_candidate(
 fn explain_ending(
     trace: &Trace<'_>,
     descriptor: &[Entry<'_>],
+    remarks: Remarks<'_>,
     color: Color,
     lines: &mut Vec<String>,
 ) {
     let nothing = color.paint(Paint::Warning, "no limit applies");
     let why = match trace.ending {
-        Ending::Rule(rule) => return explain_rule(rule, descriptor, color, lines),
+        Ending::Rule(rule) => return explain_rule(rule, descriptor, remarks, color, lines),
         Ending::NoLimitHere => {
             "the descriptor ends at a rule that has rules below it, but no limit of its own"
         }
@@ -128,7 +137,13 @@ fn explain_ending(
     lines.push(format!("{nothing}: {why}"));
 }
 
-fn explain_rule(rule: &Rule, descriptor: &[Entry<'_>], color: Color, lines: &mut Vec<String>) {
+fn explain_rule(
+    rule: &Rule,
+    descriptor: &[Entry<'_>],
+    remarks: Remarks<'_>,
+    color: Color,
+    lines: &mut Vec<String>,
+) {
     let location = rule.location();
     lines.push(format!(
         "rule {} at {}:{}:{}",
@@ -156,6 +171,8 @@ fn explain_rule(rule: &Rule, descriptor: &[Entry<'_>], color: Color, lines: &mut
     }
     for limit in rule.limits() {
         explain_limit(limit, color, lines);
+        let remarks = remarks(limit).into_iter();
+        lines.extend(remarks.map(|remark| format!("    {remark}")));
     }
 }
 

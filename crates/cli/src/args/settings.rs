@@ -50,6 +50,9 @@ pub(crate) struct SettingArgs {
     #[arg(long, value_name = "HOW", help = CHARGING)]
     charging: Option<String>,
 
+    #[command(flatten)]
+    store: StoreArgs,
+
     /// The most memory for counters: bytes, or with a unit such as KiB, MiB, GiB [default: 256MiB]
     #[arg(long, value_name = "SIZE")]
     max_memory: Option<String>,
@@ -70,6 +73,32 @@ pub(crate) struct SettingArgs {
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<String>,
 }
+
+/// The settings of the server that rules are for, as far as they say what a limit means there.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct NodeArgs {
+    /// The config file of the server that the rules are for; without it, where `serve` looks for one
+    #[arg(long, value_name = "PATH")]
+    config: Option<PathBuf>,
+
+    #[command(flatten)]
+    store: StoreArgs,
+}
+
+/// The flags of where counters are kept, which say what a limit promises too.
+#[derive(Clone, Debug, Default, Args)]
+struct StoreArgs {
+    /// Where counters are kept: memory, or redis://HOST:PORT and its like for nodes to share [default: memory]
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+
+    /// How nodes share a limit, where its rule does not say.
+    #[arg(long, value_name = "HOW", help = CONSISTENCY)]
+    consistency: Option<String>,
+}
+
+const CONSISTENCY: &str = "How nodes that have a Redis in common share a limit, where its rule does not say: \
+    strict, leased, eventual, split or node [default: leased]";
 
 const CHARGING: &str = "How a request with several limits is charged, where its domain does not say: \
     all_or_none, or every_match as envoyproxy/ratelimit does [default: all_or_none]";
@@ -101,6 +130,12 @@ impl SettingArgs {
             ("rules.name", "--rules-name", &self.rules_name),
             ("rules.cache", "--rules-cache", &self.rules_cache),
             ("charging", "--charging", &self.charging),
+            ("store.engine", "--store", &self.store.store),
+            (
+                "store.consistency",
+                "--consistency",
+                &self.store.consistency,
+            ),
             ("store.max_memory", "--max-memory", &self.max_memory),
             ("store.state.file", "--state", &self.state),
             ("threads", "--threads", &self.threads),
@@ -119,5 +154,15 @@ impl SettingArgs {
             written.push(page.flag("rules.merge_domains", "--merge-domains", on));
         }
         written
+    }
+}
+
+impl From<&NodeArgs> for SettingArgs {
+    fn from(node: &NodeArgs) -> Self {
+        Self {
+            config: node.config.clone(),
+            store: node.store.clone(),
+            ..Self::default()
+        }
     }
 }

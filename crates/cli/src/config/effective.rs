@@ -26,6 +26,10 @@ pub(crate) fn yaml(known: &[Known]) -> String {
                     format!("{indent}{name}: {}", scalar(value)),
                     setting.origin.to_string(),
                 ),
+                Shown::Masked(value) => (
+                    format!("{indent}# {name}: {}", scalar(value)),
+                    format!("{}, not all of it shown", setting.origin),
+                ),
                 Shown::Secret => (
                     format!("{indent}# {name}: …"),
                     format!("{}, not shown", setting.origin),
@@ -51,6 +55,7 @@ pub(crate) fn json(known: &[Known]) -> Json {
             KnownKind::Block { .. } => Json::Object(Map::new()),
             KnownKind::Setting(setting) => match &setting.shown {
                 Shown::Plain(value) => value.clone(),
+                Shown::Masked(value) => value.clone(),
                 Shown::Secret => Json::from("redacted"),
                 Shown::Unset => Json::Null,
             },

@@ -131,7 +131,9 @@ pub(crate) fn author() -> String {
 
 /// The value for a page that people see: not that of a secret.
 fn shown<'v>(name: &str, value: &'v str) -> &'v str {
-    let is_secret = ["_TOKEN", "_AUTH"].iter().any(|end| name.ends_with(end));
+    let is_secret = ["_TOKEN", "_AUTH", "_PASSWORD"]
+        .iter()
+        .any(|end| name.ends_with(end));
     if is_secret || has_login(value) {
         "…"
     } else {

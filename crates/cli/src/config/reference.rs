@@ -4,6 +4,7 @@
 //! what to do instead. None is passed over in silence.
 
 mod names;
+mod redis;
 mod refuse;
 #[cfg(test)]
 mod tests;
@@ -86,6 +87,7 @@ impl Reference {
             self.metrics(),
             self.choices(),
             self.traces(),
+            self.redis(),
         ]
         .concat();
         if self.stand_in() == StandIn::Yes {
@@ -116,9 +118,14 @@ impl Reference {
         self.set.get(name)?;
         match fate {
             Fate::Unsupported(reason) => Some(reason),
-            Fate::MakesIfStandIn(_) if self.stand_in() == StandIn::No => Some(Reason::TooGeneral),
+            Fate::OfListener(_) if self.stand_in() == StandIn::No => Some(Reason::HostOfAnother),
+            Fate::OfRedis(_) if self.stand_in() == StandIn::No => Some(Reason::RedisOfAnother),
             Fate::OnlyIf(value, reason) => self.not(name, value).map(|_| reason),
-            Fate::Sets(_) | Fate::Makes(_) | Fate::MakesIfStandIn(_) | Fate::Always => None,
+            Fate::Sets(_)
+            | Fate::Makes(_)
+            | Fate::OfListener(_)
+            | Fate::OfRedis(_)
+            | Fate::Always => None,
         }
     }
 
@@ -305,6 +312,7 @@ fn assumed() -> Vec<Written> {
         ("listeners.grpc.address", "0.0.0.0:8081"),
         ("listeners.admin.address", "0.0.0.0:6070"),
         ("charging", "every_match"),
+        ("store.consistency", "strict"),
         ("answers.headers", "none"),
         ("limits.connection_age", "24h"),
         ("limits.connection_age_grace", "1h"),

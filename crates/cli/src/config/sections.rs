@@ -15,17 +15,16 @@ use tidegate_server::AuthorizeConfig;
 
 use super::reader::Section;
 use super::value::{Count, Ratio, Words};
+use crate::sharing::Sharing;
 use admin::Admin;
 use answers::Answers;
 use limits::{Drain, Limits};
 use listeners::Listeners;
 use observing::Observing;
-use store::Store;
-
-pub(crate) use store::Engine;
 
 pub(crate) use listeners::{Listener, Tls};
 pub(crate) use rules::{PushedPlace, Rules, RulesFiles};
+pub(crate) use store::{Standby, Store};
 
 /// The settings, understood.
 #[derive(Clone, Debug)]
@@ -63,12 +62,19 @@ pub(crate) struct Config {
 impl Config {
     /// Reads all settings.
     pub(crate) fn read(root: &mut Section<'_, '_>) -> Self {
+        let listeners =
+            Listeners::read(root.block("listeners", "Where requests and operators come in"));
+        let mut rules = Rules::read(root.block_or("rules", "Where the rules are", "paths"));
+        let store = Store::read(root.block_or(
+            "store",
+            "Where counters are kept, and how nodes share them",
+            "engine",
+        ));
+        rules.sharing = Sharing::of(&store);
         Self {
-            listeners: Listeners::read(
-                root.block("listeners", "Where requests and operators come in"),
-            ),
-            rules: Rules::read(root.block_or("rules", "Where the rules are", "paths")),
-            store: Store::read(root.block("store", "Where counters are kept")),
+            listeners,
+            rules,
+            store,
             charging: root.value(
                 "charging",
                 "How a request with several limits is charged, where its domain does not say",

@@ -4,7 +4,9 @@ mod address;
 mod book_name;
 mod bytes;
 mod cache_file;
+mod engine;
 mod mode;
+mod name;
 mod number;
 mod place;
 mod redis_url;
@@ -22,7 +24,9 @@ pub(crate) use address::Address;
 pub(crate) use book_name::BookName;
 pub(crate) use bytes::Bytes;
 pub(crate) use cache_file::CacheFile;
+pub(crate) use engine::Engine;
 pub(crate) use mode::Mode;
+pub(crate) use name::Name;
 pub(crate) use number::{Count, Ratio};
 pub(crate) use place::Place;
 pub(crate) use redis_url::RedisUrl;
@@ -66,6 +70,8 @@ pub(crate) struct Mismatch {
 pub(crate) enum Shown {
     /// A scalar or a list of scalars.
     Plain(Json),
+    /// It is set, and this much of it is for everybody.
+    Masked(Json),
     /// It is set, and nobody's business.
     Secret,
     /// It is not set.
@@ -226,7 +232,7 @@ impl Value for Filter {
 /// Whether a text is a URL that says by what name and password to come in.
 pub(crate) fn has_login(text: &str) -> bool {
     text.split_once("://")
-        .is_some_and(|(_, rest)| rest.contains('@'))
+        .is_some_and(|(_, rest)| rest.contains('@') || rest.contains("password="))
 }
 
 #[cfg(test)]

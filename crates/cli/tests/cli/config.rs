@@ -135,9 +135,14 @@ fn no_fault_shows_a_secret() {
     check(&mistyped, "", "unknown variable `TIDEGATE_ADMIN_TOKN`");
     let redis = [
         ("RUNTIME_ROOT", "/data"),
-        ("REDIS_URL", "redis://:hunter2@redis:6379"),
+        ("REDIS_URL", "redis://:hunter2@redis:none"),
+        ("REDIS_AUTH", "hunter3"),
     ];
-    check(&redis, "", "`REDIS_URL` asks for counters");
+    check(&redis, "", "`REDIS_URL` takes memory or the URL of a Redis");
+    let store = "store: \"redis://:hunter2@host:none\"";
+    check(&[], store, "takes memory or the URL of a Redis");
+    let option = "store: \"redis+sentinel://host/?sentinel_password=hunter2\"";
+    check(&[], option, "takes memory or the URL of a Redis");
 }
 
 #[test]

@@ -24,6 +24,7 @@ fn it_starts_as_the_reference_does_and_says_what_it_does_not_do() {
         ("LIMIT_REMAINING_HEADER", "X-Left"),
         ("STATSD_HOST", "localhost"),
         ("REDIS_URL", "redis:6379"),
+        ("REDIS_POOL_SIZE", "10"),
         ("TIDEGATE_STORE_ENGINE", "memory"),
     ];
     let mut server = Server::start_with(&[], &variables);
@@ -31,16 +32,20 @@ fn it_starts_as_the_reference_does_and_says_what_it_does_not_do() {
     assert!(value(&server.banner, "instead of").contains("envoyproxy/ratelimit"));
     let line = server.next_line("not supported: STATSD_HOST");
     assert!(line.contains("scrape /metrics"), "{line}");
-    let line = server.next_line("not supported: REDIS_URL");
-    assert!(line.contains("memory of this node"), "{line}");
+    let line = server.next_line("not supported: REDIS_POOL_SIZE");
+    assert!(line.contains("as one write"), "{line}");
     let answer = server.ask(USER);
     assert_eq!(number(&answer, "x-left"), Some(1), "{answer}");
 }
 
 #[test]
 fn a_swapped_image_that_shared_counters_says_what_to_do() {
-    let variables = [("RUNTIME_ROOT", "data"), ("REDIS_URL", "redis:6379")];
-    check_with("reference_redis", &["serve"], &variables);
+    let variables = [
+        ("RUNTIME_ROOT", "data"),
+        ("BACKEND_TYPE", "memcache"),
+        ("MEMCACHE_HOST_PORT", "memcached:11211"),
+    ];
+    check_with("reference_memcached", &["serve"], &variables);
 }
 
 #[test]

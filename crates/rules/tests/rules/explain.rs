@@ -28,7 +28,7 @@ descriptors:
 fn check(descriptor: &str, expected: &str) {
     let compiled = compile_ok(RULES);
     let domain = compiled.rules.domain("api").expect("the domain");
-    let text = explain::render(domain, &entries(descriptor), Color::Never);
+    let text = explain::render(domain, &entries(descriptor), &|_| Vec::new(), Color::Never);
     assert_eq!(text, expected, "\n{text}");
 }
 
@@ -119,7 +119,7 @@ fn tells_why_nothing_applies() {
     let check = |descriptor: &str, expected: &str| {
         let compiled = compile_ok(RULES);
         let domain = compiled.rules.domain("api").expect("the domain");
-        let text = explain::render(domain, &entries(descriptor), Color::Never);
+        let text = explain::render(domain, &entries(descriptor), &|_| Vec::new(), Color::Never);
         let last = text.lines().last().expect("lines");
         assert_eq!(
             last.split_once(": ").expect("a reason").0,

@@ -250,11 +250,22 @@ impl<'s, 'r> Section<'s, 'r> {
 }
 
 fn show_all<T: Value>(values: &[T]) -> Shown {
-    let shown = values.iter().filter_map(|value| match value.show() {
-        Shown::Plain(json) => Some(json),
-        Shown::Secret | Shown::Unset => None,
-    });
-    Shown::Plain(Json::Array(shown.collect()))
+    let (mut all, mut is_masked) = (Vec::with_capacity(values.len()), false);
+    for value in values {
+        match value.show() {
+            Shown::Plain(json) => all.push(json),
+            Shown::Masked(json) => {
+                is_masked = true;
+                all.push(json);
+            }
+            Shown::Secret | Shown::Unset => {}
+        }
+    }
+    if is_masked {
+        Shown::Masked(Json::Array(all))
+    } else {
+        Shown::Plain(Json::Array(all))
+    }
 }
 
 /// What a single value says as YAML, with places where the value stands.

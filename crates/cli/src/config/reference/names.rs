@@ -1,9 +1,10 @@
 //! Every name that the reference knows, and what becomes of it.
 
-use Fate::{Always, Makes, MakesIfStandIn, OnlyIf, Sets, Unsupported};
+use Fate::{Always, Makes, OfListener, OfRedis, OnlyIf, Sets, Unsupported};
 use Reason::{
-    DotFiles, InMemory, Memcached, Metadata, NothingExpires, OtlpOverHttp, PrometheusPage, Redis,
-    StartsWithRules, StatsAreRead, Statsd, Xds,
+    AlwaysVerified, DotFiles, ExpiresByItself, FewConnections, HealthyWithout, Memcached, Metadata,
+    OneRedis, OtlpOverHttp, PrometheusPage, RefusalsRemembered, StartsWithRules,
+    StartsWithoutRedis, StatsAreRead, Statsd, Timeouts, Xds,
 };
 
 /// What becomes of a name.
@@ -14,7 +15,9 @@ pub(crate) enum Fate {
     /// It has a part in this setting of ours.
     Makes(&'static str),
     /// Likewise, but only where we stand in for the reference, for other programs set it too.
-    MakesIfStandIn(&'static str),
+    OfListener(&'static str),
+    /// Likewise about Redis.
+    OfRedis(&'static str),
     /// It makes no difference: what either of its values does is done.
     Always,
     /// It is so already if it says this; anything else is not supported.
@@ -26,19 +29,25 @@ pub(crate) enum Fate {
 /// Why names are not supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
-    Redis,
+    FewConnections,
+    OneRedis,
+    HealthyWithout,
+    StartsWithoutRedis,
+    Timeouts,
+    AlwaysVerified,
     Memcached,
     Xds,
     Metadata,
     Statsd,
     StatsAreRead,
     PrometheusPage,
-    InMemory,
-    NothingExpires,
+    RefusalsRemembered,
+    ExpiresByItself,
     StartsWithRules,
     DotFiles,
     OtlpOverHttp,
-    TooGeneral,
+    HostOfAnother,
+    RedisOfAnother,
 }
 
 /// What the names of mogrifiers begin with; a number and a word follow.
@@ -52,7 +61,7 @@ pub(super) const OTLP_TRACES: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
 
 /// The names of the reference's `settings.go` in its order, and the family that its statsd sink reads.
 pub(crate) const NAMES: &[(&str, Fate)] = &[
-    ("HOST", MakesIfStandIn("listeners.http")),
+    ("HOST", OfListener("listeners.http")),
     ("PORT", Makes("listeners.http")),
     ("DEBUG_HOST", Makes("listeners.admin")),
     ("DEBUG_PORT", Makes("listeners.admin")),
@@ -118,10 +127,13 @@ pub(crate) const NAMES: &[(&str, Fate)] = &[
     ("RUNTIME_APPDIRECTORY", Makes("rules.paths")),
     ("RUNTIME_IGNOREDOTFILES", OnlyIf("true", DotFiles)),
     ("RUNTIME_WATCH_ROOT", Always),
-    ("EXPIRATION_JITTER_MAX_SECONDS", Unsupported(NothingExpires)),
-    ("LOCAL_CACHE_SIZE_IN_BYTES", Unsupported(InMemory)),
+    (
+        "EXPIRATION_JITTER_MAX_SECONDS",
+        Unsupported(ExpiresByItself),
+    ),
+    ("LOCAL_CACHE_SIZE_IN_BYTES", Unsupported(RefusalsRemembered)),
     ("NEAR_LIMIT_RATIO", Sets("near_ratio")),
-    ("CACHE_KEY_PREFIX", Unsupported(InMemory)),
+    ("CACHE_KEY_PREFIX", Sets("store.name")),
     ("BACKEND_TYPE", OnlyIf("redis", Memcached)),
     ("STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT", Makes("charging")),
     ("LIMIT_RESPONSE_HEADERS_ENABLED", Makes("answers.headers")),
@@ -132,42 +144,63 @@ pub(crate) const NAMES: &[(&str, Fate)] = &[
         "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED",
         OnlyIf("true", StartsWithRules),
     ),
-    ("REDIS_SOCKET_TYPE", Unsupported(Redis)),
-    ("REDIS_TYPE", Unsupported(Redis)),
-    ("REDIS_URL", Unsupported(Redis)),
-    ("REDIS_POOL_SIZE", Unsupported(Redis)),
-    ("REDIS_AUTH", Unsupported(Redis)),
-    ("REDIS_TLS", Unsupported(Redis)),
-    ("REDIS_TLS_CLIENT_CERT", Unsupported(Redis)),
-    ("REDIS_TLS_CLIENT_KEY", Unsupported(Redis)),
-    ("REDIS_TLS_CACERT", Unsupported(Redis)),
-    ("REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", Unsupported(Redis)),
-    ("REDIS_PIPELINE_WINDOW", Unsupported(Redis)),
-    ("REDIS_PIPELINE_LIMIT", Unsupported(Redis)),
-    ("REDIS_CLUSTER_PIPELINE_PARALLELISM", Unsupported(Redis)),
-    ("REDIS_PERSECOND", Unsupported(Redis)),
-    ("REDIS_PERSECOND_SOCKET_TYPE", Unsupported(Redis)),
-    ("REDIS_PERSECOND_TYPE", Unsupported(Redis)),
-    ("REDIS_PERSECOND_URL", Unsupported(Redis)),
-    ("REDIS_PERSECOND_POOL_SIZE", Unsupported(Redis)),
-    ("REDIS_PERSECOND_AUTH", Unsupported(Redis)),
-    ("REDIS_PERSECOND_TLS", Unsupported(Redis)),
-    ("REDIS_SENTINEL_AUTH", Unsupported(Redis)),
-    ("REDIS_PERSECOND_SENTINEL_AUTH", Unsupported(Redis)),
-    ("REDIS_PERSECOND_PIPELINE_WINDOW", Unsupported(Redis)),
-    ("REDIS_PERSECOND_PIPELINE_LIMIT", Unsupported(Redis)),
+    ("REDIS_SOCKET_TYPE", OfRedis("store.engine")),
+    ("REDIS_TYPE", OfRedis("store.engine")),
+    ("REDIS_URL", OfRedis("store.engine")),
+    ("REDIS_POOL_SIZE", Unsupported(FewConnections)),
+    ("REDIS_AUTH", OfRedis("store.engine")),
+    ("REDIS_TLS", OfRedis("store.engine")),
+    ("REDIS_TLS_CLIENT_CERT", OfRedis("store.tls.cert")),
+    ("REDIS_TLS_CLIENT_KEY", OfRedis("store.tls.key")),
+    ("REDIS_TLS_CACERT", OfRedis("store.tls.ca")),
+    (
+        "REDIS_TLS_SKIP_HOSTNAME_VERIFICATION",
+        OnlyIf("false", AlwaysVerified),
+    ),
+    ("REDIS_PIPELINE_WINDOW", Unsupported(FewConnections)),
+    ("REDIS_PIPELINE_LIMIT", Unsupported(FewConnections)),
+    (
+        "REDIS_CLUSTER_PIPELINE_PARALLELISM",
+        Unsupported(FewConnections),
+    ),
+    ("REDIS_PERSECOND", OnlyIf("false", OneRedis)),
+    ("REDIS_PERSECOND_SOCKET_TYPE", Unsupported(OneRedis)),
+    ("REDIS_PERSECOND_TYPE", Unsupported(OneRedis)),
+    ("REDIS_PERSECOND_URL", Unsupported(OneRedis)),
+    ("REDIS_PERSECOND_POOL_SIZE", Unsupported(OneRedis)),
+    ("REDIS_PERSECOND_AUTH", Unsupported(OneRedis)),
+    ("REDIS_PERSECOND_TLS", Unsupported(OneRedis)),
+    ("REDIS_SENTINEL_AUTH", OfRedis("store.engine")),
+    ("REDIS_PERSECOND_SENTINEL_AUTH", Unsupported(OneRedis)),
+    ("REDIS_PERSECOND_PIPELINE_WINDOW", Unsupported(OneRedis)),
+    ("REDIS_PERSECOND_PIPELINE_LIMIT", Unsupported(OneRedis)),
     (
         "REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM",
-        Unsupported(Redis),
+        Unsupported(OneRedis),
     ),
-    ("REDIS_HEALTH_CHECK_ACTIVE_CONNECTION", Unsupported(Redis)),
-    ("REDIS_TIMEOUT", Unsupported(Redis)),
-    ("REDIS_PERSECOND_TIMEOUT", Unsupported(Redis)),
-    ("REDIS_POOL_ON_EMPTY_BEHAVIOR", Unsupported(Redis)),
-    ("REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR", Unsupported(Redis)),
-    ("REDIS_STARTUP_INITIAL_INTERVAL", Unsupported(Redis)),
-    ("REDIS_STARTUP_MAX_INTERVAL", Unsupported(Redis)),
-    ("REDIS_STARTUP_MAX_ELAPSED_TIME", Unsupported(Redis)),
+    (
+        "REDIS_HEALTH_CHECK_ACTIVE_CONNECTION",
+        OnlyIf("false", HealthyWithout),
+    ),
+    ("REDIS_TIMEOUT", Unsupported(Timeouts)),
+    ("REDIS_PERSECOND_TIMEOUT", Unsupported(OneRedis)),
+    ("REDIS_POOL_ON_EMPTY_BEHAVIOR", Unsupported(FewConnections)),
+    (
+        "REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR",
+        Unsupported(OneRedis),
+    ),
+    (
+        "REDIS_STARTUP_INITIAL_INTERVAL",
+        Unsupported(StartsWithoutRedis),
+    ),
+    (
+        "REDIS_STARTUP_MAX_INTERVAL",
+        Unsupported(StartsWithoutRedis),
+    ),
+    (
+        "REDIS_STARTUP_MAX_ELAPSED_TIME",
+        Unsupported(StartsWithoutRedis),
+    ),
     ("MEMCACHE_HOST_PORT", Unsupported(Memcached)),
     ("MEMCACHE_MAX_IDLE_CONNS", Unsupported(Memcached)),
     ("MEMCACHE_SRV", Unsupported(Memcached)),
@@ -208,8 +241,17 @@ impl Reason {
     /// Why, as the end of a sentence that begins with the names.
     pub(crate) const fn because(self) -> &'static str {
         match self {
-            Redis => "counters are kept in the memory of this node until there is a store in Redis",
-            Memcached => "counters are kept in the memory of this node",
+            FewConnections => {
+                "a core has a connection or two, and what waits at one moment goes out as one write"
+            }
+            OneRedis => "limits per second are counted in the same Redis as the others",
+            HealthyWithout => {
+                "without Redis it goes on limiting as `on_failure` says, and its health says degraded"
+            }
+            StartsWithoutRedis => "it starts without Redis, and uses it once it is there",
+            Timeouts => "there it bounds connecting alone, here every call has a deadline of 5 ms",
+            AlwaysVerified => "the certificate of a Redis must be for its name",
+            Memcached => "counters are kept in memory or in Redis",
             Xds => "rules come from files",
             Metadata => "which rule decided is always told, in dynamic_metadata",
             Statsd => "metrics are not pushed",
@@ -217,35 +259,42 @@ impl Reason {
             PrometheusPage => {
                 "metrics stand at /metrics of the admin listener, in units and labels of their own"
             }
-            InMemory => "the store is this process's own memory",
-            NothingExpires => "counters need no expiry",
+            RefusalsRemembered => {
+                "refusals are remembered anyway, in the memory of store.max_memory"
+            }
+            ExpiresByItself => "a counter expires when its window is over",
             StartsWithRules => "a server without good rules does not start",
             DotFiles => "files whose names begin with a dot are never rules",
             OtlpOverHttp => "spans are sent over HTTP",
-            Self::TooGeneral => "other programs set it too, so it counts only beside RUNTIME_ROOT",
+            Self::HostOfAnother | Self::RedisOfAnother => {
+                "other programs set it too, so it counts only beside RUNTIME_ROOT"
+            }
         }
     }
 
     /// What to do instead.
     pub(crate) const fn instead(self) -> &'static str {
         match self {
-            Redis => "run one node, or divide the limits by their number",
-            Memcached => {
-                "run one node, or divide the limits by their number; a memcached store is not planned"
-            }
+            OneRedis => "shard with Redis Cluster if one server is not enough",
+            HealthyWithout => "watch the metrics of the store, or set on_failure: deny",
+            Timeouts => "set store.timeout",
+            AlwaysVerified => "give it a certificate for the name you reach it by",
+            Memcached => "share counters in Redis; a memcached store is not planned",
             Xds => {
                 "mount the rules as files, for example from a ConfigMap; changes are taken over at once"
             }
             Metadata => "read what you need of it, and leave the variable out",
             Statsd => "scrape /metrics of the admin listener",
-            StatsAreRead | InMemory | NothingExpires => "leave it out",
+            StatsAreRead | FewConnections | StartsWithoutRedis | RefusalsRemembered
+            | ExpiresByItself => "leave it out",
             PrometheusPage => {
                 "scrape port 6070, and set observing.metrics.reference_names for the old names"
             }
             StartsWithRules => "see to it that the rules are there first",
             DotFiles => "rename the file",
             OtlpOverHttp => "point OTEL_EXPORTER_OTLP_ENDPOINT at the HTTP port, 4318",
-            Self::TooGeneral => "use TIDEGATE_LISTENERS_HTTP",
+            Self::HostOfAnother => "use TIDEGATE_LISTENERS_HTTP",
+            Self::RedisOfAnother => "use --store or TIDEGATE_STORE",
         }
     }
 }

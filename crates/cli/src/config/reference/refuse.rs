@@ -3,26 +3,24 @@
 use tidegate_rules::document::{Code, Finding, Findings};
 
 use super::super::Config;
-use super::super::sections::Engine;
+use super::super::raw::Origin;
+use super::super::reader::{Known, KnownKind};
 use super::super::value::Value as _;
+use super::redis::RedisType;
 use super::{Reason, Reference, StandIn, Variable};
 
 /// Names that are on or off, where that decides more than one setting of ours.
-const SWITCHES: [&str; 5] = [
+const SWITCHES: [&str; 6] = [
     "GRPC_SERVER_USE_TLS",
     "LIMIT_RESPONSE_HEADERS_ENABLED",
     "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT",
     "QUOTA_MODE",
     "TRACING_ENABLED",
+    "REDIS_TLS",
 ];
 
-/// Names that say where counters are shared.
-const SHARED_STORES: [&str; 4] = [
-    "REDIS_URL",
-    "REDIS_PERSECOND_URL",
-    "MEMCACHE_HOST_PORT",
-    "MEMCACHE_SRV",
-];
+/// Names that say where counters are shared, but not in Redis.
+const SHARED_STORES: [&str; 2] = ["MEMCACHE_HOST_PORT", "MEMCACHE_SRV"];
 
 // === impl Reference ===
 
@@ -30,12 +28,15 @@ impl Reference {
     /// Refuses what would quietly do less than before: switches that are neither on nor off, TLS without
     /// a certificate, counters that are no longer shared, unless the store says where they are, and rules
     /// that never come.
-    pub(crate) fn refuse(&self, config: &Config, findings: &mut Findings) {
+    pub(crate) fn refuse(&self, config: &Config, known: &[Known], findings: &mut Findings) {
         self.refuse_half_switches(findings);
         self.refuse_tls_without_certificate(config, findings);
         if self.stand_in() == StandIn::Yes {
             self.refuse_xds(findings);
-            self.refuse_shared_stores(config.store.engine, findings);
+            self.refuse_unknown_redis(findings);
+            if !is_said(known, "store.engine") {
+                self.refuse_shared_stores(findings);
+            }
         }
     }
 
@@ -52,23 +53,33 @@ impl Reference {
         }
     }
 
-    fn refuse_shared_stores(&self, engine: Option<Engine>, findings: &mut Findings) {
+    fn refuse_unknown_redis(&self, findings: &mut Findings) {
+        let Some(Variable { value, span }) = self.set.get("REDIS_TYPE") else {
+            return;
+        };
+        if RedisType::of(value).is_none() {
+            let message = format!("`REDIS_TYPE` takes a type of Redis, not `{value}`");
+            let fault = Finding::error(Code::BadValue, *span, message);
+            findings.push(fault.hint("write SINGLE, SENTINEL or CLUSTER"));
+        }
+    }
+
+    fn refuse_shared_stores(&self, findings: &mut Findings) {
         let memcache = self
             .not("BACKEND_TYPE", "redis")
             .map(|variable| ("BACKEND_TYPE", variable));
         let shared = SHARED_STORES
             .into_iter()
             .filter_map(|name| Some((name, self.set.get(name)?)));
-        for (name, variable) in shared.chain(memcache).filter(|_| engine.is_none()) {
+        for (name, variable) in shared.chain(memcache) {
             let message = format!(
-                "`{name}` asks for counters that nodes share, and this release keeps them in the memory \
-                 of each node"
+                "`{name}` asks for counters that nodes share in memcached, and they can be shared in Redis \
+                 only"
             );
             findings.push(
-                Finding::error(Code::NotAvailableYet, variable.span, message).hint(
-                    "with one node nothing is lost: say so with TIDEGATE_STORE_ENGINE=memory\n\
-                     several nodes would each admit the whole limit; stay with your image until the \
-                     Redis store comes",
+                Finding::error(Code::NotApplicable, variable.span, message).hint(
+                    "name a Redis with REDIS_URL or TIDEGATE_STORE\n\
+                     with one node nothing is lost: say so with TIDEGATE_STORE=memory",
                 ),
             );
         }
@@ -96,4 +107,13 @@ impl Reference {
             findings.push(fault.hint("set GRPC_SERVER_TLS_CERT and GRPC_SERVER_TLS_KEY"));
         }
     }
+}
+
+/// Whether anybody set a setting.
+fn is_said(known: &[Known], path: &str) -> bool {
+    let found = known.iter().find(|one| one.path == path);
+    found.is_some_and(|one| match &one.kind {
+        KnownKind::Setting(setting) => setting.origin != Origin::Default,
+        KnownKind::Block { .. } => false,
+    })
 }

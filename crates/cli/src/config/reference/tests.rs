@@ -4,6 +4,7 @@ use serde_json::Value as Json;
 
 use super::super::environment::Environment;
 use super::super::raw::{Origin, RawConfig};
+use super::super::value::{Engine, RedisUrl};
 use super::super::{self as config, Loaded};
 use super::names::MOGRIFIER;
 use super::*;
@@ -49,8 +50,10 @@ fn every_name_is_there_once() {
 }
 
 /// What must be set besides for a name to have an effect.
-const SWITCHES: [(&str, &str); 6] = [
-    ("TIDEGATE_STORE_ENGINE", "memory"),
+const SWITCHES: [(&str, &str); 8] = [
+    ("REDIS_URL", "redis:6379"),
+    ("REDIS_TLS_CLIENT_CERT", "cert.pem"),
+    ("REDIS_TLS_CLIENT_KEY", "key.pem"),
     ("RUNTIME_ROOT", "/data"),
     ("GRPC_SERVER_USE_TLS", "true"),
     ("GRPC_SERVER_TLS_CERT", "cert.pem"),
@@ -69,7 +72,12 @@ fn value_for(name: &str) -> &'static str {
         "NEAR_LIMIT_RATIO" | "TRACING_SAMPLING_RATE" => "0.5",
         "GRPC_MAX_CONNECTION_AGE" | "GRPC_MAX_CONNECTION_AGE_GRACE" => "5m0s",
         "CONFIG_TYPE" => "FILE",
+        "REDIS_TYPE" => "cluster",
+        "REDIS_SOCKET_TYPE" => "unix",
+        "REDIS_URL" => "other:6379",
+        "BACKEND_TYPE" => "redis",
         "GRPC_SERVER_USE_TLS" | "USE_PROMETHEUS" => "false",
+        "REDIS_AUTH" | "REDIS_SENTINEL_AUTH" => "secret",
         _ if name.contains("HEADER") && !name.ends_with("ENABLED") => "X-Other",
         _ if name.ends_with("_CERT") || name.ends_with("_KEY") || name.ends_with("_CACERT") => {
             "other.pem"
@@ -81,17 +89,30 @@ fn value_for(name: &str) -> &'static str {
     }
 }
 
+/// What makes sense only together with a name.
+fn companions(name: &str) -> &'static [(&'static str, &'static str)] {
+    match name {
+        "REDIS_SOCKET_TYPE" => &[("REDIS_URL", "/redis.sock")],
+        "REDIS_SENTINEL_AUTH" => &[("REDIS_TYPE", "sentinel"), ("REDIS_URL", "main,redis")],
+        _ => &[],
+    }
+}
+
 #[test]
 fn every_name_is_honoured_or_told() {
     for (name, fate) in NAMES {
         let mut variables = SWITCHES.to_vec();
         let before = load(&variables).expect(name);
         variables.retain(|(switch, _)| switch != name);
+        for (other, value) in companions(name) {
+            variables.retain(|(switch, _)| switch != other);
+            variables.push((other, value));
+        }
         variables.push((name, value_for(name)));
         let after = load(&variables).expect(name);
         let is_told = after.unsupported.iter().any(|one| one.names.contains(name));
         match fate {
-            Fate::Sets(path) | Fate::Makes(path) | Fate::MakesIfStandIn(path) => {
+            Fate::Sets(path) | Fate::Makes(path) | Fate::OfListener(path) | Fate::OfRedis(path) => {
                 assert_ne!(
                     setting(&after, path),
                     setting(&before, path),
@@ -198,7 +219,7 @@ fn host_and_port_make_an_address() {
 fn a_host_that_some_shell_exports_is_told_and_does_nothing() {
     let loaded = load(&[("HOST", "laptop")]).expect("it is not read");
     assert_eq!(setting(&loaded, "listeners.http.address"), "127.0.0.1:8080");
-    assert_eq!(loaded.unsupported[0].reason, Reason::TooGeneral);
+    assert_eq!(loaded.unsupported[0].reason, Reason::HostOfAnother);
 }
 
 #[test]
@@ -269,12 +290,94 @@ fn variables_of_opentelemetry_say_what_is_not_set() {
     assert!(matches!(load(&bad), Err(Failure::BadVariables(_))));
 }
 
+/// Where the reference counts in Redis, so do we, and as exactly.
+#[test]
+fn its_redis_is_ours() {
+    let check_url = |variables: &[(&str, &str)], url: &str| {
+        let variables = [&[("RUNTIME_ROOT", "/data")], variables].concat();
+        let loaded = load(&variables).expect("good settings");
+        let Engine::Redis(found) = &loaded.config.store.engine else {
+            panic!("{variables:?} does not lead to Redis");
+        };
+        let expected = RedisUrl::parse(url).expect(url);
+        assert_eq!(**found, expected);
+        assert_eq!(setting(&loaded, "store.consistency"), "strict");
+    };
+    check_url(&[("REDIS_URL", "redis:6379")], "redis://redis:6379");
+    check_url(
+        &[
+            ("REDIS_SOCKET_TYPE", "tcp"),
+            ("REDIS_URL", "redis:6379"),
+            ("REDIS_TLS", "true"),
+            ("REDIS_AUTH", "p@ss:w/rd"),
+        ],
+        "rediss://p%40ss:w%2Frd@redis:6379",
+    );
+    check_url(
+        &[("REDIS_URL", "redis:6379"), ("REDIS_AUTH", "hunter2")],
+        "redis://:hunter2@redis:6379",
+    );
+    check_url(
+        &[("REDIS_URL", "/run/redis.sock")],
+        "redis+unix:///run/redis.sock",
+    );
+    check_url(
+        &[("REDIS_SOCKET_TYPE", "unix"), ("REDIS_URL", "/redis.sock")],
+        "redis+unix:///redis.sock",
+    );
+    check_url(
+        &[("REDIS_TYPE", "CLUSTER"), ("REDIS_URL", "a:1,b:2,c:3")],
+        "redis+cluster://a:1,b:2,c:3",
+    );
+    check_url(
+        &[
+            ("REDIS_TYPE", "sentinel"),
+            ("REDIS_URL", "mymaster,a:26379,b:26379"),
+            ("REDIS_AUTH", "hunter2"),
+            ("REDIS_SENTINEL_AUTH", "me:hunter3"),
+        ],
+        "redis+sentinel://:hunter2@a:26379,b:26379/mymaster\
+         ?sentinel_user=me&sentinel_password=hunter3",
+    );
+}
+
+#[test]
+fn our_word_on_the_store_goes_before_its() {
+    let swapped = [("RUNTIME_ROOT", "/data"), ("REDIS_URL", "redis:6379")];
+    for name in ["TIDEGATE_STORE", "TIDEGATE_STORE_ENGINE"] {
+        let said = [&swapped[..], &[(name, "memory")]].concat();
+        check(&said, &[("store.engine", "memory")]);
+    }
+    check(
+        &[&swapped[..], &[("TIDEGATE_STORE_CONSISTENCY", "leased")]].concat(),
+        &[("store.consistency", "leased")],
+    );
+}
+
+#[test]
+fn a_redis_of_another_program_is_told_and_does_nothing() {
+    let loaded = load(&[("REDIS_URL", "redis:6379")]).expect("it is not read");
+    assert_eq!(setting(&loaded, "store.engine"), "memory");
+    assert_eq!(loaded.unsupported[0].reason, Reason::RedisOfAnother);
+}
+
+#[test]
+fn a_type_of_redis_that_is_none_is_refused() {
+    let variables = [
+        ("RUNTIME_ROOT", "/data"),
+        ("REDIS_URL", "redis:6379"),
+        ("REDIS_TYPE", "many"),
+    ];
+    let Err(Failure::BadConfig(report)) = load(&variables) else {
+        panic!("it was taken");
+    };
+    assert!(report.to_string().contains("CLUSTER"), "{report}");
+}
+
 /// A swapped image must not quietly stop sharing counters.
 #[test]
-fn a_shared_store_is_refused_unless_memory_is_said() {
+fn memcached_is_refused_unless_a_store_is_said() {
     for (name, value) in [
-        ("REDIS_URL", "redis:6379"),
-        ("REDIS_PERSECOND_URL", "redis:6379"),
         ("MEMCACHE_HOST_PORT", "memcached:11211"),
         ("MEMCACHE_SRV", "_memcache._tcp.example.org"),
         ("BACKEND_TYPE", "memcache"),
@@ -284,15 +387,24 @@ fn a_shared_store_is_refused_unless_memory_is_said() {
             panic!("{name} was not refused");
         };
         assert!(
-            report.to_string().contains("TIDEGATE_STORE_ENGINE=memory"),
+            report.to_string().contains("TIDEGATE_STORE=memory"),
             "{report}"
         );
-        let said = [&swapped[..], &[("TIDEGATE_STORE_ENGINE", "memory")]].concat();
-        let loaded = load(&said).expect("memory was said");
-        assert_eq!(loaded.unsupported[0].names, [name]);
+        for store in ["memory", "redis://redis:6379"] {
+            let said = [&swapped[..], &[("TIDEGATE_STORE", store)]].concat();
+            let loaded = load(&said).expect("a store was said");
+            assert_eq!(loaded.unsupported[0].names, [name]);
+        }
         // Whoever runs us as ourselves has it for another program.
         load(&[(name, value)]).expect("it is only told");
     }
+    // Its Redis would not have been asked.
+    let both = [
+        ("RUNTIME_ROOT", "/data"),
+        ("BACKEND_TYPE", "memcache"),
+        ("REDIS_URL", "redis:6379"),
+    ];
+    assert!(matches!(load(&both), Err(Failure::BadConfig(_))));
 }
 
 /// A swapped image must not quietly speak in plain text.
@@ -321,6 +433,7 @@ fn a_switch_is_on_or_off() {
         "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT",
         "QUOTA_MODE",
         "TRACING_ENABLED",
+        "REDIS_TLS",
         "SHADOW_MODE",
         "USE_PROMETHEUS",
         "MERGE_DOMAIN_CONFIG",

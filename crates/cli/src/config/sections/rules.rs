@@ -8,6 +8,7 @@ use tidegate_store_redis::book::Digest;
 
 use crate::config::reader::Section;
 use crate::config::value::{BookName, CacheFile, Place, RedisUrl, Words};
+use crate::sharing::Sharing;
 
 /// Where the rules are.
 #[derive(Clone, Debug)]
@@ -19,6 +20,8 @@ pub(crate) struct Rules {
     pub(crate) watch: bool,
     /// The Redis they were pushed to, if they come from there and not from `paths`.
     pub(crate) pushed: Option<PushedPlace>,
+    /// How nodes share the limits of the rules; the store says.
+    pub(crate) sharing: Sharing,
 }
 
 /// Rules in Redis.
@@ -64,6 +67,7 @@ impl Rules {
                 Refusals::Enforce,
             ),
             watch: section.value("watch", "Reload when a file changes, or a version is pushed", true),
+            sharing: Sharing::default(),
         }
     }
 

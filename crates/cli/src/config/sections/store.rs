@@ -1,26 +1,64 @@
-//! Where counters are kept.
+//! Where counters are kept, and how nodes share them.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tidegate_rules::document::Code;
+use tidegate_rules::document::{Code, format_duration};
+use tidegate_store::Consistency;
 
 use crate::config::reader::Section;
-use crate::config::value::{Bytes, Words};
+use crate::config::value::{Bytes, Engine, Name, Ratio, Secret, Words};
+use crate::failure::Failure;
+use crate::rules_files;
 
 /// Where counters are kept.
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
-    pub(crate) engine: Option<Engine>,
+    pub(crate) engine: Engine,
+    pub(crate) redis: Redis,
+    pub(crate) sharing: Sharing,
     pub(crate) max_memory: Bytes,
     pub(crate) state: State,
 }
 
-/// Which store it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Engine {
-    /// The memory of this process.
-    Memory,
+/// How the store in Redis is reached, beside its URL.
+#[derive(Clone, Debug)]
+pub(crate) struct Redis {
+    pub(crate) name: Name,
+    pub(crate) password: Option<Secret>,
+    pub(crate) password_file: Option<PathBuf>,
+    pub(crate) tls: Tls,
+    pub(crate) timeout: Duration,
+}
+
+/// How TLS with Redis is spoken, where its URL asks for it.
+#[derive(Clone, Debug)]
+pub(crate) struct Tls {
+    pub(crate) ca: Option<PathBuf>,
+    pub(crate) cert: Option<PathBuf>,
+    pub(crate) key: Option<PathBuf>,
+}
+
+/// How nodes share limits.
+#[derive(Clone, Debug)]
+pub(crate) struct Sharing {
+    pub(crate) consistency: Consistency,
+    pub(crate) standby: Standby,
+    pub(crate) lease_life: Duration,
+    pub(crate) sync_interval: Duration,
+    pub(crate) slack: Ratio,
+    pub(crate) heartbeat: Duration,
+    pub(crate) member_expiry: Duration,
+}
+
+/// What a limit is worth on one node while Redis is gone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Standby {
+    /// Its share among the nodes that were last seen.
+    #[default]
+    Share,
+    /// All of it.
+    Whole,
 }
 
 /// Where counters outlive the process.
@@ -33,14 +71,20 @@ pub(crate) struct State {
 /// The least memory that the embedded store works with.
 const LEAST_MEMORY: Bytes = Bytes(1 << 20);
 
+/// The shortest time that anything between nodes can take: less is a slip of the pen.
+const LEAST_SPAN: Duration = Duration::from_millis(1);
+
 // === impl Store ===
 
 impl Store {
     pub(super) fn read(mut section: Section<'_, '_>) -> Self {
-        let engine = section.optional(
+        let engine = section.value(
             "engine",
-            "Where counters are kept; say memory to start though REDIS_URL or MEMCACHE_HOST_PORT is set",
+            "Where counters are kept: memory, or the URL of a Redis that nodes have in common",
+            Engine::Memory,
         );
+        let redis = Redis::read(&mut section);
+        let sharing = Sharing::read(&mut section);
         let max_memory = section.value(
             "max_memory",
             "The most memory for counters",
@@ -55,26 +99,189 @@ impl Store {
                 "the store needs at least 1MiB",
             );
         }
-        let mut state = section.block_or("state", "Where counters outlive the process", "file");
         Self {
             engine,
+            redis,
+            sharing,
             max_memory,
-            state: State {
-                file: state.optional(
-                    "file",
-                    "Written while it runs and on its end, read at start",
-                ),
-                interval: state.value(
-                    "interval",
-                    "How often it is written",
-                    Duration::from_secs(10),
-                ),
-            },
+            state: State::read(section),
         }
     }
 }
 
-impl Words for Engine {
-    const EXPECTED: &'static str = "a store";
-    const WORDS: &'static [(&'static str, Self)] = &[("memory", Self::Memory)];
+// === impl Redis ===
+
+impl Redis {
+    /// The password, read from its file if it is there.
+    pub(crate) fn password(&self) -> Result<Option<Secret>, Failure> {
+        let Some(path) = &self.password_file else {
+            return Ok(self.password.clone());
+        };
+        let bytes = rules_files::read_bytes(path).map_err(|reason| Failure::NoPassword {
+            path: path.clone(),
+            reason,
+        })?;
+        let text = String::from_utf8(bytes).map_err(|_| Failure::BadPassword)?;
+        // Editors end a file with a line break, and no password does.
+        let text = text.trim_end_matches(['\r', '\n']);
+        Ok((!text.is_empty()).then(|| Secret(text.to_owned())))
+    }
+
+    fn read(section: &mut Section<'_, '_>) -> Self {
+        let name = section.value(
+            "name",
+            "What keys in Redis begin with, so that several installations can share one",
+            Name::default(),
+        );
+        let password = section.optional("password", "The password for Redis, if its URL has none");
+        let password_file: Option<PathBuf> =
+            section.optional("password_file", "A file that holds the password");
+        if password.is_some() && password_file.is_some() {
+            section.fault(
+                "password_file",
+                Code::Conflict,
+                "`password` and `password_file` are both set".to_owned(),
+                "keep one of them",
+            );
+        }
+        let tls = Tls::read(section.block("tls", "How TLS with a rediss:// URL is spoken"));
+        let timeout = section.value(
+            "timeout",
+            "How long a decision waits for Redis before `on_failure` speaks",
+            Duration::from_millis(5),
+        );
+        at_least(section, "timeout", timeout, LEAST_SPAN);
+        Self {
+            name,
+            password,
+            password_file,
+            tls,
+            timeout,
+        }
+    }
+}
+
+// === impl Tls ===
+
+impl Tls {
+    fn read(mut section: Section<'_, '_>) -> Self {
+        let tls = Self {
+            ca: section.optional(
+                "ca",
+                "Who signs the certificates of Redis, as PEM; by default those that the system trusts",
+            ),
+            cert: section.optional("cert", "Our own certificate chain as PEM, if Redis asks for one"),
+            key: section.optional("key", "Its private key as PEM"),
+        };
+        for (name, is_alone, other) in [
+            ("cert", tls.cert.is_some() && tls.key.is_none(), "key"),
+            ("key", tls.key.is_some() && tls.cert.is_none(), "cert"),
+        ] {
+            if is_alone {
+                let message = format!("`{name}` does nothing alone");
+                let hint = format!("set `{other}` too");
+                section.fault(name, Code::NotApplicable, message, &hint);
+            }
+        }
+        tls
+    }
+}
+
+// === impl Sharing ===
+
+impl Sharing {
+    fn read(section: &mut Section<'_, '_>) -> Self {
+        let consistency = section.value(
+            "consistency",
+            "How nodes that have a Redis in common share a limit, where its rule does not say",
+            Consistency::Leased,
+        );
+        let standby = section.value(
+            "standby",
+            "What a limit with `on_failure: local` is worth on each node while Redis is gone: its share among \
+             the nodes, or the whole",
+            Standby::Share,
+        );
+        let mut span = |name, about, default| {
+            let span = section.value(name, about, default);
+            at_least(section, name, span, LEAST_SPAN);
+            span
+        };
+        Self {
+            consistency,
+            standby,
+            lease_life: span(
+                "lease_life",
+                "leased: how long permits that were drawn ahead may be spent",
+                Duration::from_secs(1),
+            ),
+            sync_interval: span(
+                "sync_interval",
+                "eventual: how often nodes tell each other their totals",
+                Duration::from_millis(100),
+            ),
+            heartbeat: span(
+                "heartbeat",
+                "How often a node says that it is there",
+                Duration::from_millis(500),
+            ),
+            member_expiry: span(
+                "member_expiry",
+                "After how long without a word a node counts as gone",
+                Duration::from_secs(3),
+            ),
+            slack: section.value(
+                "slack",
+                "eventual: which share of what remains a node spends between two syncs",
+                Ratio::WHOLE,
+            ),
+        }
+    }
+}
+
+// === impl State ===
+
+impl State {
+    fn read(mut section: Section<'_, '_>) -> Self {
+        let mut state = section.block_or("state", "Where counters outlive the process", "file");
+        Self {
+            file: state.optional(
+                "file",
+                "Written while it runs and on its end, read at start",
+            ),
+            interval: state.value(
+                "interval",
+                "How often it is written",
+                Duration::from_secs(10),
+            ),
+        }
+    }
+}
+
+// === impl Words ===
+
+impl Words for Consistency {
+    const EXPECTED: &'static str = "a consistency";
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("strict", Self::Strict),
+        ("leased", Self::Leased),
+        ("eventual", Self::Eventual),
+        ("split", Self::Split),
+        ("node", Self::Node),
+    ];
+}
+
+impl Words for Standby {
+    const EXPECTED: &'static str = "a standby";
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("share", Self::Share), ("whole", Self::Whole)];
+}
+
+/// Refuses a span that is too short to be meant.
+fn at_least(section: &mut Section<'_, '_>, name: &str, span: Duration, least: Duration) {
+    if span < least {
+        let message = format!("`{name}` is too short");
+        let hint = format!("write at least {}", format_duration(least));
+        section.fault(name, Code::BadValue, message, &hint);
+    }
 }

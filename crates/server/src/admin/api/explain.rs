@@ -126,7 +126,7 @@ impl<'a> DescriptorView<'a> {
             limits: applied(status),
             ending,
             steps: trace.steps.iter().map(StepView::from).collect(),
-            text: words::render(domain, entries, Color::Never),
+            text: words::render(domain, entries, &|_| Vec::new(), Color::Never),
         }
     }
 }
