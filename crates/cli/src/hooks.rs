@@ -34,6 +34,10 @@ impl AdminHooks for Hooks {
         Box::pin(self.reloader.reload(ReloadTrigger::Admin))
     }
 
+    fn rules_source(&self) -> String {
+        self.reloader.source()
+    }
+
     fn last_reload(&self) -> Option<ReloadReport> {
         self.reloader.last()
     }

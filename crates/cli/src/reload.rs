@@ -44,6 +44,11 @@ impl<S> Reloader<S> {
         }
     }
 
+    /// Where the rules in force come from.
+    pub(crate) fn source(&self) -> String {
+        self.source.describe()
+    }
+
     /// How the last reload went.
     pub(crate) fn last(&self) -> Option<ReloadReport> {
         lock(&self.last).clone()
@@ -116,7 +121,7 @@ impl<S> Reloader<S> {
         };
         match outcome {
             ReloadOutcome::Replaced { .. } => {
-                self.observatory.reloaded();
+                self.observatory.reloaded(self.source.version());
                 warn_of(findings);
                 let loaded = Inventory::of(&self.limiter.rules());
                 let source = self.source.describe();

@@ -58,6 +58,14 @@ impl RulesSource {
         }
     }
 
+    /// The number of the version in force, where there are versions.
+    pub(crate) fn version(&self) -> Option<u64> {
+        match self {
+            Self::Files(_) => None,
+            Self::Pushed(pushed) => pushed.version(),
+        }
+    }
+
     /// Where they come from, for people.
     pub(crate) fn describe(&self) -> String {
         match self {

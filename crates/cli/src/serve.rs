@@ -74,7 +74,7 @@ async fn serve(
     let state = opened.keeping.start(&limiter)?;
     let (observatory, exporter) = Observatory::new(settings::observing(loaded));
     let observatory = Arc::new(observatory);
-    observatory.reloaded();
+    observatory.reloaded(source.version());
     let reloader = Arc::new(Reloader::new(
         source,
         Arc::clone(&limiter),

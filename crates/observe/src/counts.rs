@@ -58,6 +58,8 @@ pub struct Totals {
     pub failed_reloads: u64,
     /// When rules were last put in force, since the epoch.
     pub last_reload: Option<Duration>,
+    /// The version of the rules in force, if they have numbers.
+    pub rules_version: Option<u64>,
     /// Spans that were lost because they could not be sent.
     pub lost_spans: u64,
 }

@@ -71,9 +71,9 @@ impl Observatory {
         self.connections.open(protocol)
     }
 
-    /// Rules were put in force.
-    pub fn reloaded(&self) {
-        self.reloads.succeed(clock::since_epoch());
+    /// Rules were put in force; `version` is their number, if they have numbers.
+    pub fn reloaded(&self, version: Option<u64>) {
+        self.reloads.succeed(clock::since_epoch(), version);
     }
 
     /// Rules were refused for their faults; the old ones stay.
@@ -96,6 +96,7 @@ impl Observatory {
             reloads: self.reloads.succeeded(),
             failed_reloads: self.reloads.failed(),
             last_reload: self.reloads.last(),
+            rules_version: self.reloads.version(),
             lost_spans: self.spans.as_ref().map_or(0, SpanQueue::lost),
         }
     }

@@ -169,6 +169,11 @@ impl PushedRules {
         }
     }
 
+    /// The number of the version in force.
+    pub(super) fn version(&self) -> Option<u64> {
+        lock(&self.in_force).as_ref().map(|entry| entry.number)
+    }
+
     /// Where the rules come from, for people.
     pub(super) fn describe(&self) -> String {
         match &*lock(&self.in_force) {

@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::process;
 
 use super::StateError;
 
@@ -18,13 +19,23 @@ const BUFFER: usize = 256 * 1024;
 #[derive(Clone, Debug)]
 pub(crate) struct StateFile {
     path: PathBuf,
+    /// What is after the name of the one that is to replace it.
+    fresh: String,
 }
 
 // === impl StateFile ===
 
 impl StateFile {
-    pub(crate) const fn at(path: PathBuf) -> Self {
-        Self { path }
+    /// A file of this process and no other: see [`lock`](Self::lock).
+    pub(super) fn at(path: PathBuf) -> Self {
+        let fresh = "new".to_owned();
+        Self { path, fresh }
+    }
+
+    /// A file that several processes may replace at the same moment; one of them is the last.
+    pub(crate) fn shared(path: PathBuf) -> Self {
+        let fresh = format!("new-{}", process::id());
+        Self { path, fresh }
     }
 
     /// Makes sure that no other process has the file, as long as what this returns lives.
@@ -65,7 +76,7 @@ impl StateFile {
         &self,
         write: impl FnOnce(&mut dyn Write) -> io::Result<T>,
     ) -> io::Result<T> {
-        let fresh = self.beside("new");
+        let fresh = self.beside(&self.fresh);
         let replaced = self.write_fresh(&fresh, write);
         if replaced.is_err() {
             // It may not be there; and what is wrong is told in any case.

@@ -130,6 +130,13 @@ fn a_push_reaches_every_server() {
         let line = server.next_line(RELOADED);
         assert!(line.contains("version 2 of "), "{line}");
         assert_eq!(limit(server), Some(2));
+        let metrics = server.operate("GET /metrics", "");
+        assert!(
+            metrics.contains("\ntidegate_rules_version 2\n"),
+            "{metrics}"
+        );
+        let told = server.operate("GET /api/v1/reload", "");
+        assert!(told.contains("version 2 of "), "{told}");
     }
 }
 

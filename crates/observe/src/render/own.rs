@@ -61,6 +61,10 @@ const LAST_RELOAD: Family = Family::gauge(
     "tidegate_last_reload_timestamp_seconds",
     "When rules were last put in force, in seconds since the epoch.",
 );
+const RULES_VERSION: Family = Family::gauge(
+    "tidegate_rules_version",
+    "The version of the rules in force, where they come from Redis.",
+);
 const CONNECTIONS: Family = Family::gauge("tidegate_connections", "Connections that are open.");
 const CONNECTIONS_OPENED: Family = Family::counter(
     "tidegate_connections_opened_total",
@@ -165,6 +169,9 @@ fn add_reloads(page: &mut Page, seen: &Seen) {
     let mut series = page.family(&LAST_RELOAD);
     if let Some(last) = seen.totals.last_reload {
         series.add(&[], Seconds(last));
+    }
+    if let Some(version) = seen.totals.rules_version {
+        page.family(&RULES_VERSION).add(&[], version);
     }
 }
 

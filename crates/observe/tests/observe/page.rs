@@ -81,7 +81,7 @@ fn page() -> String {
     let watched = watched(YAML, config);
     watched.ask(&[("a\"b", "client's own")], 1);
     watched.ask(&[("a\"b", "client's own")], 1);
-    watched.observatory.reloaded();
+    watched.observatory.reloaded(Some(17));
     watched.observatory.reload_failed();
     let open = watched.recorder.opened(Protocol::Grpc);
     drop(watched.recorder.opened(Protocol::Grpc));

@@ -19,6 +19,9 @@ pub trait AdminHooks: fmt::Debug + Send + Sync {
     /// Reads the rules again and puts them in force if they are good; ready when that is settled.
     fn reload(&self) -> Reloading<'_>;
 
+    /// Where the rules in force come from, such as their files, or a version in Redis.
+    fn rules_source(&self) -> String;
+
     /// How the last reload went, whoever asked for it; `None` before the first.
     fn last_reload(&self) -> Option<ReloadReport>;
 

@@ -271,6 +271,10 @@ impl AdminHooks for Hooks {
         Box::pin(async { report })
     }
 
+    fn rules_source(&self) -> String {
+        "rules.yaml".to_owned()
+    }
+
     fn last_reload(&self) -> Option<ReloadReport> {
         self.last.lock().unwrap().clone()
     }

@@ -17,7 +17,7 @@ async fn a_reload_tells_what_it_found() {
     let desk = Desk::start();
     assert_eq!(
         desk.get("/api/v1/reload").await.ok(),
-        json!({"reload": null})
+        json!({"source": "rules.yaml", "reload": null})
     );
     let done = desk.post("/api/v1/reload", &Value::Null).await.ok();
     assert_eq!(

@@ -72,7 +72,7 @@ fn write(path: &Path, version: &Version) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    StateFile::at(path.to_owned()).replace(|file| {
+    StateFile::shared(path.to_owned()).replace(|file| {
         let Entry { number, .. } = version.entry;
         writeln!(file, "{MAGIC}{number} {}", version.entry.line())?;
         file.write_all(&version.body)

@@ -20,6 +20,7 @@ pub(in crate::admin) struct LogLevel {
 
 #[derive(Debug, Serialize)]
 struct LastReloadView<'a> {
+    source: String,
     reload: Option<ReloadView<'a>>,
 }
 
@@ -61,7 +62,8 @@ pub(in crate::admin) fn config(hooks: &dyn AdminHooks) -> Reply {
 pub(in crate::admin) fn last_reload(hooks: &dyn AdminHooks) -> Reply {
     let last = hooks.last_reload();
     let reload = last.as_ref().map(ReloadView::from);
-    reply::json(&LastReloadView { reload })
+    let source = hooks.rules_source();
+    reply::json(&LastReloadView { source, reload })
 }
 
 /// Reads the rules again.
