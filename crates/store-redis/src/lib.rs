@@ -9,6 +9,8 @@ mod fit;
 mod members;
 #[cfg(feature = "test-util")]
 pub mod test_util;
+mod totals;
 
 pub use fit::fits;
 pub use members::RedisMembers;
+pub use totals::RedisTotals;

@@ -12,7 +12,7 @@ use crate::{
 
 /// Totals in plain memory, at a time that the test sets.
 #[derive(Debug, Default)]
-pub struct PlainTotals(Mutex<State>);
+pub struct ModelTotals(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -32,9 +32,9 @@ struct Epoch {
     expires_at: Time,
 }
 
-// === impl PlainTotals ===
+// === impl ModelTotals ===
 
-impl PlainTotals {
+impl ModelTotals {
     /// Nobody has told anything, at `now`.
     pub fn at(now: Time) -> Self {
         let totals = Self::default();
@@ -74,7 +74,7 @@ impl PlainTotals {
     }
 }
 
-impl Totals for PlainTotals {
+impl Totals for ModelTotals {
     fn exchange(
         &self,
         teller: Teller,

@@ -155,7 +155,7 @@ fn prop_assert_bound(used: u64, most: u64, quota: &Quota) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Nodes that tell when they like, over a network that delays and repeats, keep to the bound.
     #[test]

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tidegate_algorithms::{Decision, Headroom, Percent, Quota, Time};
-use tidegate_store::conformance::totals::PlainTotals;
+use tidegate_store::conformance::totals::ModelTotals;
 use tidegate_store::{
     Charge, Charging, Clock, Consistency, CounterKey, Exchanged, LimitId, ManualClock, Mode,
     OnFull, StoreConfig, StoreError, Tally, Teller, Telling, Totals,
@@ -46,7 +46,7 @@ pub(super) struct NodeClock {
 /// The way from the nodes to one store.
 #[derive(Debug)]
 pub(super) struct Link {
-    pub(super) store: PlainTotals,
+    pub(super) store: ModelTotals,
     fate: Mutex<Fate>,
     late: Mutex<Vec<Message>>,
     pub(super) is_cut: AtomicBool,
@@ -90,7 +90,7 @@ impl Link {
     fn new(members: usize) -> Self {
         Self {
             members: u32::try_from(members).unwrap(),
-            store: PlainTotals::at(START),
+            store: ModelTotals::at(START),
             fate: Mutex::new(Fate::Done),
             late: Mutex::default(),
             is_cut: AtomicBool::new(false),

@@ -1,0 +1,187 @@
+//! Where nodes tell each other their totals, in Redis.
+
+mod key;
+
+use std::time::Duration;
+
+use futures_util::future::{join, join_all};
+use tidegate_algorithms::Time;
+use tidegate_store::{
+    Edge, Exchanged, Level, NodeId, StoreError, Sums, Tally, Teller, Telling, Totals,
+};
+
+use self::key::Keys;
+use crate::client::{Array, Client, Command, Reply, Route, Script, Value};
+
+/// What telling does, after a line that says what time it is.
+const TELL: &str = include_str!("../scripts/tell.lua");
+
+/// What saying that one is there does, after the same line.
+const GREET: &str = include_str!("../scripts/greet.lua");
+
+/// The time is Redis' own.
+const NOW: &str = "local time = redis.call('TIME') local now = time[1] * 1000000 + time[2]\n";
+
+/// How long an exchange may take. Nobody's request waits for it, and another region may be far.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Counters that one script tells of, where all keys are on one server: Redis does nothing else for about
+/// a tenth of a millisecond.
+const MOST_TOGETHER: usize = 32;
+
+/// The totals of one installation.
+#[derive(Clone, Debug)]
+pub struct RedisTotals {
+    client: Client,
+    tell: Script,
+    greet: Script,
+    keys: Keys,
+}
+
+// === impl RedisTotals ===
+
+impl RedisTotals {
+    /// The totals of the installation that is called `name`, among those that share a Redis.
+    pub fn new(client: &Client, name: &str) -> Self {
+        Self::with_header(client, name, NOW)
+    }
+
+    /// The same with the time in a test's hands: in microseconds, in a key of this name in the slot of
+    /// every other, so for one server only.
+    #[cfg(feature = "test-util")]
+    pub fn by_stored_time(client: &Client, name: &str, time_key: &str) -> Self {
+        let now = format!("local now = tonumber(redis.call('GET', '{time_key}'))\n");
+        Self::with_header(client, name, &now)
+    }
+
+    fn with_header(client: &Client, name: &str, now: &str) -> Self {
+        Self {
+            client: client.with_timeout(PATIENCE),
+            tell: Script::new(format!("{now}{TELL}")),
+            greet: Script::new(format!("{now}{GREET}")),
+            keys: Keys::new(name),
+        }
+    }
+
+    async fn greet(&self, teller: Teller) -> Result<Exchanged, StoreError> {
+        let key = self.keys.members();
+        let write = |command: &mut Command<'_>| {
+            command.number(1).arg(key).arg(name(teller.node));
+            command.number(teller.life.as_micros());
+        };
+        let route = Route::Key(key.as_bytes());
+        let reply = self.client.eval(route, &self.greet, write).await?;
+        read_greeting(&reply).ok_or_else(|| reply.unexpected())
+    }
+
+    async fn tell(&self, node: NodeId, tellings: &[Telling<'_>]) -> Result<Vec<Tally>, StoreError> {
+        let keys: Vec<[String; 2]> = tellings.iter().map(|told| self.keys.of(told)).collect();
+        let write = |command: &mut Command<'_>| {
+            command.number(keys.len() * 2);
+            for key in keys.iter().flatten() {
+                command.arg(key);
+            }
+            command.arg(name(node));
+            for telling in tellings {
+                write_telling(telling, command);
+            }
+        };
+        let first = keys.first().map_or("", |[current, _]| current);
+        let route = Route::Key(first.as_bytes());
+        let reply = self.client.eval(route, &self.tell, write).await?;
+        read_tallies(&reply)
+            .filter(|tallies| tallies.len() == tellings.len())
+            .ok_or_else(|| reply.unexpected())
+    }
+
+    /// How many counters one script can tell of.
+    fn together(&self) -> usize {
+        if self.client.servers() == 1 {
+            MOST_TOGETHER
+        } else {
+            // Each has a slot of its own.
+            1
+        }
+    }
+}
+
+impl Totals for RedisTotals {
+    async fn exchange(
+        &self,
+        teller: Teller,
+        tellings: &[Telling<'_>],
+        tallies: &mut Vec<Tally>,
+    ) -> Result<Exchanged, StoreError> {
+        tallies.clear();
+        let chunks = tellings.chunks(self.together());
+        let told = join_all(chunks.map(|chunk| self.tell(teller.node, chunk)));
+        let (greeted, told) = join(self.greet(teller), told).await;
+        for told in told {
+            tallies.extend(told?);
+        }
+        greeted
+    }
+}
+
+/// A node as Redis knows it.
+fn name(node: NodeId) -> String {
+    format!("{:016x}", node.0)
+}
+
+fn write_telling(telling: &Telling<'_>, command: &mut Command<'_>) {
+    command.number(telling.total);
+    match telling.late {
+        Some(late) => command.number(late),
+        None => command.arg(""),
+    };
+    command.arg(match telling.edge {
+        Edge::Forgets => "0",
+        Edge::Carries => "1",
+    });
+    command.number(telling.length.saturating_mul(2).as_millis().max(1));
+    match telling.view {
+        Some(view) => command
+            .number(view.used)
+            .number(view.heard.current)
+            .number(view.heard.before),
+        None => command.arg("").arg("").arg(""),
+    };
+}
+
+fn read_greeting(reply: &Reply) -> Option<Exchanged> {
+    let mut values = reply.array().ok()?;
+    let mut next = || number(&values.next()?);
+    Some(Exchanged {
+        now: Time::from_micros(next()?),
+        members: u32::try_from(next()?).ok()?,
+    })
+}
+
+fn read_tallies(reply: &Reply) -> Option<Vec<Tally>> {
+    let tallies = reply.array().ok()?;
+    tallies.map(|value| read_tally(value.array()?)).collect()
+}
+
+fn read_tally(values: Array<'_>) -> Option<Tally> {
+    let numbers: Vec<u64> = values.map(|value| number(&value)).collect::<Option<_>>()?;
+    let (others, level) = numbers.split_at_checked(2)?;
+    let level = match *level {
+        [] => None,
+        [used, age] => Some(Level {
+            used,
+            age: Duration::from_micros(age),
+        }),
+        _ => return None,
+    };
+    Some(Tally {
+        others: Sums {
+            current: others[0],
+            before: others[1],
+        },
+        level,
+    })
+}
+
+fn number(value: &Value<'_>) -> Option<u64> {
+    u64::try_from(value.integer()?).ok()
+}
