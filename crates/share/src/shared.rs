@@ -42,7 +42,7 @@ pub struct SharedConfig {
 pub struct SharedStore<R, W = SystemClock, M = Monotonic> {
     remote: Arc<R>,
     node: Node<W>,
-    split: Split<Arc<M>>,
+    split: Split<M>,
     eventual: Eventual<Arc<M>>,
     config: SharedConfig,
     leased: Arc<Leased<R, M>>,
@@ -99,7 +99,7 @@ impl<R, W, M> SharedStore<R, W, M> {
     }
 
     /// The node's shares of split limits, and its place among the members.
-    pub const fn split(&self) -> &Split<Arc<M>> {
+    pub const fn split(&self) -> &Split<M> {
         &self.split
     }
 

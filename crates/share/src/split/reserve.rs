@@ -48,6 +48,7 @@ impl<M: Clock> Split<M> {
                 });
             }
             *decision = whole(charge.quota, charge.cost, *decision);
+            self.refusals.remember(charge, *decision, now);
         }
         Ok(())
     }

@@ -5,7 +5,6 @@
 //! `answered`, nor after `now` plus the time since `asked`. The node's clock measures those spans and
 //! nothing else, so that it does not matter what date it has.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -21,19 +20,11 @@ const DRIFT: u32 = 1_000;
 /// What a store rounds its time down to.
 const GRAIN: Duration = Duration::from_micros(1);
 
-/// A clock that lags further behind than this is set at once.
-const LARGEST_LAG: Duration = Duration::from_millis(50);
-
-/// A clock that goes by the store's time, as a node last heard it.
-///
-/// It tells the earliest that the store's time can be. When a reply shows it to be late it runs faster by
-/// one part in a thousand until it is not, rather than jump and cut short the windows that are measured
-/// by it.
+/// What a node knows of the store's time. As a clock it tells the earliest that it can be.
 #[derive(Debug)]
 pub(super) struct StoreTime<C> {
     own: C,
-    /// What to add to the node's nanoseconds, wrapping.
-    offset: AtomicU64,
+    /// The reply that tells it best.
     heard: ArcSwapOption<Heard>,
 }
 
@@ -53,7 +44,6 @@ impl<C: Clock> StoreTime<C> {
     pub(super) fn new(own: C) -> Self {
         Self {
             own,
-            offset: AtomicU64::new(0),
             heard: ArcSwapOption::empty(),
         }
     }
@@ -63,40 +53,42 @@ impl<C: Clock> StoreTime<C> {
         &self.own
     }
 
-    /// Sets the clock by a reply. Of replies that overtake each other the later one counts.
+    /// Learns from a reply: if it tells more than the last one by now does, or contradicts it, since the
+    /// store's clock was set.
     pub(super) fn hear(&self, heard: Heard) {
-        let before = self.heard.load();
-        let since = match before.as_deref() {
-            Some(before) if heard.asked < before.asked => return,
-            Some(before) => Some(heard.answered.since(before.answered)),
-            None => None,
-        };
-        let target = heard.now.nanos().wrapping_sub(heard.answered.nanos());
-        let offset = match since {
-            Some(since) => self.approach(target, since),
-            None => target,
-        };
-        // The offset first: whoever finds the reply finds a clock that was set by it.
-        self.offset.store(offset, Ordering::Release);
-        self.heard.store(Some(heard.into()));
+        let at = self.own.now();
+        let news = Bounds::from(&heard, at);
+        let is_better = self.heard.load().as_deref().is_none_or(|known| {
+            let known = Bounds::from(known, at);
+            news.width() <= known.width() || !news.meet(known)
+        });
+        if is_better {
+            self.heard.store(Some(heard.into()));
+        }
     }
 
-    /// How long ago the store was heard; `None` if it never was.
-    pub(super) fn age(&self) -> Option<Duration> {
-        let heard = self.heard.load();
-        heard
-            .as_deref()
-            .map(|heard| self.own.now().since(heard.answered))
-    }
-
-    /// Between what times the store's is, and that of this clock too; `None` before the first reply.
+    /// Between what times the store's is now; `None` before the first reply.
     pub(super) fn bounds(&self) -> Option<Bounds> {
         let heard = self.heard.load();
         let heard = heard.as_deref()?;
-        let own = self.own.now();
+        Some(Bounds::from(heard, self.own.now()))
+    }
+}
+
+impl<C: Clock> Clock for StoreTime<C> {
+    fn now(&self) -> Time {
+        self.bounds().map_or(Time::ZERO, |bounds| bounds.earliest)
+    }
+}
+
+// === impl Bounds ===
+
+impl Bounds {
+    /// What follows from a reply at a time of the node's own clock.
+    fn from(heard: &Heard, own: Time) -> Self {
         let since_answered = own.since(heard.answered);
         let since_asked = own.since(heard.asked);
-        let bounds = Bounds {
+        Self {
             earliest: heard
                 .now
                 .plus(since_answered.saturating_sub(since_answered / DRIFT)),
@@ -104,43 +96,16 @@ impl<C: Clock> StoreTime<C> {
                 .now
                 .plus(since_asked.saturating_add(since_asked / DRIFT))
                 .plus(GRAIN),
-        };
-        Some(bounds.with(self.at(own)))
-    }
-
-    fn at(&self, own: Time) -> Time {
-        let offset = self.offset.load(Ordering::Acquire);
-        Time::from_nanos(own.nanos().wrapping_add(offset))
-    }
-
-    /// The offset to go by when `target` is the true one, and the last one is so old.
-    fn approach(&self, target: u64, since: Duration) -> u64 {
-        let offset = self.offset.load(Ordering::Relaxed);
-        // Wrapping: as large as nothing a clock lags by if it is ahead.
-        let lag = Duration::from_nanos(target.wrapping_sub(offset));
-        if lag > LARGEST_LAG {
-            return target;
         }
-        let step = lag.min(since / DRIFT);
-        offset.wrapping_add(u64::try_from(step.as_nanos()).unwrap_or(0))
     }
-}
 
-impl<C: Clock> Clock for StoreTime<C> {
-    fn now(&self) -> Time {
-        self.at(self.own.now())
+    fn width(self) -> Duration {
+        self.latest.since(self.earliest)
     }
-}
 
-// === impl Bounds ===
-
-impl Bounds {
-    /// The same, and `time` is between them too.
-    fn with(self, time: Time) -> Self {
-        Self {
-            earliest: self.earliest.min(time),
-            latest: self.latest.max(time),
-        }
+    /// Whether both can be true.
+    fn meet(self, other: Self) -> bool {
+        self.earliest <= other.latest && other.earliest <= self.latest
     }
 
     /// Whether it is surely not before `starts`, and surely before `ends`.
@@ -150,7 +115,16 @@ impl Bounds {
 
     /// Whether all of it lies in one and the same window.
     pub(super) fn are_in_one(self, window: Duration) -> bool {
-        let window = u64::try_from(window.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let window = nanos(window);
         self.earliest.nanos() / window == self.latest.nanos() / window
     }
+
+    /// For how long the window has been on, at the least.
+    pub(super) fn since_edge(self, window: Duration) -> Duration {
+        Duration::from_nanos(self.earliest.nanos() % nanos(window))
+    }
+}
+
+fn nanos(window: Duration) -> u64 {
+    u64::try_from(window.as_nanos()).unwrap_or(u64::MAX).max(1)
 }
