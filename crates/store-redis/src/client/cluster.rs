@@ -159,7 +159,7 @@ impl Cluster {
     }
 
     /// Asks one server after another, those that work first, then the seeds.
-    async fn ask_around(&self) -> Result<(), SessionError> {
+    pub(crate) async fn ask_around(&self) -> Result<(), SessionError> {
         let known = self.map.load_full();
         let (mut places, failing): (Vec<_>, Vec<_>) = known
             .servers()

@@ -4,6 +4,7 @@ mod asking;
 mod cluster;
 mod failing;
 mod greeting;
+mod knock;
 mod pipelining;
 mod sentinel;
 

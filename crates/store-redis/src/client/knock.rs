@@ -1,0 +1,75 @@
+//! Whether Redis lets us in: asked once at start, when somebody is there to read what is wrong.
+
+use std::io;
+
+use super::Client;
+use super::session::SessionError;
+use super::topology::Topology;
+
+/// Why Redis does not let us in.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KnockError {
+    /// It is not there. It may be later.
+    #[error("{0}")]
+    Absent(String),
+    /// Whoever is there has no use for us: waiting does not help.
+    #[error("{0}")]
+    Turned(String),
+}
+
+// === impl Client ===
+
+impl Client {
+    /// Connects once, within the time for that, and says who we are. Opens nothing that stays.
+    pub async fn knock(&self) -> Result<(), KnockError> {
+        Ok(self.inner.topology.knock().await?)
+    }
+}
+
+// === impl Topology ===
+
+impl Topology {
+    async fn knock(&self) -> Result<(), SessionError> {
+        match self {
+            Self::One(server) => server.connect().await?.ask(&["PING"]).await.map(drop),
+            Self::Many(cluster) => cluster.ask_around().await,
+        }
+    }
+}
+
+// === impl KnockError ===
+
+impl From<SessionError> for KnockError {
+    fn from(error: SessionError) -> Self {
+        if is_lasting(&error) {
+            Self::Turned(error.to_string())
+        } else {
+            Self::Absent(error.to_string())
+        }
+    }
+}
+
+/// Whether it is the same however long one waits: what somebody wrote is wrong.
+fn is_lasting(error: &SessionError) -> bool {
+    match error {
+        SessionError::NoRedis(_)
+        | SessionError::NoSentinel
+        | SessionError::UnknownMaster { .. }
+        | SessionError::NoSlots => true,
+        // What TLS could make nothing of: a certificate that is not trusted, or no TLS at all.
+        SessionError::Unreachable { reason, .. } => reason.kind() == io::ErrorKind::InvalidData,
+        SessionError::Refused(text) => {
+            let word = text.split(' ').next().unwrap_or_default();
+            // An error without a word of its own is about the command, and we asked for little: to
+            // come in, a database, a sign of life.
+            matches!(word, "NOAUTH" | "WRONGPASS" | "NOPERM" | "ERR")
+        }
+        SessionError::Late
+        | SessionError::Stalled
+        | SessionError::Lost(_)
+        | SessionError::Closed
+        | SessionError::NoMaster { .. }
+        | SessionError::Unasked
+        | SessionError::Renewed => false,
+    }
+}
