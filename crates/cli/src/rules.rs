@@ -54,7 +54,7 @@ impl Shelf {
         };
         Ok(Self {
             place: url.to_string(),
-            book: RuleBook::new(&url.config, name).map_err(Failure::NoTls)?,
+            book: RuleBook::new(&url.config, &name.0).map_err(Failure::NoTls)?,
             rules,
         })
     }

@@ -1,7 +1,6 @@
 //! What a setting may hold, and how it is written.
 
 mod address;
-mod book_name;
 mod bytes;
 mod cache_file;
 mod engine;
@@ -21,7 +20,6 @@ use tidegate_rules::document::{DurationFault, format_duration, parse_duration};
 
 use crate::log::{Filter, NotAFilter};
 pub(crate) use address::Address;
-pub(crate) use book_name::BookName;
 pub(crate) use bytes::Bytes;
 pub(crate) use cache_file::CacheFile;
 pub(crate) use engine::Engine;

@@ -76,7 +76,7 @@ impl PushedRules {
         Ok(Self {
             rules,
             place: url.to_string(),
-            book: RuleBook::new(&url.config, name).map_err(Failure::NoTls)?,
+            book: RuleBook::new(&url.config, &name.0).map_err(Failure::NoTls)?,
             cache: cache.clone().map(RulesCache::at),
             seen: Mutex::default(),
             in_force: Mutex::default(),

@@ -1,7 +1,7 @@
 use tokio::time::timeout;
 
 use super::*;
-use crate::test_util::{PATIENCE, RedisServer, ServerOptions};
+use crate::test_util::{ClusterSetup, PATIENCE, RedisServer, SentinelSetup, ServerOptions};
 
 /// The book of a server that has nothing else in it.
 fn book(server: &RedisServer) -> RuleBook {
@@ -219,4 +219,45 @@ async fn who_may_not_publish_pushes_all_the_same() {
     assert!(newest(&book).await.is_some());
     let refused = book.listen().await.expect_err("it may not");
     assert!(refused.to_string().contains("NOPERM"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_cluster_keeps_a_book_in_one_place_and_tells_everybody() {
+    let cluster = ClusterSetup::start(3);
+    // The slots of these names are on all three masters.
+    for name in ["a", "b", "c"] {
+        let book = open(&cluster.url(), name);
+        let mut notices = book.listen().await.expect("Redis is there");
+        assert_eq!(push(&book, "one").await, Pushed::New { number: 1 });
+        timeout(PATIENCE, notices.next())
+            .await
+            .expect("a notice")
+            .expect("Redis is there");
+        assert_eq!(newest(&book).await, Some((1, Digest::of(b"one"))));
+        assert_eq!(book.fetch(1).await.expect("it is kept").body, b"one");
+    }
+}
+
+#[tokio::test]
+async fn a_book_outlives_its_master() {
+    let setup = SentinelSetup::start(1, 1);
+    let book = open(&setup.url(), "default");
+    push(&book, "one").await;
+    ask(&book, &["WAIT", "1", "0"]).await;
+    let mut notices = book.listen().await.expect("Redis is there");
+    let master = setup.master();
+    master.kill();
+    let lost = timeout(PATIENCE, notices.next()).await.expect("an end");
+    assert!(lost.is_err());
+    setup.wait_for_failover(master.port());
+    // It is noticed in a while that another one is the master.
+    let mut ticks = tokio::time::interval(Duration::from_millis(20));
+    let found = timeout(PATIENCE, async {
+        while book.head().await.is_err() {
+            ticks.tick().await;
+        }
+    });
+    found.await.expect("the other master");
+    assert_eq!(newest(&book).await, Some((1, Digest::of(b"one"))));
+    assert_eq!(push(&book, "two").await, Pushed::New { number: 2 });
 }

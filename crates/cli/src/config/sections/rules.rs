@@ -7,7 +7,7 @@ use tidegate_rules::document::Code;
 use tidegate_store_redis::book::Digest;
 
 use crate::config::reader::Section;
-use crate::config::value::{BookName, CacheFile, Place, RedisUrl, Words};
+use crate::config::value::{CacheFile, Name, Place, RedisUrl, Words};
 use crate::sharing::Sharing;
 
 /// Where the rules are.
@@ -29,7 +29,7 @@ pub(crate) struct Rules {
 pub(crate) struct PushedPlace {
     pub(crate) url: RedisUrl,
     /// Which set of rules, where there are several.
-    pub(crate) name: BookName,
+    pub(crate) name: Name,
     /// Where a copy of them is kept, if anywhere.
     pub(crate) cache: Option<PathBuf>,
 }
@@ -82,8 +82,8 @@ impl Rules {
 impl PushedPlace {
     /// Where a copy is kept if nobody says: a file for this Redis and these rules alone, so that no
     /// server starts with those of another.
-    fn default_cache(folder: &Path, url: &RedisUrl, name: &BookName) -> PathBuf {
-        let place = Digest::of(format!("{url} {name}").as_bytes());
+    fn default_cache(folder: &Path, url: &RedisUrl, name: &Name) -> PathBuf {
+        let place = Digest::of(format!("{url} {}", name.0).as_bytes());
         folder.join(format!("rules-{place:.12}"))
     }
 }
@@ -99,7 +99,7 @@ fn places(section: &mut Section<'_, '_>) -> (Vec<PathBuf>, Option<PushedPlace>) 
     let name = section.value(
         "name",
         "Which rules, where several sets of them are in one Redis",
-        BookName::default(),
+        Name("default".to_owned()),
     );
     let cache: Option<CacheFile> = section.optional(
         "cache",
