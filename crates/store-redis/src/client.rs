@@ -49,7 +49,8 @@ use fault::ServerFault;
 use link::{Asking, Preface};
 use server::{Manners, Server};
 pub(crate) use session::{Session, SessionError};
-use time::{Span, pause};
+use time::Span;
+pub(crate) use time::pause;
 use tls::Tls;
 use topology::Topology;
 
@@ -182,17 +183,26 @@ impl Client {
         servers.iter().map(|server| server.report()).collect()
     }
 
-    /// What each server says of itself, or why it does not.
+    /// What each server says of itself, or why it does not. Reports tell it from then on.
     pub async fn info(&self) -> Vec<Result<ServerInfo, StoreError>> {
         let mut all = Vec::new();
-        for number in 0..self.servers() {
-            let question = |command: &mut Command<'_>| {
-                command.arg("INFO");
-            };
-            let reply = self.call(Route::Server(number), question).await;
-            all.push(reply.and_then(|reply| ServerInfo::read(&reply)));
+        for server in self.inner.topology.servers() {
+            let info = self.info_of(&server).await;
+            if let Ok(info) = &info {
+                server.learn(info.clone());
+            }
+            all.push(info);
         }
         all
+    }
+
+    async fn info_of(&self, server: &Arc<Server>) -> Result<ServerInfo, StoreError> {
+        let question = |command: &mut Command<'_>| {
+            command.arg("INFO");
+        };
+        let span = Span::new(self.timeout);
+        let asked = self.ask(server, Form::Plain, Asking::No, span, &question)?;
+        ServerInfo::read(&asked.await??)
     }
 
     async fn dispatch<W>(
@@ -225,6 +235,7 @@ impl Client {
             let Some(redirection) = fault.redirection() else {
                 return Err(fault.into());
             };
+            server.redirected();
             asking = redirection.asking();
             match topology.follow(&server, &redirection) {
                 Some(other) => server = other,

@@ -7,6 +7,7 @@ pub mod book;
 pub mod client;
 mod fit;
 mod members;
+pub mod report;
 #[cfg(feature = "test-util")]
 pub mod test_util;
 mod totals;

@@ -83,9 +83,7 @@ pub enum Breaker {
     /// It is.
     #[default]
     Closed,
-    /// One call is let through, to see.
-    HalfOpen,
-    /// It is not, for it failed just now.
+    /// It is not, for it failed; now and then somebody looks whether it is back.
     Open,
 }
 
@@ -247,14 +245,13 @@ impl StoreHealth {
 // === impl Breaker ===
 
 impl Breaker {
-    /// All states, in the order in which trouble passes.
-    pub const ALL: [Self; 3] = [Self::Closed, Self::HalfOpen, Self::Open];
+    /// All states.
+    pub const ALL: [Self; 2] = [Self::Closed, Self::Open];
 
     /// As metrics and operators read it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Closed => "closed",
-            Self::HalfOpen => "half_open",
             Self::Open => "open",
         }
     }
@@ -296,10 +293,7 @@ mod tests {
         assert_eq!(report.health(), StoreHealth::Whole);
         report.servers.push(server(Breaker::Closed));
         assert_eq!(report.health(), StoreHealth::Whole);
-        for broken in [Breaker::HalfOpen, Breaker::Open] {
-            report.servers.push(server(broken));
-            assert_eq!(report.health(), StoreHealth::Degraded);
-            report.servers.pop();
-        }
+        report.servers.push(server(Breaker::Open));
+        assert_eq!(report.health(), StoreHealth::Degraded);
     }
 }

@@ -95,9 +95,9 @@ impl Link {
         self.state().is_closed
     }
 
-    /// Whether no call waits on it.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.state().slots.in_flight() == 0
+    /// How many calls wait on it.
+    pub(crate) fn waiting(&self) -> usize {
+        self.state().slots.in_flight()
     }
 
     /// Ends it, and all calls on it.

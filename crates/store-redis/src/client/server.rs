@@ -16,6 +16,7 @@ use tracing::warn;
 use super::Address;
 use super::breaker::{Breaker, Tripped};
 use super::config::Credentials;
+use super::info::ServerInfo;
 use super::lanes;
 use super::link::{Link, unavailable};
 use super::report::ServerReport;
@@ -36,6 +37,8 @@ pub(crate) struct Server {
     is_watched: AtomicBool,
     is_closed: AtomicBool,
     not_asked: Count,
+    redirected: Count,
+    heard: Mutex<Heard>,
     links: Mutex<Links>,
 }
 
@@ -56,6 +59,15 @@ pub(crate) struct Manners {
     pub(crate) tls: Option<Tls>,
     pub(crate) timeout: Duration,
     pub(crate) connect_timeout: Duration,
+}
+
+/// What was last heard of a server.
+#[derive(Debug, Default)]
+struct Heard {
+    /// Why the breaker opened, while it is open.
+    fault: Option<Arc<str>>,
+    /// What the server said of itself.
+    info: Option<ServerInfo>,
 }
 
 #[derive(Debug, Default)]
@@ -79,6 +91,8 @@ impl Server {
             is_watched: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             not_asked: Count::default(),
+            redirected: Count::default(),
+            heard: Mutex::default(),
             links: Mutex::default(),
         })
     }
@@ -98,7 +112,7 @@ impl Server {
 
     /// Whether no call waits for it.
     pub(crate) fn is_idle(&self) -> bool {
-        self.links().alive.iter().all(|link| link.is_idle())
+        self.links().alive.iter().all(|link| link.waiting() == 0)
     }
 
     /// Whether it is not needed any more.
@@ -142,10 +156,21 @@ impl Server {
         if self.breaker.failed(calls, now) == Tripped::Not {
             return;
         }
+        self.heard().fault = Some(reason.to_string().into());
         warn!(server = %self, %reason, "Redis fails and is not asked until it is back");
         if let Ok(runtime) = Handle::try_current() {
             self.probe(&runtime);
         }
+    }
+
+    /// It sent a call on to another server.
+    pub(crate) fn redirected(&self) {
+        self.redirected.add(1);
+    }
+
+    /// It said this of itself.
+    pub(crate) fn learn(&self, info: ServerInfo) {
+        self.heard().info = Some(info);
     }
 
     /// How it fares.
@@ -156,13 +181,18 @@ impl Server {
             link.stats.add_to(&mut counts);
         }
         counts.not_asked = self.not_asked.get();
+        counts.redirected = self.redirected.get();
+        let heard = self.heard();
         let (breaker, changed, opened) = self.breaker.state();
         ServerReport {
             address: self.to_string(),
             breaker,
             breaker_since: now().duration_since(changed),
             breaker_opened: opened,
+            fault: heard.fault.clone(),
             links: links.alive.len(),
+            waiting: links.alive.iter().map(|link| link.waiting()).sum(),
+            info: heard.info.clone(),
             counts,
         }
     }
@@ -196,6 +226,11 @@ impl Server {
         });
         alive.push(Arc::clone(&link));
         link
+    }
+
+    fn heard(&self) -> MutexGuard<'_, Heard> {
+        // No panic can happen while it is held.
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn links(&self) -> MutexGuard<'_, Links> {

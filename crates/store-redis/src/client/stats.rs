@@ -42,6 +42,8 @@ pub struct Counts {
     pub overloaded: u64,
     /// Calls that were not sent, for the breaker was open.
     pub not_asked: u64,
+    /// Calls that the server sent on to another.
+    pub redirected: u64,
     /// Connections that were made.
     pub connects: u64,
     /// Writes to connections: calls / writes is the depth of the pipeline.

@@ -6,6 +6,7 @@ mod failing;
 mod greeting;
 mod knock;
 mod pipelining;
+mod reports;
 mod sentinel;
 
 use tidegate_store::StoreError;

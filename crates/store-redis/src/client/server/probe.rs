@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use tracing::info;
 
 use super::Server;
-use crate::client::session::SessionError;
+use crate::client::session::{Session, SessionError};
 use crate::client::time::{now, pause};
 
 /// The first wait is short: most failures are a moment's.
@@ -18,6 +18,10 @@ const FIRST_WAIT: Duration = Duration::from_millis(50);
 
 /// The longest one: for so long at the most does a server that is back go unnoticed.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// A script that does nothing, but might: a server that is full, read-only or cannot save refuses to begin it,
+/// while it would still answer a PING.
+const MAY_WRITE: &str = "#!lua\nreturn 1";
 
 /// Lets another task begin if this one ends before its time, with its runtime.
 struct Probing(Arc<Server>);
@@ -36,13 +40,23 @@ impl Server {
     async fn is_back(&self) -> Result<(), SessionError> {
         let mut session = self.connect().await?;
         // As quickly as a call would have to be answered.
-        timeout(self.manners.timeout, session.ask(&["PING"]))
+        timeout(self.manners.timeout, may_write(&mut session))
             .await
             .map_err(|_| SessionError::Late)??;
         match self.address() {
             Some(address) => session.require_master(&address).await,
             None => Ok(()),
         }
+    }
+}
+
+async fn may_write(session: &mut Session) -> Result<(), SessionError> {
+    match session.ask(&["EVAL", MAY_WRITE, "0"]).await {
+        // A user who may not: the first call will tell.
+        Err(SessionError::Refused(text)) if text.starts_with("NOPERM") => {
+            session.ask(&["PING"]).await.map(drop)
+        }
+        asked => asked.map(drop),
     }
 }
 
@@ -59,6 +73,7 @@ async fn until_back(probing: Probing) {
         }
         wait = (wait * 2).min(LONGEST_WAIT);
     }
+    server.heard().fault = None;
     let open_for = server.breaker.close(now());
     info!(server = %server, ?open_for, "Redis is back and asked again");
 }
