@@ -213,6 +213,30 @@ fn a_share_is_never_nothing_but_of_nothing() {
     assert_eq!(alone(&store, &[charge(2, &none, 1)]), ["0/0!"]);
 }
 
+/// However many nodes are alone, together they admit no more than the limit, or one request each.
+#[test]
+fn nodes_that_are_alone_admit_one_limit_together() {
+    let bucket = Algorithm::TokenBucket {
+        burst: None,
+        refill: tidegate_algorithms::Refill::Continuous,
+    };
+    for algorithm in [Algorithm::FixedWindow, bucket] {
+        for (limit, members) in [(1, 3), (7, 3), (9, 3), (10, 4), (12, 1), (5, 8), (64, 7)] {
+            let whole = quota(limit, algorithm);
+            let admitted = (0..members).map(|_| {
+                let node = store(StandbyLimit::Share, members);
+                let admits = |_: &u64| !alone(&node, &[charge(1, &whole, 1)])[0].ends_with('!');
+                (0..=limit).take_while(admits).count() as u64
+            });
+            let admitted: u64 = admitted.sum();
+            assert!(
+                admitted <= limit.max(members.into()),
+                "{admitted} of {limit}"
+            );
+        }
+    }
+}
+
 #[test]
 fn a_node_may_enforce_the_whole_limit() {
     let store = store(StandbyLimit::Whole, 3);
