@@ -3,6 +3,7 @@
 //!
 //! A decision never waits for anybody: each is ready when it is first looked at, which every one here
 //! asserts. That is why nothing is said about how long they take.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::future::Future;
 use std::pin::pin;
@@ -188,7 +189,6 @@ fn four_nodes_keep_to_the_bound_at_full_speed() {
         }
         all_know(&nodes).await;
         let admitted = flood_all(&nodes, |node, _| node.remaining() == 0).await;
-        println!("{admitted} of {limit} admitted");
         assert!(admitted >= limit, "{admitted}");
         assert!(admitted <= limit + bound(&nodes), "{admitted}");
         // What was too much is known by all who ask, and owed.

@@ -1,4 +1,5 @@
 //! Totals in Redis: the scripts against the model, and what they leave behind.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -109,7 +110,7 @@ fn runtime() -> Runtime {
 fn teller(node: u64) -> Teller {
     Teller {
         node: NodeId(node),
-        life: Duration::from_secs(300),
+        life: Duration::from_mins(5),
     }
 }
 

@@ -49,7 +49,7 @@ mod tests {
     fn check(limit: u64, members: u32, slack: u32, expected: u64) {
         let quota = Quota::new(&QuotaSpec {
             limit,
-            window: Duration::from_secs(60),
+            window: Duration::from_mins(1),
             algorithm: Algorithm::FixedWindow,
             allowance: Allowance::Hard,
         })
