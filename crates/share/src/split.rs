@@ -259,3 +259,6 @@ impl<M: Clock> Split<M> {
         self.limits.store(Arc::new(limits));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -40,6 +40,28 @@ struct Refusal {
     until: Time,
 }
 
+/// What a caller has but the reserve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Living {
+    /// The node's own share.
+    Share,
+    /// Nothing.
+    Nothing,
+}
+
+// === impl Living ===
+
+impl Living {
+    /// How long to leave the reserve alone at the least. A bucket of the reserve has another token every
+    /// moment, and all nodes would run for each.
+    const fn patience(self) -> Duration {
+        match self {
+            Self::Share => Duration::from_millis(100),
+            Self::Nothing => Duration::ZERO,
+        }
+    }
+}
+
 // === impl Refusals ===
 
 impl Refusals {
@@ -51,8 +73,15 @@ impl Refusals {
         }
     }
 
-    /// Remembers what the store said at `at`, if that is a refusal that will stand for a while.
-    pub(super) fn remember(&self, charge: &Charge<'_>, decision: Decision, at: Time) {
+    /// Remembers what the store said at `at`, if that is a refusal: until it can change, or somewhat longer
+    /// where the caller has a share to live on.
+    pub(super) fn remember(
+        &self,
+        charge: &Charge<'_>,
+        decision: Decision,
+        at: Time,
+        living: Living,
+    ) {
         let Outcome::Denied {
             retry: Retry::After(after),
         } = decision.outcome
@@ -68,7 +97,7 @@ impl Refusals {
             headroom: charge.headroom,
             decision,
             at,
-            until: at.plus(after.min(LONGEST)),
+            until: at.plus(after.min(LONGEST).max(living.patience())),
         };
         self.with_slot(refusal.digest, |slot| *slot = Some(refusal));
     }
@@ -85,7 +114,7 @@ impl Refusals {
             && refusal.headroom == charge.headroom
             // The rules may give it other numbers now.
             && refusal.decision.limit == capacity(charge.quota)
-            && bounds.are_within(refusal.at, refusal.until);
+            && bounds.latest < refusal.until;
         stands.then(|| refusal.told(bounds.earliest))
     }
 

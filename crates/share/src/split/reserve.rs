@@ -8,6 +8,7 @@ use tidegate_store::{Charge, Clock, Consistency, LimitId, StoreError};
 
 use super::cut::divisible;
 use super::portion::least_reserve;
+use super::refusals::Living;
 use super::{Split, whole};
 
 /// The quotas with which the common store is asked, one for each charge; `None` for the charge's own.
@@ -48,7 +49,8 @@ impl<M: Clock> Split<M> {
                 });
             }
             *decision = whole(charge.quota, charge.cost, *decision);
-            self.refusals.remember(charge, *decision, now);
+            let living = self.living(charge);
+            self.refusals.remember(charge, *decision, now, living);
         }
         Ok(())
     }
@@ -57,6 +59,19 @@ impl<M: Clock> Split<M> {
     /// if it does not know that of each limit.
     pub(crate) fn refusals(&self, charges: &[Charge<'_>]) -> Option<SmallVec<[Decision; 8]>> {
         charges.iter().map(|charge| self.refusal(charge)).collect()
+    }
+
+    fn living(&self, charge: &Charge<'_>) -> Living {
+        let limits = self.limits.load();
+        let portion = limits.get(&charge.key.limit);
+        let has_share = portion
+            .zip(self.time().bounds())
+            .is_some_and(|(portion, bounds)| portion.held().has_share(bounds));
+        if has_share {
+            Living::Share
+        } else {
+            Living::Nothing
+        }
     }
 
     fn refusal(&self, charge: &Charge<'_>) -> Option<Decision> {

@@ -1,0 +1,324 @@
+mod world;
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use tidegate_algorithms::{Algorithm, Allowance, Quota, QuotaSpec, Refill, Rounding, Time};
+
+use self::world::{HEARTBEAT, Random, State, Weather, World};
+use super::cut::{Fraction, Indivisible, capacity, cut, divisible, memory, parts};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// By how much a span of a node's clock may be short.
+const DRIFT: u32 = 1_000;
+
+fn quota(algorithm: Algorithm, limit: u64, window: Duration) -> Quota {
+    let spec = QuotaSpec {
+        limit,
+        window,
+        algorithm,
+        allowance: Allowance::Hard,
+    };
+    Quota::new(&spec).expect("it is valid")
+}
+
+fn bucket(burst: Option<u64>, refill: Refill) -> Algorithm {
+    Algorithm::TokenBucket { burst, refill }
+}
+
+const LOG: Algorithm = Algorithm::SlidingLog { log_refused: false };
+
+const COUNTER: Algorithm = Algorithm::SlidingCounter {
+    sub_windows: 1,
+    rounding: Rounding::Down,
+};
+
+fn any_quota() -> impl Strategy<Value = Quota> {
+    let algorithm = prop_oneof![
+        3 => Just(Algorithm::FixedWindow),
+        2 => Just(LOG),
+        2 => prop::option::of(1_u64..400).prop_map(|burst| bucket(burst, Refill::Continuous)),
+        1 => prop::option::of(1_u64..400).prop_map(|burst| bucket(burst, Refill::Interval)),
+        1 => Just(COUNTER),
+    ];
+    let window = prop_oneof![Just(300_u64), Just(1_000), Just(2_500)];
+    let limit = prop_oneof![1_u64..10, 10_u64..300];
+    (algorithm, limit, window).prop_map(|(algorithm, limit, window)| {
+        quota(algorithm, limit, Duration::from_millis(window))
+    })
+}
+
+fn any_weather() -> impl Strategy<Value = Weather> {
+    (1_u64..30, 10_u64..200).prop_map(|(delay, bad_one_in)| Weather {
+        delay: Duration::from_millis(delay),
+        bad_one_in,
+        drift: 400,
+    })
+}
+
+/// A busy time with nodes that come and go: everybody wants more than there is, now here, now there.
+fn live(world: &mut World, seed: u64, quota: &Quota) {
+    let mut random = Random::new(seed);
+    world.join();
+    // In steps that are no part of any window.
+    let step = Duration::from_micros(9_700);
+    let share = quota.window().as_nanos() / step.as_nanos();
+    let burst = 1 + quota.limit() * 3 / u64::try_from(share).expect("it is small");
+    let mut hot = 0;
+    for _ in 0..1_500 {
+        let nodes = u64::try_from(world.nodes.len()).expect("there are few");
+        match random.below(150) {
+            0 if nodes < 9 => world.join(),
+            1 => hot = random.below(nodes),
+            2 => change(world, random.below(nodes), random.below(4)),
+            _ => {}
+        }
+        for _ in 0..random.below(burst * 2) {
+            let node = match random.below(2) {
+                0 => hot,
+                _ => random.below(nodes),
+            };
+            let node = usize::try_from(node).expect("there are few");
+            world.request(node, 1 + random.below(3) / 2);
+        }
+        world.pass(step);
+    }
+}
+
+fn change(world: &mut World, node: u64, what: u64) {
+    let node = usize::try_from(node).expect("there are few");
+    let state = world.nodes[node].state;
+    match (state, what) {
+        (State::Up, 0) => world.leave(node),
+        (State::Up, 1) => world.nodes[node].state = State::Gone,
+        (State::Up, _) => world.nodes[node].state = State::CutOff,
+        (State::CutOff, _) => world.nodes[node].state = State::Up,
+        (State::Gone, _) => {}
+    }
+}
+
+/// What all nodes together admitted is no more than one node would have.
+fn check_promise(world: &mut World, quota: &Quota) {
+    world.admitted.sort_unstable();
+    let admitted = &world.admitted;
+    match quota.algorithm() {
+        Algorithm::FixedWindow => check_windows(admitted, quota),
+        Algorithm::TokenBucket { refill, .. } => check_bucket(admitted, quota, refill),
+        // A counter may let pass twice its limit where windows meet.
+        Algorithm::SlidingCounter { .. } => check_sliding(admitted, quota, quota.limit() * 2),
+        _ => check_sliding(admitted, quota, quota.limit()),
+    }
+}
+
+fn check_windows(admitted: &[(Time, u64)], quota: &Quota) {
+    let mut counts = std::collections::BTreeMap::<u128, u64>::new();
+    for (at, cost) in admitted {
+        let window = u128::from(at.nanos()) / quota.window().as_nanos();
+        *counts.entry(window).or_default() += cost;
+    }
+    for (window, count) in counts {
+        assert!(count <= quota.limit(), "{count} in window {window}");
+    }
+}
+
+fn check_sliding(admitted: &[(Time, u64)], quota: &Quota, most: u64) {
+    let window = quota.window() - quota.window() / DRIFT;
+    let (mut first, mut count) = (0, 0);
+    for (at, cost) in admitted {
+        count += cost;
+        while admitted[first].0.plus(window) <= *at {
+            count -= admitted[first].1;
+            first += 1;
+        }
+        assert!(count <= most, "{count} in the window that ends at {at:?}");
+    }
+}
+
+/// The level of the whole bucket never falls below empty, in millionths of a token.
+fn check_bucket(admitted: &[(Time, u64)], quota: &Quota, refill: Refill) {
+    let million = 1_000_000_u128;
+    let full = u128::from(capacity(quota)) * million;
+    let window = quota.window().as_nanos();
+    let (mut level, mut last) = (full, None);
+    for (at, cost) in admitted {
+        let at = u128::from(at.nanos());
+        let last = last.replace(at).unwrap_or(at);
+        let windows = match refill {
+            Refill::Continuous => {
+                let passed = (at - last) * (u128::from(DRIFT) + 1) / u128::from(DRIFT);
+                passed * million / window + 1
+            }
+            Refill::Interval => (at / window - last / window) * million,
+        };
+        level = full.min(level + windows * u128::from(quota.limit()));
+        let cost = u128::from(*cost) * million;
+        assert!(cost <= level, "{level} left at {at}");
+        level -= cost;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whoever comes, goes, dies or is cut off, whatever the clocks show and however late messages are:
+    /// all nodes together admit no more than the limit.
+    #[test]
+    fn shares_are_never_more_than_the_limit(
+        quota in any_quota(), weather in any_weather(), seed: u64,
+    ) {
+        let mut world = World::new(quota.clone(), weather, seed);
+        live(&mut world, seed, &quota);
+        prop_assert!(!world.admitted.is_empty());
+        check_promise(&mut world, &quota);
+    }
+}
+
+/// Fine weather.
+const CALM: Weather = Weather {
+    delay: Duration::from_millis(1),
+    bad_one_in: u64::MAX,
+    drift: 100,
+};
+
+/// Has requests come evenly, three times as many as there may be, to nodes in proportion to `weights`.
+fn hammer(world: &mut World, quota: &Quota, weights: &[u64], span: Duration) {
+    let total: u64 = weights.iter().sum();
+    let step = Duration::from_millis(1);
+    let in_step = |steps: u64| {
+        let asked = u128::from(steps * 3 * quota.limit()) * step.as_nanos();
+        u64::try_from(asked / quota.window().as_nanos()).expect("it is not that many")
+    };
+    let steps = u64::try_from(span.as_millis()).expect("it is not that long");
+    for at in 0..steps {
+        for request in in_step(at)..in_step(at + 1) {
+            let mut place = request % total;
+            let node = weights.iter().position(|weight| {
+                let is_it = place < *weight;
+                place = place.saturating_sub(*weight);
+                is_it
+            });
+            world.request(node.expect("it is below the total"), 1);
+        }
+        world.pass(step);
+    }
+}
+
+fn admitted_since(world: &World, since: Time) -> u64 {
+    let late = world.admitted.iter().filter(|(at, _)| *at >= since);
+    late.map(|(_, cost)| cost).sum()
+}
+
+/// When nodes come and go, nearly all of the limit is in use again as soon as shares have followed: after
+/// the expiry and three heartbeats, and an epoch more for what counters remember.
+fn check_use(quota: &Quota, weights: &[u64]) {
+    let mut world = World::new(quota.clone(), CALM, 11);
+    let mut live = 0;
+    for (joins, dies) in [(1, 0), (7, 0), (0, 5)] {
+        for _ in 0..joins {
+            world.join();
+        }
+        for node in 0..dies {
+            world.nodes[node + 2].state = State::Gone;
+        }
+        live += joins;
+        let mut weights: Vec<u64> = weights.iter().copied().take(live).collect();
+        for (weight, node) in weights.iter_mut().zip(&world.nodes) {
+            *weight *= u64::from(node.state != State::Gone);
+        }
+        let settled = HEARTBEAT * 6 + memory(quota).max(HEARTBEAT);
+        hammer(&mut world, quota, &weights, settled);
+        let (since, asked) = (world.now(), world.asked);
+        hammer(&mut world, quota, &weights, quota.window() * 4);
+        let used = admitted_since(&world, since);
+        let due = quota.limit() * 4;
+        assert!(
+            used * 100 >= due * 95,
+            "{used} of {due} with {joins} more, {dies} less"
+        );
+        let asked = world.asked - asked;
+        // Of three times as many requests: what lies in the store, and to learn that it is used up.
+        assert!(asked * 20 <= due * 3, "{asked} of {due} asked the store");
+    }
+    check_promise(&mut world, quota);
+}
+
+#[test]
+fn nearly_all_of_a_limit_is_used() {
+    let even = [1; 8];
+    let uneven = [20, 1, 0, 3, 3, 3, 0, 1];
+    for weights in [even, uneven] {
+        check_use(&quota(Algorithm::FixedWindow, 1_000, SECOND), &weights);
+        check_use(&quota(Algorithm::FixedWindow, 200, SECOND / 5), &weights);
+        check_use(&quota(LOG, 1_000, SECOND), &weights);
+        check_use(
+            &quota(bucket(Some(200), Refill::Continuous), 1_000, SECOND),
+            &weights,
+        );
+        check_use(
+            &quota(bucket(None, Refill::Interval), 1_000, SECOND),
+            &weights,
+        );
+        check_use(&quota(COUNTER, 1_000, SECOND), &weights);
+    }
+}
+
+#[test]
+fn a_limit_smaller_than_the_number_of_members_is_strict() {
+    let quota = quota(Algorithm::FixedWindow, 5, SECOND);
+    let mut world = World::new(quota.clone(), CALM, 5);
+    for _ in 0..8 {
+        world.join();
+    }
+    hammer(&mut world, &quota, &[1; 8], SECOND * 6);
+    let since = world.now();
+    // Slowly, so that who is refused comes again.
+    hammer(&mut world, &quota, &[1; 8], SECOND * 4);
+    assert_eq!(admitted_since(&world, since), 20);
+    check_promise(&mut world, &quota);
+}
+
+#[test]
+fn what_cannot_be_split_is_told() {
+    let minute = Duration::from_mins(1);
+    assert_eq!(
+        divisible(&quota(Algorithm::FixedWindow, 10, minute)),
+        Ok(())
+    );
+    assert_eq!(divisible(&quota(COUNTER, 10, minute)), Ok(()));
+    assert_eq!(
+        divisible(&quota(LOG, 10, minute + SECOND)),
+        Err(Indivisible::LongWindow)
+    );
+    assert_eq!(
+        divisible(&quota(
+            bucket(Some(1_000), Refill::Continuous),
+            10,
+            SECOND * 2
+        )),
+        Err(Indivisible::LongMemory)
+    );
+    assert_eq!(
+        divisible(&quota(Algorithm::LeakyBucket { queue: None }, 10, SECOND)),
+        Err(Indivisible::Queue)
+    );
+}
+
+proptest! {
+    /// Parts that are no more than the whole together are quotas that are no more than it together.
+    #[test]
+    fn cuts_are_no_more_than_the_whole(
+        limit in 1_u64..5_000, burst in prop::option::of(1_u64..5_000),
+        shares in prop::collection::vec(0_u32..500, 1..12),
+    ) {
+        let quota = quota(bucket(burst, Refill::Continuous), limit, SECOND);
+        let parts = parts(&quota).max(shares.iter().sum());
+        let cuts: Vec<Quota> = shares
+            .iter()
+            .filter_map(|of| cut(&quota, Fraction { of: *of, parts }))
+            .collect();
+        let sum = |number: fn(&Quota) -> u64| cuts.iter().map(number).sum::<u64>();
+        prop_assert!(sum(Quota::limit) <= quota.limit());
+        prop_assert!(sum(capacity) <= capacity(&quota));
+    }
+}
