@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
-use tidegate_algorithms::{Allowance, Meter, Quota};
+use tidegate_algorithms::{Allowance, Meter, Percent, Quota};
 use tidegate_rules::document::format_duration;
 use tidegate_rules::{Consistency as Said, Limit, OnFailure, Terms};
+use tidegate_share::{EventualConfig, SharedConfig, divisible, lease_life, overshoot_bound};
 use tidegate_store::{Consistency, lendable};
 
 use crate::args::{NodeArgs, SettingArgs};
@@ -13,20 +14,21 @@ use crate::config::{self, Engine, Standby, Store, word_of};
 use crate::failure::Failure;
 
 /// How the nodes of an installation share limits.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Sharing {
     among: Among,
     /// How, where a rule does not say.
     otherwise: Consistency,
     standby: Standby,
     lease_life: Duration,
+    sync_interval: Duration,
+    slack: Percent,
 }
 
 /// With whom there is anything to share.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Among {
     /// With nobody: counters are in the memory of one process.
-    #[default]
     Nobody,
     /// With all who have the same Redis.
     Nodes,
@@ -36,6 +38,23 @@ enum Among {
 const FEW: u64 = 64;
 
 // === impl Sharing ===
+
+impl Default for Sharing {
+    /// With nobody.
+    fn default() -> Self {
+        let SharedConfig {
+            leases, eventual, ..
+        } = SharedConfig::default();
+        Self {
+            among: Among::Nobody,
+            otherwise: Consistency::default(),
+            standby: Standby::default(),
+            lease_life: leases.life,
+            sync_interval: eventual.sync_interval,
+            slack: eventual.slack,
+        }
+    }
+}
 
 impl Sharing {
     /// As the settings of the server have it that rules are looked at for.
@@ -55,6 +74,8 @@ impl Sharing {
             otherwise: store.sharing.consistency,
             standby: store.sharing.standby,
             lease_life: store.sharing.lease_life,
+            sync_interval: store.sharing.sync_interval,
+            slack: store.sharing.slack.0,
         }
     }
 
@@ -73,21 +94,26 @@ impl Sharing {
         let Terms::Quota(quota) = limit.terms() else {
             return None;
         };
-        match self.among {
-            Among::Nobody => note_in_memory(limit),
-            Among::Nodes => match self.consistency(limit.consistency()) {
-                Consistency::Leased => why_not_lent(quota)
-                    .map(|why| format!("`consistency: leased` is strict for this limit: {why}")),
-                Consistency::Split if quota.limit() < FEW => Some(format!(
-                    "`consistency: split` is strict while more than {} nodes share this limit",
-                    quota.limit()
-                )),
-                Consistency::Node if limit.on_failure() != OnFailure::Local => Some(format!(
-                    "`on_failure: {}` does nothing here: `consistency: node` never asks Redis",
-                    word(limit.on_failure())
-                )),
-                _ => None,
-            },
+        if self.among == Among::Nobody {
+            return note_in_memory(limit);
+        }
+        let consistency = self.consistency(limit.consistency());
+        if let Some(why) = self.why_strict(consistency, quota) {
+            let word = word_of(consistency);
+            return Some(format!(
+                "`consistency: {word}` is strict for this limit: {why}"
+            ));
+        }
+        match consistency {
+            Consistency::Split if quota.limit() < FEW => Some(format!(
+                "`consistency: split` is strict while more than {} nodes share this limit",
+                quota.limit()
+            )),
+            Consistency::Node if limit.on_failure() != OnFailure::Local => Some(format!(
+                "`on_failure: {}` does nothing here: `consistency: node` never asks Redis",
+                word(limit.on_failure())
+            )),
+            _ => None,
         }
     }
 
@@ -126,20 +152,77 @@ impl Sharing {
         }
     }
 
-    fn promise(&self, consistency: Consistency, quota: &Quota) -> String {
+    /// Why a limit that is to be shared otherwise is decided in Redis every time, if it is.
+    fn why_strict(&self, consistency: Consistency, quota: &Quota) -> Option<String> {
         match consistency {
-            Consistency::Node => "each node enforces it by itself, so that all together admit it once each".to_owned(),
-            Consistency::Strict => "every decision is made in Redis, and holds over all nodes".to_owned(),
-            Consistency::Leased => match why_not_lent(quota) {
-                Some(why) => format!("decided in Redis every time, for {why}"),
-                None => format!(
-                    "permits are drawn from Redis ahead of need and spent from memory within {}; never more over \
-                     all nodes",
-                    format_duration(self.lease_life)
-                ),
+            Consistency::Node | Consistency::Strict => None,
+            Consistency::Leased => match lease_life(quota, self.lease_life) {
+                Some(_) => None,
+                None => Some(why_not_lent(quota).to_owned()),
             },
-            Consistency::Eventual => String::new(),
-            Consistency::Split => "each node enforces its share, and the shares are never more than the limit together".to_owned(),
+            Consistency::Eventual if self.eventual().suits(quota) => None,
+            Consistency::Eventual => Some(match quota.meter() {
+                Meter::LeakyBucket(_) => {
+                    "a queue has one order, and no two nodes can keep it".to_owned()
+                }
+                _ => format!(
+                    "its window is over before the nodes have told each other, every {}",
+                    format_duration(self.sync_interval)
+                ),
+            }),
+            Consistency::Split => divisible(quota).err().map(|why| why.to_string()),
+        }
+    }
+
+    fn promise(&self, consistency: Consistency, quota: &Quota) -> String {
+        if let Some(why) = self.why_strict(consistency, quota) {
+            return format!("strict for this limit: {why}");
+        }
+        match consistency {
+            Consistency::Node => {
+                "each node enforces it by itself: N nodes admit it N times".to_owned()
+            }
+            Consistency::Strict => {
+                "every decision is made in Redis; the promise holds over all nodes".to_owned()
+            }
+            Consistency::Leased => self.promise_leased(quota),
+            Consistency::Eventual => {
+                let over = |members| overshoot_bound(quota, members, self.slack, 1);
+                format!(
+                    "nodes tell each other their totals every {}; of requests of cost 1 at most {} too many \
+                     with 2 nodes, {} with 8, and what was too much is made up for",
+                    format_duration(self.sync_interval),
+                    over(2),
+                    over(8)
+                )
+            }
+            Consistency::Split => {
+                "each node enforces its share, and the shares are never more than the limit together".to_owned()
+            }
+        }
+    }
+
+    fn promise_leased(&self, quota: &Quota) -> String {
+        let life = lease_life(quota, self.lease_life).unwrap_or(self.lease_life);
+        let drawn = format!(
+            "permits are drawn from Redis ahead of need and spent from memory within {}",
+            format_duration(life)
+        );
+        match quota.meter() {
+            Meter::TokenBucket(_) => format!(
+                "{drawn}; over all nodes at most {} more in any window than that, what drips in meanwhile",
+                dripped(quota, life)
+            ),
+            _ => format!("{drawn}; the promise holds over all nodes"),
+        }
+    }
+
+    /// How the nodes share what is shared eventually.
+    fn eventual(&self) -> EventualConfig {
+        EventualConfig {
+            sync_interval: self.sync_interval,
+            slack: self.slack,
+            ..EventualConfig::default()
         }
     }
 
@@ -159,27 +242,34 @@ fn note_in_memory(limit: &Limit) -> Option<String> {
     let consistency = limit.consistency().map(|_| "consistency");
     let on_failure = (limit.on_failure() != OnFailure::Local).then_some("on_failure");
     let said: Vec<&str> = consistency.into_iter().chain(on_failure).collect();
-    (!said.is_empty()).then(|| {
-        let said = said.join("` and `");
-        format!(
-            "`{said}` do nothing while counters are in memory; share them with --store redis://…"
-        )
-    })
+    let does = match said.len() {
+        0 => return None,
+        1 => "does",
+        _ => "do",
+    };
+    let said = said.join("` and `");
+    Some(format!(
+        "`{said}` {does} nothing while counters are in memory; share them with --store redis://…"
+    ))
 }
 
-/// Why permits of a limit cannot be lent, if they cannot.
-fn why_not_lent(quota: &Quota) -> Option<&'static str> {
-    if lendable(quota) {
-        return None;
-    }
-    Some(match (quota.allowance(), quota.meter()) {
+/// How much drips into a bucket during a time, rounded up.
+fn dripped(quota: &Quota, time: Duration) -> u128 {
+    let window = quota.window().as_nanos().max(1);
+    (u128::from(quota.limit()) * time.as_nanos()).div_ceil(window)
+}
+
+/// Why permits of a limit are not lent, if they are not.
+fn why_not_lent(quota: &Quota) -> &'static str {
+    match (quota.allowance(), quota.meter()) {
+        _ if lendable(quota) => "its window is too short to draw permits ahead",
         (Allowance::Elastic { .. }, _) => "whether there is headroom is known only at each request",
         (Allowance::Soft { .. }, _) => "since when it is exceeded is known only at each request",
         (Allowance::Hard, Meter::LeakyBucket(_)) => {
             "each request of a queue has a moment of its own"
         }
         (Allowance::Hard, _) => "a log that keeps refused requests must be told of each",
-    })
+    }
 }
 
 const fn word(on_failure: OnFailure) -> &'static str {

@@ -6,6 +6,7 @@ mod authorize;
 mod limits;
 mod listeners;
 mod observing;
+mod regions;
 mod rules;
 mod store;
 
@@ -21,6 +22,7 @@ use answers::Answers;
 use limits::{Drain, Limits};
 use listeners::Listeners;
 use observing::Observing;
+use regions::Regions;
 
 pub(crate) use listeners::{Listener, Tls};
 pub(crate) use rules::{PushedPlace, Rules, RulesFiles};
@@ -35,6 +37,8 @@ pub(crate) struct Config {
     pub(crate) rules: Rules,
     /// Where counters are kept.
     pub(crate) store: Store,
+    /// Where else the same limits are enforced.
+    pub(crate) regions: Regions,
     /// How a request with several limits is charged, where its domain does not say.
     pub(crate) charging: Charging,
     /// Whether refusals are only reported.
@@ -75,6 +79,7 @@ impl Config {
             listeners,
             rules,
             store,
+            regions: Regions::read(root),
             charging: root.value(
                 "charging",
                 "How a request with several limits is charged, where its domain does not say",

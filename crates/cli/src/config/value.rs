@@ -25,7 +25,7 @@ pub(crate) use cache_file::CacheFile;
 pub(crate) use engine::Engine;
 pub(crate) use mode::Mode;
 pub(crate) use name::Name;
-pub(crate) use number::{Count, Ratio};
+pub(crate) use number::{Count, Percentage, Ratio};
 pub(crate) use place::Place;
 pub(crate) use redis_url::RedisUrl;
 pub(crate) use word::{Words, word_of};
@@ -255,6 +255,7 @@ mod tests {
         check::<Ratio>("0.80", &json!(0.8));
         check::<Ratio>("1", &json!(1.0));
         check::<Count<1>>("4096", &json!(4096));
+        check::<Percentage>("25%", &json!("25%"));
         check::<Address>("127.0.0.1:8080", &json!("127.0.0.1:8080"));
         check::<Address>(":8080", &json!("0.0.0.0:8080"));
         check::<Address>("unix:/run/tidegate.sock", &json!("unix:/run/tidegate.sock"));

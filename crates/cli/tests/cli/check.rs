@@ -108,3 +108,27 @@ fn what_cannot_be_read_does_not_hide_the_faults_of_the_rest() {
         &["check", "missing.yaml", "faults.yaml"],
     );
 }
+
+#[test]
+fn what_a_store_makes_of_limits_is_noted() {
+    check("check_in_memory", &["check", "shared.yaml"]);
+    let redis = ["--store", "redis://127.0.0.1:6379"];
+    check(
+        "check_in_redis",
+        &[&["check", "shared.yaml"], &redis[..]].concat(),
+    );
+    check(
+        "check_in_redis_json",
+        &[&["check", "shared.yaml", "--format", "json"], &redis[..]].concat(),
+    );
+}
+
+#[test]
+fn a_limit_that_redis_cannot_count_is_a_fault_only_there() {
+    assert_eq!(run(&["check", "unfit.yaml"]).code, Some(0));
+    let redis = ["check", "unfit.yaml", "--store", "redis://127.0.0.1:6379"];
+    check("check_unfit", &redis);
+    // A server of such settings does not start with them either.
+    let serve = ["--rules", "unfit.yaml", "--store", "redis://127.0.0.1:6379"];
+    assert_eq!(run(&[&["serve"], &serve[..]].concat()).code, Some(1));
+}

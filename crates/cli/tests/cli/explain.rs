@@ -57,3 +57,18 @@ fn what_cannot_be_explained_says_why() {
         ],
     );
 }
+
+#[test]
+fn how_a_limit_is_shared_is_told() {
+    let descriptors = ["hot=1", "exact=1", "queue=1", "soft=1", "parts=1", "own=1"];
+    let args = [
+        "explain",
+        "--rules",
+        "shared.yaml",
+        "--domain",
+        "shared",
+        "--store",
+        "redis://127.0.0.1:6379",
+    ];
+    check("explain_shared", &[&args, &descriptors[..]].concat());
+}

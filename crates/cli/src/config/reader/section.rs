@@ -125,7 +125,7 @@ impl<'s, 'r> Section<'s, 'r> {
         about: &'static str,
         schema: Json,
         default: T,
-        show: impl Fn(&T) -> Json,
+        show: impl Fn(&T) -> Shown,
         read: impl Fn(&Node, &mut Findings) -> Option<T>,
     ) -> T {
         let mut first = None;
@@ -140,9 +140,9 @@ impl<'s, 'r> Section<'s, 'r> {
                 first = value.map(|value| (value, found.origin));
             }
         }
-        let default_shown = Shown::Plain(show(&default));
+        let default_shown = show(&default);
         let (value, origin) = first.unwrap_or((default, Origin::Default));
-        let shown = Shown::Plain(show(&value));
+        let shown = show(&value);
         self.know(
             name,
             about,

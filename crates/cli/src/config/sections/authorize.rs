@@ -127,7 +127,7 @@ fn descriptors(section: &mut Section<'_, '_>) -> Recipes {
     )
 }
 
-fn show(recipes: &Recipes) -> Json {
+fn show(recipes: &Recipes) -> Shown {
     let show = |recipe: &Recipe| {
         let entries = recipe.0.iter();
         let pairs: Map<String, Json> = entries
@@ -135,7 +135,7 @@ fn show(recipes: &Recipes) -> Json {
             .collect();
         Json::Object(pairs)
     };
-    Json::Array(recipes.list().iter().map(show).collect())
+    Shown::Plain(Json::Array(recipes.list().iter().map(show).collect()))
 }
 
 fn read_recipes(node: &Node, findings: &mut Findings) -> Option<Recipes> {

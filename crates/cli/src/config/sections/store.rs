@@ -4,10 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tidegate_rules::document::{Code, format_duration};
+use tidegate_share::SharedConfig;
 use tidegate_store::Consistency;
+use tidegate_store_redis::client::ClientConfig;
 
 use crate::config::reader::Section;
-use crate::config::value::{Bytes, Engine, Name, Ratio, Secret, Words};
+use crate::config::value::{Bytes, Engine, Name, Percentage, Secret, Words};
 use crate::failure::Failure;
 use crate::rules_files;
 
@@ -46,7 +48,7 @@ pub(crate) struct Sharing {
     pub(crate) standby: Standby,
     pub(crate) lease_life: Duration,
     pub(crate) sync_interval: Duration,
-    pub(crate) slack: Ratio,
+    pub(crate) slack: Percentage,
     pub(crate) heartbeat: Duration,
     pub(crate) member_expiry: Duration,
 }
@@ -148,7 +150,7 @@ impl Redis {
         let timeout = section.value(
             "timeout",
             "How long a decision waits for Redis before `on_failure` speaks",
-            Duration::from_millis(5),
+            ClientConfig::TIMEOUT,
         );
         at_least(section, "timeout", timeout, LEAST_SPAN);
         Self {
@@ -191,6 +193,7 @@ impl Tls {
 
 impl Sharing {
     fn read(section: &mut Section<'_, '_>) -> Self {
+        let default = SharedConfig::default();
         let consistency = section.value(
             "consistency",
             "How nodes that have a Redis in common share a limit, where its rule does not say",
@@ -213,27 +216,27 @@ impl Sharing {
             lease_life: span(
                 "lease_life",
                 "leased: how long permits that were drawn ahead may be spent",
-                Duration::from_secs(1),
+                default.leases.life,
             ),
             sync_interval: span(
                 "sync_interval",
                 "eventual: how often nodes tell each other their totals",
-                Duration::from_millis(100),
+                default.eventual.sync_interval,
             ),
             heartbeat: span(
                 "heartbeat",
                 "How often a node says that it is there",
-                Duration::from_millis(500),
+                default.split.heartbeat,
             ),
             member_expiry: span(
                 "member_expiry",
                 "After how long without a word a node counts as gone",
-                Duration::from_secs(3),
+                default.split.expiry,
             ),
             slack: section.value(
                 "slack",
-                "eventual: which share of what remains a node spends between two syncs",
-                Ratio::WHOLE,
+                "eventual: how much of what is left all nodes together may admit without telling each other",
+                Percentage(default.eventual.slack),
             ),
         }
     }

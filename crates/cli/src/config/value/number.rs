@@ -1,6 +1,7 @@
 //! Numbers, in bounds.
 
 use serde_json::{Value as Json, json};
+use tidegate_algorithms::Percent;
 
 use super::{Mismatch, Shown, Value};
 
@@ -11,6 +12,10 @@ pub(crate) struct Count<const LEAST: u32>(pub(crate) u32);
 /// A share of the whole, in millionths: an integer, because no float may decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ratio(u32);
+
+/// A share of the whole, in hundredths, that is not nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Percentage(pub(crate) Percent);
 
 // === impl Count ===
 
@@ -91,5 +96,28 @@ impl Value for Ratio {
 
     fn schema() -> Json {
         json!({ "type": "number", "minimum": 0, "maximum": 1 })
+    }
+}
+
+// === impl Percentage ===
+
+impl Value for Percentage {
+    fn parse(text: &str) -> Result<Self, Mismatch> {
+        let digits = text.strip_suffix('%').map(str::parse);
+        match digits {
+            Some(Ok(percent @ 1..=100)) => Ok(Self(Percent(percent))),
+            _ => Err(Mismatch::new(
+                "a percentage",
+                "write a whole number from 1% to 100%, such as `25%`",
+            )),
+        }
+    }
+
+    fn show(&self) -> Shown {
+        Shown::Plain(json!(format!("{}%", self.0.0)))
+    }
+
+    fn schema() -> Json {
+        json!({ "type": "string", "pattern": "^[1-9][0-9]*%$" })
     }
 }
