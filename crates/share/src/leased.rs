@@ -9,6 +9,7 @@
 //! together never admit more than that store would have, but for the moment at which they do. A strict
 //! charge of the same counter is always sound too, and so is the answer to every doubt.
 
+mod borrower;
 mod demand;
 mod draw;
 mod heat;
@@ -16,6 +17,7 @@ mod purse;
 mod sweep;
 mod table;
 mod terms;
+mod word;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -234,7 +236,7 @@ impl<R: Lender + 'static, M: Clock + 'static> FromMemory for Arc<Leased<R, M>> {
         let digest = self.table.digest(charge.key);
         let now = self.clock.now();
         let mut shard = self.table.shard(digest);
-        let look = shard.find_any(digest).and_then(|purse| purse.look(now));
+        let look = shard.find_any(digest).and_then(|purse| purse.tell(now));
         if let Some(look) = look {
             decision.remaining = look.remaining;
             decision.reset_after = look.reset_after;

@@ -63,6 +63,18 @@ impl Demand {
         self.wanted
     }
 
+    /// How long it takes until so many permits are asked for.
+    pub(super) fn time_of(&self, permits: u64, life: Duration) -> Duration {
+        let nanos = life.as_nanos() * u128::from(permits) / u128::from(self.wanted.max(1));
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    /// How many permits are asked for in such a time.
+    pub(super) fn in_time(&self, span: Duration, life: Duration) -> u64 {
+        let permits = u128::from(self.wanted) * span.as_nanos() / life.as_nanos().max(1);
+        u64::try_from(permits).unwrap_or(u64::MAX)
+    }
+
     /// How many permits to draw for a life; `None` if the key is not hot.
     pub(super) fn plan(&mut self, now: Time, life: Duration) -> Option<u64> {
         let elapsed = now.since(self.since);

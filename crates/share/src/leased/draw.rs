@@ -7,7 +7,8 @@ use tidegate_algorithms::{Decision, Time};
 use tidegate_store::{Charge, Charging, Clock, Lender, Loan, StoreError};
 use tokio::runtime::Handle;
 
-use super::purse::{Borrower, Plan, Step};
+use super::borrower::{Borrower, Plan};
+use super::purse::{Purse, Step};
 use super::{Leased, Ordering};
 use crate::reckoning::Heard;
 
@@ -130,7 +131,7 @@ impl<R: Lender + 'static, M: Clock + 'static> Leased<R, M> {
         if let Some(purse) = purse.filter(|purse| purse.is_of(&plan.borrower)) {
             let mut returns = Vec::new();
             purse.lapse(now, &mut returns);
-            returns.extend(purse.settle(loan, heard, plan.draw.least, cost));
+            returns.extend(purse.settle(plan.draw, loan, heard, cost));
             if self.is_closed.load(Ordering::Relaxed) {
                 purse.empty(now, &mut returns);
             }
@@ -145,11 +146,7 @@ impl<R: Lender + 'static, M: Clock + 'static> Leased<R, M> {
 }
 
 impl<R, M: Clock> Leased<R, M> {
-    fn release(
-        &self,
-        borrower: &Arc<Borrower>,
-        change: impl FnOnce(&mut super::purse::Purse, Time),
-    ) {
+    fn release(&self, borrower: &Arc<Borrower>, change: impl FnOnce(&mut Purse, Time)) {
         let now = self.clock.now();
         let mut shard = self.table.shard(borrower.digest);
         let purse = shard.find_any(borrower.digest);
@@ -164,8 +161,7 @@ impl<R, M: Clock> Leased<R, M> {
 impl<R, M: Clock> Drop for Underway<'_, R, M> {
     fn drop(&mut self) {
         if !self.is_settled {
-            self.leased
-                .release(self.borrower, super::purse::Purse::fail);
+            self.leased.release(self.borrower, Purse::fail);
         }
         self.borrower.wake();
     }

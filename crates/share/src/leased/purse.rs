@@ -4,18 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrayvec::ArrayVec;
-use tidegate_algorithms::{Algorithm, Allowance, Decision, Headroom, Outcome, Quota, Retry, Time};
-use tidegate_store::{Charge, Charging, CounterKey, Draw, LimitId, Loan};
-use tokio::sync::Notify;
+use tidegate_algorithms::{Algorithm, Allowance, Decision, Quota, Time};
+use tidegate_store::{Charge, Charging, Draw, Loan};
 use tokio::sync::futures::OwnedNotified;
 
+use super::borrower::{Borrower, Plan, Return};
 use super::demand::Demand;
-use super::terms::{LeaseConfig, lease_life};
+use super::terms::{LeaseConfig, Terms};
+use super::word::{Asked, Bounds, Word, safely};
 use crate::reckoning::Heard;
 
-/// The clocks of two machines run apart by less than one in so many: 500 parts in a million is as fast as
-/// time servers let each of them be corrected.
-const DRIFT: u32 = 512;
+/// So many permits are worth a draw where they come in drops.
+const WORTH_A_DRAW: u64 = 32;
 
 /// What is in hand of one counter.
 #[derive(Debug)]
@@ -28,11 +28,24 @@ pub(super) struct Purse {
     /// Who draws, once somebody has.
     borrower: Option<Arc<Borrower>>,
     drawing: Drawing,
-    /// What the store said last to somebody whom it admitted.
-    told: Option<Told>,
-    refusal: Option<Refusal>,
+    word: Word,
     /// When it was last asked for.
     used: Time,
+}
+
+/// What becomes of a request for one limit.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// It is admitted; perhaps permits are to be drawn ahead.
+    Spent(Decision, Option<Plan>),
+    /// It is refused, as the same was before.
+    Refused(Decision),
+    /// Somebody draws already: see what comes of it.
+    Wait(OwnedNotified),
+    /// Permits are to be drawn, for this request and the next ones.
+    Draw(Plan),
+    /// The store is to be asked, strictly.
+    Ask,
 }
 
 /// The numbers of a quota, which a reload of the rules may change under the same key.
@@ -41,25 +54,6 @@ struct Numbers {
     limit: u64,
     algorithm: Algorithm,
     allowance: Allowance,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Terms {
-    /// `None` if no permits are drawn.
-    life: Option<Duration>,
-    one_in: u32,
-    refusal: Duration,
-}
-
-/// Who draws: all that the store must be told again to give permits back.
-#[derive(Debug)]
-pub(super) struct Borrower {
-    pub(super) digest: u128,
-    limit: LimitId,
-    values: Box<[Box<str>]>,
-    pub(super) quota: Quota,
-    /// Tells those who wait that a draw has come to something.
-    landed: Arc<Notify>,
 }
 
 /// Permits of one loan.
@@ -80,70 +74,18 @@ enum Drawing {
     Resting(Time),
 }
 
-/// What the store said of a counter.
-#[derive(Clone, Copy, Debug)]
-struct Told {
-    decision: Decision,
-    at: Time,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Refusal {
-    told: Told,
-    cost: u64,
-    /// With what headroom, for limits that mind.
-    headroom: Headroom,
-    /// Until when nothing can have changed, by this node's clock.
-    until: Time,
-}
-
-/// What becomes of a request for one limit.
-#[derive(Debug)]
-pub(super) enum Step {
-    /// It is admitted; perhaps permits are to be drawn ahead.
-    Spent(Decision, Option<Plan>),
-    /// It is refused, as the same was before.
-    Refused(Decision),
-    /// Somebody draws already: see what comes of it.
-    Wait(OwnedNotified),
-    /// Permits are to be drawn, for this request and the next ones.
-    Draw(Plan),
-    /// The store is to be asked, strictly.
-    Ask,
-}
-
-/// A draw to be made. The purse counts on it until it is settled or has failed.
-#[derive(Clone, Debug)]
-pub(super) struct Plan {
-    pub(super) borrower: Arc<Borrower>,
-    pub(super) draw: Draw,
-}
-
-/// Permits to be given back.
-#[derive(Clone, Debug)]
-pub(super) struct Return {
-    pub(super) borrower: Arc<Borrower>,
-    pub(super) loan: Loan,
-    pub(super) permits: u64,
-}
-
 // === impl Purse ===
 
 impl Purse {
     pub(super) fn new(quota: &Quota, config: &LeaseConfig, demand: Demand, now: Time) -> Self {
         Self {
             numbers: Numbers::of(quota),
-            terms: Terms {
-                life: lease_life(quota, config.life),
-                one_in: config.one_in.get(),
-                refusal: config.refusal,
-            },
+            terms: Terms::new(quota, config),
             demand,
             held: ArrayVec::new(),
             borrower: None,
             drawing: Drawing::No,
-            told: None,
-            refusal: None,
+            word: Word::default(),
             used: now,
         }
     }
@@ -152,6 +94,12 @@ impl Purse {
     #[inline]
     pub(super) fn is_for(&self, quota: &Quota) -> bool {
         self.numbers == Numbers::of(quota)
+    }
+
+    /// Whether this is who draws for it.
+    pub(super) fn is_of(&self, borrower: &Arc<Borrower>) -> bool {
+        let own = self.borrower.as_ref();
+        own.is_some_and(|own| Arc::ptr_eq(own, borrower))
     }
 
     /// Decides on one request as far as that can be done from memory.
@@ -166,9 +114,9 @@ impl Purse {
         self.used = now;
         self.demand.note(charge.cost);
         if let Some(decision) = self.spend(charge.cost, now) {
-            return Step::Spent(decision, self.refill(digest, charge, now));
+            return Step::Spent(decision, self.draw_ahead(digest, charge, now));
         }
-        if let Some(decision) = self.refuse(charge, now) {
+        if let Some(decision) = self.word.refused(Asked::of(charge), now) {
             return Step::Refused(decision);
         }
         self.draw_or_ask(digest, charge, charging, now)
@@ -183,54 +131,49 @@ impl Purse {
         }
     }
 
-    /// What a look at the counter says, if something of it is in hand.
-    pub(super) fn look(&self, now: Time) -> Option<Decision> {
-        let is_live = self.held.iter().any(|held| now < held.until);
-        is_live.then(|| self.decision(now)).flatten()
-    }
-
-    /// What the store said last, if that is not long ago.
+    /// What a look at the counter says, if the store said something lately.
     pub(super) fn tell(&self, now: Time) -> Option<Decision> {
-        let told = self.told?;
-        (now.since(told.at) < self.terms.refusal).then(|| self.decision(now))?
+        let is_recent = self.word.admitted_within(self.terms.refusal, now);
+        is_recent.then(|| self.word.admitted(self.permits(now), now))?
     }
 
     /// Permits in hand.
+    #[inline]
     pub(super) fn permits(&self, now: Time) -> u64 {
         let live = self.held.iter().filter(|held| now < held.until);
         live.fold(0, |sum, held| sum.saturating_add(held.permits))
     }
 
-    /// Takes in a loan of at least `least` permits of which `spent` are spent already. Gives back what
-    /// there is no room for.
+    /// Takes in what became of a draw, of which `spent` permits are spent already. Gives back what there
+    /// is no room for.
     pub(super) fn settle(
         &mut self,
+        draw: Draw,
         loan: Loan,
         heard: Heard,
-        least: u64,
         spent: u64,
     ) -> Option<Return> {
         self.drawing = Drawing::No;
-        let told = Told {
-            decision: loan.decision,
-            at: heard.answered,
+        let bounds = Bounds {
+            least: self.pause().unwrap_or_default(),
+            most: self.terms.refusal,
         };
         if !loan.decision.is_allowed() {
-            self.remember(told, least, Headroom::Absent, heard);
+            let asked = Asked::cost(draw.least);
+            self.word.refuse(asked, loan.decision, bounds, heard);
             return None;
         }
-        self.told = Some(told);
-        self.refusal = None;
-        let held = Held {
+        self.word.admit(loan.decision, heard);
+        self.word.forgive();
+        if loan.decision.remaining == 0 && !bounds.least.is_zero() {
+            // The draw took all there was: more is to gather before the next one.
+            self.word
+                .refuse(Asked::cost(1), loan.decision, bounds, heard);
+        }
+        self.hold(Held {
             loan,
             permits: loan.permits.saturating_sub(spent),
             until: heard.asked.plus(safely(loan.ends.since(loan.now))),
-        };
-        let borrower = self.borrower.clone()?;
-        self.held.try_push(held).err().map(|_| Return {
-            borrower,
-            loan,
-            permits: held.permits,
         })
     }
 
@@ -247,52 +190,45 @@ impl Purse {
 
     /// Remembers what the store said to a request that was asked for strictly.
     pub(super) fn hear(&mut self, charge: &Charge<'_>, decision: Decision, heard: Heard) {
-        let told = Told {
-            decision,
-            at: heard.answered,
-        };
         if decision.is_allowed() {
-            self.told = Some(told);
+            self.word.admit(decision, heard);
         } else {
-            self.remember(told, charge.cost, self.numbers.headroom(charge), heard);
+            let bounds = Bounds {
+                least: Duration::ZERO,
+                most: self.terms.refusal,
+            };
+            self.word.refuse(Asked::of(charge), decision, bounds, heard);
         }
     }
 
-    /// Forgets a refusal: permits have come back.
-    pub(super) fn forgive(&mut self) {
-        self.refusal = None;
+    /// Forgets a refusal: something has come back to the counter.
+    pub(super) const fn forgive(&mut self) {
+        self.word.forgive();
     }
 
     /// Takes out permits that are past their time, and those of a key that is not asked for any more.
     pub(super) fn lapse(&mut self, now: Time, returns: &mut Vec<Return>) {
         let is_idle = now.since(self.used) >= self.terms.life.unwrap_or_default() / 2;
-        self.release(returns, |held| is_idle || now >= held.until, now);
+        self.release(now, returns, |held| is_idle || now >= held.until);
     }
 
     /// Takes out all permits.
     pub(super) fn empty(&mut self, now: Time, returns: &mut Vec<Return>) {
-        self.release(returns, |_| true, now);
-    }
-
-    /// Whether nothing is lost if it is forgotten.
-    pub(super) fn is_spent(&self, now: Time) -> bool {
-        let is_refusing = self.refusal.is_some_and(|refusal| now < refusal.until);
-        let is_telling = self.told.is_some_and(|told| {
-            now.since(told.at) < self.terms.refusal.max(self.terms.life.unwrap_or_default())
-        });
-        self.held.is_empty() && self.drawing != Drawing::Yes && !is_refusing && !is_telling
+        self.release(now, returns, |_| true);
     }
 
     /// Whether a refusal is remembered now.
     pub(super) fn is_refusing(&self, now: Time) -> bool {
-        self.refusal.is_some_and(|refusal| now < refusal.until)
+        self.word.is_refusing(now)
     }
 
-    /// Whether this is who draws for it.
-    pub(super) fn is_of(&self, borrower: &Arc<Borrower>) -> bool {
-        self.borrower
-            .as_ref()
-            .is_some_and(|own| Arc::ptr_eq(own, borrower))
+    /// Whether nothing is lost if it is forgotten.
+    pub(super) fn is_spent(&self, now: Time) -> bool {
+        let span = self.terms.refusal.max(self.terms.life.unwrap_or_default());
+        self.held.is_empty()
+            && self.drawing != Drawing::Yes
+            && !self.word.is_refusing(now)
+            && !self.word.admitted_within(span, now)
     }
 
     #[inline]
@@ -300,69 +236,32 @@ impl Purse {
         let is_enough = |held: &&mut Held| now < held.until && held.permits >= cost;
         let held = self.held.iter_mut().find(is_enough)?;
         held.permits -= cost;
-        self.decision(now)
+        self.word.admitted(self.permits(now), now)
     }
 
-    /// What an admitted request is told: what the store last said is left to all, and what is in hand.
-    #[inline]
-    fn decision(&self, now: Time) -> Option<Decision> {
-        let told = self.told?;
-        let Decision {
-            outcome,
-            limit,
-            remaining,
-            reset_after,
-        } = told.decision;
-        Some(Decision {
-            outcome,
-            limit,
-            remaining: remaining.saturating_add(self.permits(now)).min(limit),
-            reset_after: reset_after.saturating_sub(now.since(told.at)),
+    fn hold(&mut self, held: Held) -> Option<Return> {
+        let borrower = self.borrower.as_ref()?;
+        if self.held.is_full() {
+            // Whoever puts back permits of a loan that is spent finds it gone, and loses them.
+            self.held.retain(|held| held.permits > 0);
+        }
+        let overflow = self.held.try_push(held).err()?.element();
+        Some(Return {
+            borrower: Arc::clone(borrower),
+            loan: overflow.loan,
+            permits: overflow.permits,
         })
     }
 
-    fn refuse(&self, charge: &Charge<'_>, now: Time) -> Option<Decision> {
-        let refusal = self.refusal.as_ref()?;
-        let applies = charge.cost >= refusal.cost
-            && self.numbers.headroom(charge) == refusal.headroom
-            && now < refusal.until;
-        applies.then(|| refusal.told.later(now))
-    }
-
-    fn remember(&mut self, told: Told, cost: u64, headroom: Headroom, heard: Heard) {
-        let span = match told.decision.outcome {
-            Outcome::Denied {
-                retry: Retry::After(wait),
-            } => wait.min(self.terms.refusal),
-            Outcome::Denied {
-                retry: Retry::Never,
-            } => self.terms.refusal,
-            Outcome::Allowed { .. } => return,
-        };
-        // Of two costs that were refused the smaller one says more, while it says anything.
-        let is_weaker = self
-            .refusal
-            .is_some_and(|old| heard.answered < old.until && old.cost < cost);
-        if !is_weaker {
-            self.refusal = Some(Refusal {
-                told,
-                cost,
-                headroom,
-                until: heard.asked.plus(safely(span)),
-            });
-        }
-    }
-
-    /// Whether to draw ahead: little is left, or for little time.
-    fn refill(&mut self, digest: u128, charge: &Charge<'_>, now: Time) -> Option<Plan> {
-        let newest = *self.held.last()?;
+    /// Whether to draw already: little is left, or for little time.
+    fn draw_ahead(&mut self, digest: u128, charge: &Charge<'_>, now: Time) -> Option<Plan> {
+        let newest = self.held.last()?;
         let life = self.terms.life?;
         let few = newest.loan.permits.min(self.demand.wanted()) / 4;
         let is_low = self.permits(now) <= few;
-        let is_whole = newest.loan.ends.since(newest.loan.now) >= life;
-        let is_ending = is_whole && now.plus(life / 8) >= newest.until;
-        let is_refused = self.is_refusing(now);
-        if !(is_low || is_ending) || is_refused || !self.may_draw(now) {
+        let is_ending = newest.is_whole(life) && now.plus(life / 8) >= newest.until;
+        let is_time = is_low || is_ending;
+        if !is_time || self.word.is_refusing(now) || !self.may_draw(now) {
             return None;
         }
         self.plan(digest, charge, 1, now)
@@ -382,7 +281,7 @@ impl Purse {
             return Step::Ask;
         }
         if let (Drawing::Yes, Some(borrower)) = (self.drawing, &self.borrower) {
-            return Step::Wait(Arc::clone(&borrower.landed).notified_owned());
+            return Step::Wait(borrower.wait());
         }
         if !self.may_draw(now) {
             return Step::Ask;
@@ -399,12 +298,19 @@ impl Purse {
             Drawing::Yes => false,
             Drawing::Resting(until) => now >= until,
         };
-        is_free && (!self.held.is_full() || self.held.iter().any(|held| now >= held.until))
+        let is_of_use = |held: &Held| now < held.until && held.permits > 0;
+        is_free && (!self.held.is_full() || !self.held.iter().all(is_of_use))
     }
 
     fn plan(&mut self, digest: u128, charge: &Charge<'_>, least: u64, now: Time) -> Option<Plan> {
         let life = self.terms.life?;
         let wanted = self.demand.plan(now, life)?;
+        // What has gathered since a refusal goes to whoever comes, as far as it is spent by the next time.
+        let is_scarce = self.word.refused_within(life, now);
+        let (most, one_in) = match self.pause().filter(|_| is_scarce) {
+            Some(pause) => (self.demand.in_time(pause * 2, life), 1),
+            None => (wanted, self.terms.one_in),
+        };
         self.drawing = Drawing::Yes;
         let borrower = self
             .borrower
@@ -413,14 +319,20 @@ impl Purse {
             borrower: Arc::clone(borrower),
             draw: Draw {
                 least,
-                most: least.saturating_add(wanted),
-                one_in: self.terms.one_in,
+                most: least.saturating_add(most),
+                one_in,
                 life,
             },
         })
     }
 
-    fn release(&mut self, returns: &mut Vec<Return>, is_out: impl Fn(&Held) -> bool, now: Time) {
+    /// How long to let permits gather where there are none left, if any come before their time.
+    fn pause(&self) -> Option<Duration> {
+        let (most, life) = (self.terms.pause?, self.terms.life?);
+        Some(most.min(self.demand.time_of(WORTH_A_DRAW, life)))
+    }
+
+    fn release(&mut self, now: Time, returns: &mut Vec<Return>, is_out: impl Fn(&Held) -> bool) {
         let (Some(borrower), Some(life)) = (&self.borrower, self.terms.life) else {
             return;
         };
@@ -429,8 +341,7 @@ impl Purse {
                 return true;
             }
             // What ended with its window the counter has forgotten by itself.
-            let is_cut = held.loan.ends.since(held.loan.now) < life;
-            let is_forgotten = is_cut && now >= held.until;
+            let is_forgotten = !held.is_whole(life) && now >= held.until;
             if held.permits > 0 && !is_forgotten {
                 returns.push(Return {
                     borrower: Arc::clone(borrower),
@@ -454,67 +365,13 @@ impl Numbers {
             allowance: quota.allowance(),
         }
     }
-
-    /// The headroom of a charge, if such a limit minds it.
-    const fn headroom(&self, charge: &Charge<'_>) -> Headroom {
-        match self.allowance {
-            Allowance::Elastic { .. } => charge.headroom,
-            Allowance::Hard | Allowance::Soft { .. } => Headroom::Absent,
-        }
-    }
 }
 
-// === impl Borrower ===
+// === impl Held ===
 
-impl Borrower {
-    fn new(digest: u128, key: CounterKey<'_>, quota: &Quota) -> Self {
-        Self {
-            digest,
-            limit: key.limit,
-            values: key.values.iter().map(|&value| value.into()).collect(),
-            quota: quota.clone(),
-            landed: Arc::new(Notify::new()),
-        }
+impl Held {
+    /// Whether the loan lives as long as was asked for, and is not cut by the end of a window.
+    fn is_whole(&self, life: Duration) -> bool {
+        self.loan.ends.since(self.loan.now) >= life
     }
-
-    /// The values of its key, to be borrowed by it.
-    pub(super) fn values(&self) -> Vec<&str> {
-        self.values.iter().map(AsRef::as_ref).collect()
-    }
-
-    /// Its key, over its [`values`](Self::values).
-    pub(super) const fn key<'a>(&self, values: &'a [&'a str]) -> CounterKey<'a> {
-        CounterKey {
-            limit: self.limit,
-            values,
-        }
-    }
-
-    /// Wakes those who wait for a draw.
-    pub(super) fn wake(&self) {
-        self.landed.notify_waiters();
-    }
-}
-
-// === impl Told ===
-
-impl Told {
-    /// The same a while later: what was to come is nearer.
-    fn later(&self, now: Time) -> Decision {
-        let since = now.since(self.at);
-        let mut decision = self.decision;
-        decision.reset_after = decision.reset_after.saturating_sub(since);
-        if let Outcome::Denied {
-            retry: Retry::After(wait),
-        } = &mut decision.outcome
-        {
-            *wait = wait.saturating_sub(since);
-        }
-        decision
-    }
-}
-
-/// So long by this node's clock `span` is not over by the store's, however the two run.
-fn safely(span: Duration) -> Duration {
-    span.saturating_sub(span / DRIFT)
 }

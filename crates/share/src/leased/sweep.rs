@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tidegate_store::{Clock, Lender};
 
-use super::purse::Return;
+use super::borrower::Return;
 use super::{Leased, Ordering};
 
 /// How often purses are looked through.

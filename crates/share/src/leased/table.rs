@@ -9,9 +9,10 @@ use tidegate_store::report::{LeaseReport, RefusalReport};
 use tidegate_store::{CounterKey, Digester};
 
 use super::LeaseConfig;
+use super::borrower::Return;
 use super::demand::Demand;
 use super::heat::Heat;
-use super::purse::{Purse, Return};
+use super::purse::Purse;
 
 /// Shards: many times the cores that may meet in one.
 const SHARDS: usize = 64;

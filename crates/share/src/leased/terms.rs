@@ -3,7 +3,8 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use tidegate_algorithms::{Meter, Quota};
+use tidegate_algorithms::token_bucket::TokenBucket;
+use tidegate_algorithms::{Meter, Quota, Time};
 use tidegate_store::lendable;
 
 /// How permits are drawn ahead of need, and refusals remembered.
@@ -31,6 +32,26 @@ const LOG_LIVES: u32 = 64;
 
 /// A bucket may admit so much more as drips in during a life: one in so many of the limit.
 const BUCKET_LIVES: u32 = 16;
+
+/// The longest pause, for nobody should be refused for long while there is something for him.
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+
+/// On what terms permits of one limit are drawn.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Terms {
+    /// How long they live; `None` if none are drawn.
+    pub(super) life: Option<Duration>,
+    /// Of what is left no more than one in so many is drawn.
+    pub(super) one_in: u32,
+    /// How long a refusal is remembered at the longest.
+    pub(super) refusal: Duration,
+    /// How long to wait for more after a draw that took all there was, at the longest; `None` for limits
+    /// that get nothing new before their window ends.
+    ///
+    /// What such a limit gets back comes in drops. Who asks for each drop asks for each request; who lets
+    /// some gather draws them at once, and the limit loses next to nothing.
+    pub(super) pause: Option<Duration>,
+}
 
 // === impl LeaseConfig ===
 
@@ -61,4 +82,36 @@ pub fn lease_life(quota: &Quota, longest: Duration) -> Option<Duration> {
         _ => window,
     };
     Some(longest.min(most)).filter(|life| *life >= SHORTEST_LIFE)
+}
+
+// === impl Terms ===
+
+impl Terms {
+    pub(super) fn new(quota: &Quota, config: &LeaseConfig) -> Self {
+        let life = lease_life(quota, config.life);
+        Self {
+            life,
+            one_in: config.one_in.get(),
+            refusal: config.refusal,
+            pause: life.and_then(|life| pause(quota, life)),
+        }
+    }
+}
+
+/// A counter loses what gathers at the end of a window, a log whatever its entries are late by. A bucket
+/// loses nothing until it is full.
+fn pause(quota: &Quota, life: Duration) -> Option<Duration> {
+    let window = quota.window();
+    let most = match quota.meter() {
+        Meter::TokenBucket(meter) => (life / 2).min(fills_in(meter) / 4),
+        Meter::SlidingCounter(_) | Meter::SubWindows(_) => window / 128,
+        Meter::SlidingLog(_) => window / 256,
+        Meter::FixedWindow(_) | Meter::IntervalBucket(_) | Meter::LeakyBucket(_) => return None,
+    };
+    Some(most.min(LONGEST_PAUSE))
+}
+
+/// How long an empty bucket takes to be full.
+fn fills_in(meter: &TokenBucket) -> Duration {
+    meter.spans().capacity.ceil().since(Time::ZERO)
 }

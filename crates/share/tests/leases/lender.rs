@@ -1,0 +1,155 @@
+//! The common store of a simulated world. Everything but logs is the embedded store's; permits of a log
+//! are dated to the end of their loan, as a lender's are to be.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use tidegate_algorithms::sliding_log::{Log, SlidingLog};
+use tidegate_algorithms::{Decision, Meter, Quota, Time};
+use tidegate_store::{
+    Admission, Charge, Charging, Clock, CounterKey, Decisions, Draw, EmbeddedStore, Lender, Loan,
+    Receipt, Store, StoreConfig, StoreError,
+};
+
+use crate::time::TrueTime;
+
+pub(crate) struct CommonStore {
+    counters: EmbeddedStore<TrueTime>,
+    logs: Mutex<HashMap<u128, Stamps>>,
+    clock: TrueTime,
+}
+
+/// Stamps in grains, oldest first.
+#[derive(Default)]
+struct Stamps(Vec<u64>);
+
+// === impl CommonStore ===
+
+impl CommonStore {
+    pub(crate) fn new(clock: &TrueTime) -> Self {
+        let config = StoreConfig {
+            max_memory: 2 << 20,
+        };
+        Self {
+            counters: EmbeddedStore::with_clock(config, clock.clone()),
+            logs: Mutex::default(),
+            clock: clock.clone(),
+        }
+    }
+
+    pub(crate) fn charge(
+        &self,
+        charges: &[Charge<'_>],
+        charging: Charging,
+        decisions: &mut Decisions,
+    ) -> Result<Receipt, StoreError> {
+        let [charge] = charges else {
+            return self.counters.charge_now(charges, charging, decisions);
+        };
+        let Meter::SlidingLog(meter) = charge.quota.meter() else {
+            return self.counters.charge_now(charges, charging, decisions);
+        };
+        let now = self.clock.now();
+        let decision = self.log(charge.key, |log| log.charge(meter, charge.cost, now, now));
+        decisions.clear();
+        decisions.push(decision);
+        Ok(Receipt {
+            now,
+            admission: Admission::of(charges, decisions),
+        })
+    }
+
+    pub(crate) async fn draw(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        draw: Draw,
+    ) -> Result<Loan, StoreError> {
+        let Meter::SlidingLog(meter) = quota.meter() else {
+            return self.counters.draw(key, quota, draw).await;
+        };
+        let now = self.clock.now();
+        let ends = now.plus(draw.life);
+        let (permits, decision) = self.log(key, |log| {
+            let left = log.look(meter, now).remaining;
+            let beyond = left.saturating_sub(draw.least) / u64::from(draw.one_in);
+            let permits = draw.least.saturating_add(beyond).min(draw.most);
+            (permits, log.charge(meter, permits, now, ends))
+        });
+        Ok(Loan {
+            now,
+            permits: if decision.is_allowed() { permits } else { 0 },
+            ends,
+            decision,
+        })
+    }
+
+    pub(crate) async fn give_back(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        loan: &Loan,
+        permits: u64,
+    ) -> Result<(), StoreError> {
+        let Meter::SlidingLog(meter) = quota.meter() else {
+            return self.counters.give_back(key, quota, loan, permits).await;
+        };
+        let stamp = loan.ends.nanos().div_ceil(meter.grain());
+        self.log(key, |log| {
+            for _ in 0..permits {
+                if let Some(place) = log.0.iter().rposition(|other| *other == stamp) {
+                    log.0.remove(place);
+                }
+            }
+        });
+        Ok(())
+    }
+
+    pub(crate) async fn reset(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+    ) -> Result<bool, StoreError> {
+        self.log(key, |log| log.0.clear());
+        let consistency = tidegate_store::Consistency::Leased;
+        self.counters.reset(key, quota, consistency).await
+    }
+
+    fn log<T>(&self, key: CounterKey<'_>, work: impl FnOnce(&mut Stamps) -> T) -> T {
+        let mut logs = self.logs.lock().expect("no test goes on after a panic");
+        work(logs.entry(key.limit.0).or_default())
+    }
+}
+
+// === impl Stamps ===
+
+impl Stamps {
+    /// Charges at `now` what is remembered as of `stamped`.
+    fn charge(&mut self, meter: &SlidingLog, cost: u64, now: Time, stamped: Time) -> Decision {
+        let n_expired = meter.expired(self, now);
+        self.0.drain(..usize::try_from(n_expired).expect("few"));
+        let (decision, _) = meter.decide(self, cost, 0, now);
+        if decision.is_allowed() {
+            let newest = self.0.last().copied().unwrap_or(0);
+            let stamp = stamped.nanos().div_ceil(meter.grain()).max(newest);
+            for _ in 0..cost {
+                self.0.push(stamp);
+            }
+        }
+        decision
+    }
+
+    fn look(&self, meter: &SlidingLog, now: Time) -> Decision {
+        meter.decide(self, 0, 0, now).0
+    }
+}
+
+impl Log for Stamps {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn nth_oldest(&self, n: u64) -> Option<u64> {
+        self.0.get(usize::try_from(n).ok()?).copied()
+    }
+}

@@ -1,0 +1,195 @@
+//! However nodes, clocks and the network behave, all nodes together never admit more than the limit
+//! promises.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use tidegate_algorithms::counter::Counter;
+use tidegate_algorithms::oracle::Commit;
+use tidegate_algorithms::{
+    Algorithm, Allowance, Headroom, Quota, QuotaSpec, Refill, Rounding, Time,
+};
+use tidegate_share::{LeaseConfig, lease_life};
+use tidegate_store::Clock;
+
+use crate::wire::{Fate, Weather};
+use crate::world::{Admitted, World};
+
+/// What happens in a world.
+#[derive(Clone, Debug)]
+enum Step {
+    /// So many requests at one node.
+    Ask { node: usize, n: u64, cost: u64 },
+    /// So many microseconds pass.
+    Pass(u64),
+    /// Time passes until so many microseconds before or after the next edge of a window.
+    Edge(i64),
+    /// A node dies, and another takes its place.
+    Kill { node: usize },
+}
+
+#[derive(Clone, Debug)]
+struct Plot {
+    spec: QuotaSpec,
+    clocks: Vec<(u64, i64)>,
+    fates: Vec<Fate>,
+    steps: Vec<Step>,
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Nodes whose clocks are set wrong and run apart, a network that delays and loses, nodes that die
+    /// at any moment: replayed at the instants at which they were admitted, all requests fit the limit.
+    #[test]
+    fn all_nodes_together_are_never_over(plot in plot()) {
+        let quota = Arc::new(Quota::new(&plot.spec).expect("valid"));
+        let history = run(&plot, &quota);
+        check(&plot.spec, &quota, &history)?;
+    }
+}
+
+fn run(plot: &Plot, quota: &Arc<Quota>) -> Vec<Admitted> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        let mut world = World::new();
+        let weather = |place: usize| {
+            let mut fates = plot.fates.clone();
+            fates.rotate_left(place * 3 % plot.fates.len());
+            Weather::new(fates)
+        };
+        for (place, clock) in plot.clocks.iter().enumerate() {
+            world.join(*clock, weather(place));
+        }
+        for step in &plot.steps {
+            match *step {
+                Step::Ask { node, n, cost } => {
+                    for _ in 0..n {
+                        world.ask(node % plot.clocks.len(), quota, cost);
+                    }
+                }
+                Step::Pass(micros) => world.advance(Duration::from_micros(micros)).await,
+                Step::Edge(micros) => {
+                    let to_edge = to_edge(&plot.spec, micros, world.clock.now());
+                    world.advance(to_edge).await;
+                }
+                Step::Kill { node } => {
+                    let node = node % plot.clocks.len();
+                    world.kill(node, plot.clocks[node], weather(node));
+                }
+            }
+        }
+        world.advance(Duration::from_secs(1)).await;
+        world.history()
+    })
+}
+
+/// Replays what was admitted through the limit itself.
+fn check(spec: &QuotaSpec, quota: &Quota, history: &[Admitted]) -> Result<(), TestCaseError> {
+    let mut counter = Counter::new(allowed(spec, quota));
+    for (place, request) in history.iter().enumerate() {
+        let decision = counter.decide(request.cost, Headroom::Absent, request.at, Commit::Charge);
+        prop_assert!(
+            decision.is_allowed(),
+            "{:?} is one too many, number {} of {}",
+            request,
+            place,
+            history.len()
+        );
+    }
+    Ok(())
+}
+
+/// What leases promise: the limit itself, but a bucket that holds as much more as drips in during a life.
+fn allowed(spec: &QuotaSpec, quota: &Quota) -> Quota {
+    let mut spec = spec.clone();
+    if let Algorithm::TokenBucket {
+        burst,
+        refill: Refill::Continuous,
+    } = spec.algorithm
+    {
+        let life = lease_life(quota, LeaseConfig::default().life).unwrap_or_default();
+        let dripped = u128::from(spec.limit) * life.as_nanos() / spec.window.as_nanos();
+        let more = u64::try_from(dripped).expect("few") + 1;
+        spec.algorithm = Algorithm::TokenBucket {
+            burst: Some(burst.unwrap_or(spec.limit) + more),
+            refill: Refill::Continuous,
+        };
+    }
+    Quota::new(&spec).expect("valid")
+}
+
+fn plot() -> impl Strategy<Value = Plot> {
+    let step = prop_oneof![
+        6 => ask(1..20, 1..3),
+        3 => ask(50..400, 1..2),
+        3 => (0..30_000_u64).prop_map(Step::Pass),
+        3 => (0..500_u64).prop_map(Step::Pass),
+        4 => (-5_000..5_000_i64).prop_map(Step::Edge),
+        4 => (-300..300_i64).prop_map(Step::Edge),
+        1 => (0..4_usize).prop_map(|node| Step::Kill { node }),
+    ];
+    let clock = (0..5_000_000_000_u64, -500..500_i64);
+    (
+        spec(),
+        prop::collection::vec(clock, 1..4),
+        prop::collection::vec(fate(), 1..20),
+        prop::collection::vec(step, 20..120),
+    )
+        .prop_map(|(spec, clocks, fates, steps)| Plot {
+            spec,
+            clocks,
+            fates,
+            steps,
+        })
+}
+
+fn ask(n: std::ops::Range<u64>, cost: std::ops::Range<u64>) -> impl Strategy<Value = Step> {
+    (0..4_usize, n, cost).prop_map(|(node, n, cost)| Step::Ask { node, n, cost })
+}
+
+/// How long until so many microseconds after the next edge.
+fn to_edge(spec: &QuotaSpec, micros: i64, now: Time) -> Duration {
+    let window = u64::try_from(spec.window.as_nanos()).expect("short");
+    let edge = (now.nanos() / window + 1) * window;
+    let then = edge.saturating_add_signed(micros * 1_000);
+    Time::from_nanos(then).since(now)
+}
+
+fn fate() -> impl Strategy<Value = Fate> {
+    let delay = || prop_oneof![3 => 0..300_u64, 1 => 300..4_000_u64];
+    prop_oneof![
+        12 => (delay(), delay()).prop_map(|(there, back)| Fate::Arrives { there, back }),
+        1 => Just(Fate::Lost),
+        1 => delay().prop_map(|there| Fate::ReplyLost { there }),
+    ]
+}
+
+fn spec() -> impl Strategy<Value = QuotaSpec> {
+    let bucket = |refill| {
+        prop::option::of(1..200_u64).prop_map(move |burst| Algorithm::TokenBucket { burst, refill })
+    };
+    let counter = |sub_windows| Algorithm::SlidingCounter {
+        sub_windows,
+        rounding: Rounding::Up,
+    };
+    let algorithm = prop_oneof![
+        2 => Just(Algorithm::FixedWindow),
+        2 => bucket(Refill::Continuous),
+        1 => bucket(Refill::Interval),
+        2 => Just(Algorithm::SlidingLog { log_refused: false }),
+        2 => Just(counter(1)),
+        1 => Just(counter(7)),
+    ];
+    let limit = prop_oneof![1..20_u64, 20..400_u64];
+    let millis = prop_oneof![Just(100_u64), Just(1_000), 50..3_000_u64];
+    (algorithm, limit, millis).prop_map(|(algorithm, limit, millis)| QuotaSpec {
+        limit,
+        window: Duration::from_millis(millis),
+        algorithm,
+        allowance: Allowance::Hard,
+    })
+}
