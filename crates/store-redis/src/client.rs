@@ -13,7 +13,6 @@ mod info;
 mod knock;
 mod lanes;
 mod link;
-mod report;
 mod script;
 mod sentinel;
 mod server;
@@ -31,16 +30,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_store::StoreError;
+use tidegate_store::report::{ServerInfo, ServerReport};
 
 pub use address::Address;
-pub use breaker::BreakerState;
 pub use config::{ClientConfig, Credentials, Deployment, TlsOptions, Verification};
-pub use info::ServerInfo;
 pub use knock::KnockError;
-pub use report::ServerReport;
 pub use script::Script;
 pub use slot::{SLOTS, slot_of};
-pub use stats::{Counts, Latency};
 pub use tls::TlsError;
 pub use url::UrlError;
 pub use wire::{Array, Command, Reply, Value, WireFault};
@@ -183,17 +179,13 @@ impl Client {
         servers.iter().map(|server| server.report()).collect()
     }
 
-    /// What each server says of itself, or why it does not. Reports tell it from then on.
-    pub async fn info(&self) -> Vec<Result<ServerInfo, StoreError>> {
-        let mut all = Vec::new();
+    /// Asks each server how it is, for [`report`](Self::report). One that does not say is left as it was.
+    pub async fn refresh_info(&self) {
         for server in self.inner.topology.servers() {
-            let info = self.info_of(&server).await;
-            if let Ok(info) = &info {
-                server.learn(info.clone());
+            if let Ok(info) = self.info_of(&server).await {
+                server.told(info);
             }
-            all.push(info);
         }
-        all
     }
 
     async fn info_of(&self, server: &Arc<Server>) -> Result<ServerInfo, StoreError> {
@@ -202,7 +194,7 @@ impl Client {
         };
         let span = Span::new(self.timeout);
         let asked = self.ask(server, Form::Plain, Asking::No, span, &question)?;
-        ServerInfo::read(&asked.await??)
+        info::read(&asked.await??)
     }
 
     async fn dispatch<W>(
@@ -235,7 +227,6 @@ impl Client {
             let Some(redirection) = fault.redirection() else {
                 return Err(fault.into());
             };
-            server.redirected();
             asking = redirection.asking();
             match topology.follow(&server, &redirection) {
                 Some(other) => server = other,

@@ -98,6 +98,8 @@ pub struct CallErrors {
     pub reply: u64,
     /// What came back was no reply that was asked for.
     pub protocol: u64,
+    /// It was not sent, for too many waited.
+    pub overload: u64,
 }
 
 /// What a server says of itself.
@@ -261,12 +263,13 @@ impl Breaker {
 
 impl CallErrors {
     /// Each kind by its name.
-    pub const fn by_kind(&self) -> [(&'static str, u64); 4] {
+    pub const fn by_kind(&self) -> [(&'static str, u64); 5] {
         [
             ("timeout", self.timeout),
             ("connection", self.connection),
             ("reply", self.reply),
             ("protocol", self.protocol),
+            ("overload", self.overload),
         ]
     }
 
@@ -276,6 +279,7 @@ impl CallErrors {
             .saturating_add(self.connection)
             .saturating_add(self.reply)
             .saturating_add(self.protocol)
+            .saturating_add(self.overload)
     }
 }
 

@@ -1,9 +1,11 @@
 //! Stops asking a server that fails, so that no request waits for it in vain.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tidegate_store::report::{self, ServerReport};
 use tokio::time::Instant;
 
 /// Whether a server is asked. Shared by all that ask it.
@@ -15,15 +17,6 @@ pub(crate) struct Breaker {
     /// Successes in all, to know what part the failures are.
     successes: AtomicU64,
     window: Mutex<Window>,
-}
-
-/// Whether a server is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BreakerState {
-    /// It is.
-    Closed,
-    /// It is not; somebody looks now and then whether it is back.
-    Open,
 }
 
 /// What a failure came to.
@@ -46,6 +39,8 @@ struct Window {
     changed: Instant,
     /// How often it opened.
     opened: u64,
+    /// What opened it last.
+    fault: Option<Arc<str>>,
 }
 
 /// So many failures in a row open it. A stalled server fails all calls of a moment at once.
@@ -71,6 +66,7 @@ impl Breaker {
                 successes_before: 0,
                 changed: now,
                 opened: 0,
+                fault: None,
             }),
         }
     }
@@ -81,15 +77,14 @@ impl Breaker {
         self.is_open.load(Ordering::Acquire)
     }
 
-    /// How it is, since when, and how often it has opened.
-    pub(crate) fn state(&self) -> (BreakerState, Instant, u64) {
+    /// Adds how it is to a report.
+    pub(crate) fn add_to(&self, report: &mut ServerReport) {
         let window = self.window();
-        let state = if self.is_open() {
-            BreakerState::Open
-        } else {
-            BreakerState::Closed
-        };
-        (state, window.changed, window.opened)
+        report.opened = window.opened;
+        if self.is_open() {
+            report.breaker = report::Breaker::Open;
+            report.fault.clone_from(&window.fault);
+        }
     }
 
     /// So many calls were answered in time.
@@ -102,7 +97,7 @@ impl Breaker {
     }
 
     /// So many calls failed in a way that another call would too.
-    pub(crate) fn failed(&self, calls: usize, now: Instant) -> Tripped {
+    pub(crate) fn failed(&self, calls: usize, now: Instant, reason: &dyn fmt::Display) -> Tripped {
         let calls = u32::try_from(calls).unwrap_or(u32::MAX);
         let before = self.failures.fetch_add(calls, Ordering::Relaxed);
         let in_a_row = before.saturating_add(calls);
@@ -120,6 +115,7 @@ impl Breaker {
         }
         window.changed = now;
         window.opened += 1;
+        window.fault = Some(reason.to_string().into());
         self.is_open.store(true, Ordering::Release);
         Tripped::Now
     }

@@ -13,6 +13,7 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use tidegate_store::StoreError;
+use tidegate_store::report::ServerReport;
 use tokio::runtime::Handle;
 
 use super::script::Script;
@@ -66,6 +67,8 @@ struct State {
     /// The scripts that this connection has sent to the server.
     scripts: Vec<Script>,
     is_closed: bool,
+    is_connected: bool,
+    was_connected: bool,
     /// Counts up when the connection is to be made anew.
     renewals: u64,
 }
@@ -95,9 +98,18 @@ impl Link {
         self.state().is_closed
     }
 
-    /// How many calls wait on it.
-    pub(crate) fn waiting(&self) -> usize {
-        self.state().slots.in_flight()
+    /// Adds what there is to tell of it to a report.
+    pub(crate) fn add_to(&self, report: &mut ServerReport) {
+        self.stats.add_to(report);
+        let state = self.state();
+        report.connections += u64::from(state.is_connected);
+        let waiting = u64::try_from(state.slots.in_flight());
+        report.waiting += waiting.unwrap_or(u64::MAX);
+    }
+
+    /// Whether no call waits on it.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.state().slots.in_flight() == 0
     }
 
     /// Ends it, and all calls on it.
@@ -128,7 +140,7 @@ impl Link {
         }
         if state.slots.in_flight() >= MOST_CALLS || state.out.len() >= MOST_BYTES {
             drop(state);
-            self.stats.overloaded.add(1);
+            self.stats.overload.add(1);
             return Err(unavailable("too many calls wait for Redis"));
         }
         if let Preface::Script(script) = preface {

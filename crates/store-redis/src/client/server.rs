@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tidegate_store::StoreError;
+use tidegate_store::report::{ServerInfo, ServerReport};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout};
 use tracing::warn;
@@ -16,13 +17,11 @@ use tracing::warn;
 use super::Address;
 use super::breaker::{Breaker, Tripped};
 use super::config::Credentials;
-use super::info::ServerInfo;
 use super::lanes;
 use super::link::{Link, unavailable};
-use super::report::ServerReport;
 use super::sentinel::Sentinels;
 use super::session::{Session, SessionError};
-use super::stats::{Count, Counts};
+use super::stats::Count;
 use super::time::now;
 use super::tls::Tls;
 
@@ -36,9 +35,7 @@ pub(crate) struct Server {
     is_probed: AtomicBool,
     is_watched: AtomicBool,
     is_closed: AtomicBool,
-    not_asked: Count,
-    redirected: Count,
-    heard: Mutex<Heard>,
+    spared: Count,
     links: Mutex<Links>,
 }
 
@@ -61,20 +58,13 @@ pub(crate) struct Manners {
     pub(crate) connect_timeout: Duration,
 }
 
-/// What was last heard of a server.
-#[derive(Debug, Default)]
-struct Heard {
-    /// Why the breaker opened, while it is open.
-    fault: Option<Arc<str>>,
-    /// What the server said of itself.
-    info: Option<ServerInfo>,
-}
-
 #[derive(Debug, Default)]
 struct Links {
     alive: Vec<Arc<Link>>,
     /// The counts of those that are no more.
-    past: Counts,
+    past: ServerReport,
+    /// What the server said of itself last.
+    info: Option<ServerInfo>,
 }
 
 // === impl Server ===
@@ -90,9 +80,7 @@ impl Server {
             is_probed: AtomicBool::new(false),
             is_watched: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
-            not_asked: Count::default(),
-            redirected: Count::default(),
-            heard: Mutex::default(),
+            spared: Count::default(),
             links: Mutex::default(),
         })
     }
@@ -112,7 +100,7 @@ impl Server {
 
     /// Whether no call waits for it.
     pub(crate) fn is_idle(&self) -> bool {
-        self.links().alive.iter().all(|link| link.waiting() == 0)
+        self.links().alive.iter().all(|link| link.is_idle())
     }
 
     /// Whether it is not needed any more.
@@ -125,7 +113,7 @@ impl Server {
         let runtime = Handle::try_current()
             .map_err(|_| unavailable("Redis was asked outside of a tokio runtime"))?;
         if self.breaker.is_open() {
-            self.not_asked.add(1);
+            self.spared.add(1);
             self.probe(&runtime);
             return Err(StoreError::Open);
         }
@@ -153,48 +141,32 @@ impl Server {
         now: Instant,
         reason: &(dyn fmt::Display + Send + Sync),
     ) {
-        if self.breaker.failed(calls, now) == Tripped::Not {
+        if self.breaker.failed(calls, now, reason) == Tripped::Not {
             return;
         }
-        self.heard().fault = Some(reason.to_string().into());
         warn!(server = %self, %reason, "Redis fails and is not asked until it is back");
         if let Ok(runtime) = Handle::try_current() {
             self.probe(&runtime);
         }
     }
 
-    /// It sent a call on to another server.
-    pub(crate) fn redirected(&self) {
-        self.redirected.add(1);
-    }
-
-    /// It said this of itself.
-    pub(crate) fn learn(&self, info: ServerInfo) {
-        self.heard().info = Some(info);
-    }
-
     /// How it fares.
     pub(crate) fn report(&self) -> ServerReport {
         let links = self.links();
-        let mut counts = links.past.clone();
+        let mut report = links.past.clone();
         for link in &links.alive {
-            link.stats.add_to(&mut counts);
+            link.add_to(&mut report);
         }
-        counts.not_asked = self.not_asked.get();
-        counts.redirected = self.redirected.get();
-        let heard = self.heard();
-        let (breaker, changed, opened) = self.breaker.state();
-        ServerReport {
-            address: self.to_string(),
-            breaker,
-            breaker_since: now().duration_since(changed),
-            breaker_opened: opened,
-            fault: heard.fault.clone(),
-            links: links.alive.len(),
-            waiting: links.alive.iter().map(|link| link.waiting()).sum(),
-            info: heard.info.clone(),
-            counts,
-        }
+        report.address = self.to_string().into();
+        report.spared = self.spared.get();
+        report.info = links.info;
+        self.breaker.add_to(&mut report);
+        report
+    }
+
+    /// It said how it is.
+    pub(crate) fn told(&self, info: ServerInfo) {
+        self.links().info = Some(info);
     }
 
     /// Ends all connections.
@@ -216,7 +188,7 @@ impl Server {
         self.watch(runtime);
         let link = Link::start(Arc::clone(self), runtime);
         let mut links = self.links();
-        let Links { alive, past } = &mut *links;
+        let Links { alive, past, .. } = &mut *links;
         alive.retain(|link| {
             let is_closed = link.is_closed();
             if is_closed {
@@ -226,11 +198,6 @@ impl Server {
         });
         alive.push(Arc::clone(&link));
         link
-    }
-
-    fn heard(&self) -> MutexGuard<'_, Heard> {
-        // No panic can happen while it is held.
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn links(&self) -> MutexGuard<'_, Links> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate_store::StoreError;
-use tidegate_store_redis::client::BreakerState;
+use tidegate_store::report::Breaker;
 use tidegate_store_redis::test_util::{Fault, FaultyProxy, RedisServer};
 use tokio::task::JoinSet;
 
@@ -18,13 +18,18 @@ async fn a_server_that_is_gone_is_not_asked_until_it_is_back() {
     assert_eq!(text(&client, &["PING"]).await, "PONG");
     server.kill();
     until_open(&client, &["PING"]).await;
-    assert_eq!(client.report()[0].breaker, BreakerState::Open);
+    let report = &client.report()[0];
+    assert_ne!(report.breaker, Breaker::Closed);
+    assert!(
+        report.fault.as_deref().unwrap().contains("refused"),
+        "{report:?}"
+    );
     server.restart();
     insist(&client, &["PING"]).await;
     let report = &client.report()[0];
-    assert_eq!(report.breaker, BreakerState::Closed);
-    assert_eq!(report.breaker_opened, 1);
-    assert!(report.counts.lost >= 5 && report.counts.not_asked >= 1);
+    assert_eq!(report.breaker, Breaker::Closed);
+    assert_eq!(report.opened, 1);
+    assert!(report.errors.connection >= 5 && report.spared >= 1);
 }
 
 #[tokio::test]
@@ -37,7 +42,7 @@ async fn a_server_that_stalls_costs_a_deadline_and_no_more() {
     let error = ask(&hasty, &["PING"]).await.unwrap_err();
     assert_eq!(error, StoreError::Timeout { after: HASTE });
     until_open(&hasty, &["PING"]).await;
-    assert!(patient.report()[0].counts.timeouts >= 5);
+    assert!(patient.report()[0].errors.timeout >= 5);
     server.resume();
     insist(&patient, &["PING"]).await;
 }
@@ -100,8 +105,8 @@ async fn a_connection_cut_within_a_reply_fails_those_in_flight_and_no_other() {
         }
     }
     assert_eq!(insist(&client, &["INCR", "a"]).await.integer(), Ok(5));
-    assert_eq!(client.report()[0].counts.lost, 2);
-    assert_eq!(client.report()[0].counts.connects, 2);
+    assert_eq!(client.report()[0].errors.connection, 2);
+    assert_eq!(client.report()[0].reconnects, 1);
 }
 
 #[tokio::test]
@@ -112,7 +117,7 @@ async fn a_server_that_is_full_is_not_asked() {
     let error = ask(&client, &["SET", "a", "1"]).await.unwrap_err();
     assert!(error.to_string().contains("OOM"), "{error}");
     until_open(&client, &["SET", "a", "1"]).await;
-    assert!(client.report()[0].counts.refused >= 5);
+    assert!(client.report()[0].errors.reply >= 5);
     server.must(&["CONFIG", "SET", "maxmemory", "0"]);
     insist(&client, &["SET", "a", "1"]).await;
 }
@@ -140,12 +145,12 @@ async fn too_many_calls_are_turned_away_at_once() {
         let client = client.clone();
         waiting.spawn(async move { ask(&client, &["PING"]).await });
     }
-    while client.report()[0].counts.calls < 16 * 1024 {
+    while client.report()[0].calls < 16 * 1024 {
         tokio::task::yield_now().await;
     }
     let error = ask(&client, &["PING"]).await.unwrap_err();
     assert!(error.to_string().contains("too many calls"), "{error}");
-    assert_eq!(client.report()[0].counts.overloaded, 1);
+    assert_eq!(client.report()[0].errors.overload, 1);
     proxy.set(Fault::None);
     while let Some(answered) = waiting.join_next().await {
         assert!(answered.unwrap().is_ok());

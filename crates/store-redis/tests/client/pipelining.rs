@@ -32,9 +32,12 @@ async fn calls_of_one_moment_are_one_write() {
     let before = proxy.received().len();
     ask_at_once(&client, 500).await;
     assert_eq!(proxy.received()[before..].len(), 1);
-    let counts = &client.report()[0].counts;
-    assert_eq!((counts.calls, counts.writes, counts.connects), (501, 2, 1));
-    assert_eq!(counts.latency.count(), 501);
+    let report = &client.report()[0];
+    assert_eq!(
+        (report.calls, report.writes, report.connections),
+        (501, 2, 1)
+    );
+    assert_eq!(report.latencies.count(), 501);
 }
 
 #[tokio::test]
@@ -57,17 +60,14 @@ fn a_runtime_that_has_ended_leaves_nothing_behind() {
     assert_eq!(ping(&first), "PONG");
     assert_eq!(ping(&second), "PONG");
     assert_eq!(ping(&first), "PONG");
-    assert_eq!(client.report()[0].links, 2);
+    assert_eq!(client.report()[0].connections, 2);
     drop(first);
     assert_eq!(ping(&second), "PONG");
     let third = runtime();
     assert_eq!(ping(&third), "PONG");
     let report = &client.report()[0];
-    assert_eq!(report.links, 2);
-    assert_eq!(
-        report.counts.calls, 5,
-        "those of the dead are still counted"
-    );
+    assert_eq!(report.connections, 2);
+    assert_eq!(report.calls, 5, "those of the dead are still counted");
 }
 
 #[test]
@@ -106,8 +106,8 @@ async fn threads_have_connections_of_their_own() {
         ask_at_once(&client, 50).await;
     }
     let report = &client.report()[0];
-    assert!(report.links <= 5, "{report:?}");
-    assert_eq!(report.counts.calls, 1000);
+    assert!(report.connections <= 5, "{report:?}");
+    assert_eq!(report.calls, 1000);
 }
 
 #[tokio::test]

@@ -55,6 +55,7 @@ struct ErrorsView {
     connection: u64,
     reply: u64,
     protocol: u64,
+    overload: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -170,6 +171,7 @@ impl<'a> From<&'a ServerReport> for ServerView<'a> {
                 connection: report.errors.connection,
                 reply: report.errors.reply,
                 protocol: report.errors.protocol,
+                overload: report.errors.overload,
             },
             mean_micros: (latencies.sum_nanos / 1_000).checked_div(latencies.count()),
             info: report.info.as_ref().map(InfoView::from),

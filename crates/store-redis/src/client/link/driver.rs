@@ -62,6 +62,7 @@ pub(super) async fn drive(link: Arc<Link>) {
         let renewals = link.state().renewals;
         let error = match link.connect().await {
             Ok(session) => {
+                link.state().is_connected = true;
                 let mut wire = Wire::new(link, session.into_stream(), renewals);
                 poll_fn(|cx| wire.poll(cx)).await
             }
@@ -103,7 +104,9 @@ impl Link {
             Poll::Pending
         })
         .await?;
-        self.stats.connects.add(1);
+        if mem::replace(&mut self.state().was_connected, true) {
+            self.stats.reconnects.add(1);
+        }
         Ok(session)
     }
 
@@ -137,7 +140,12 @@ impl Link {
     /// Ends all calls on a connection that is no more.
     fn lost(&self, error: &SessionError) {
         let ended = self.state().fail(&StoreError::from(error.clone()));
-        self.stats.lost.add_len(ended);
+        let count = match error {
+            SessionError::NoRedis(_) | SessionError::Unasked => &self.stats.nonsense,
+            SessionError::Refused(_) => &self.stats.refused,
+            _ => &self.stats.lost,
+        };
+        count.add_len(ended);
         // A connection that closed while nobody used it is no failure, but one that cannot be made is.
         if ended > 0 || !matches!(error, SessionError::Closed | SessionError::Renewed) {
             self.server.failed(ended.max(1), now(), error);
@@ -157,6 +165,7 @@ impl State {
     }
 
     fn fail(&mut self, error: &StoreError) -> usize {
+        self.is_connected = false;
         self.out.clear();
         self.scripts.clear();
         self.slots.fail(error)
@@ -207,7 +216,6 @@ impl<'a> Wire<'a> {
                     self.written += written;
                     self.is_flushed = false;
                     self.link.stats.writes.add(1);
-                    self.link.stats.bytes_out.add_len(written);
                 }
             }
         }
@@ -245,7 +253,6 @@ impl<'a> Wire<'a> {
             if read == 0 {
                 return Err(SessionError::Closed);
             }
-            self.link.stats.bytes_in.add_len(read);
             self.heard = now();
             self.hand_out()?;
         }
@@ -277,7 +284,8 @@ impl<'a> Wire<'a> {
                             refused += 1;
                             refusal = Some(fault);
                         }
-                        Some(fault) if fault.is_of_call() => stats.faulty.add(1),
+                        Some(fault) if fault.is_of_call() => stats.refused.add(1),
+                        Some(fault) if fault.redirection().is_some() => stats.redirected.add(1),
                         _ => answered += 1,
                     }
                 }

@@ -73,7 +73,6 @@ async fn until_back(probing: Probing) {
         }
         wait = (wait * 2).min(LONGEST_WAIT);
     }
-    server.heard().fault = None;
     let open_for = server.breaker.close(now());
     info!(server = %server, ?open_for, "Redis is back and asked again");
 }
