@@ -123,7 +123,7 @@ fn check_windows(admitted: &[(Time, u64)], quota: &Quota) {
 }
 
 fn check_sliding(admitted: &[(Time, u64)], quota: &Quota, most: u64) {
-    let window = quota.window() - quota.window() / DRIFT;
+    let window = quota.window().saturating_sub(quota.window() / DRIFT);
     let (mut first, mut count) = (0, 0);
     for (at, cost) in admitted {
         count += cost;
