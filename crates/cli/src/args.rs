@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 
 pub(crate) use rules::{
-    AboutArgs, HistoryArgs, PlaceArgs, PushArgs, RollbackArgs, RulesArgs, RulesCommand, ShowArgs,
+    AboutArgs, HistoryArgs, PushArgs, RollbackArgs, RulesArgs, RulesCommand, ShowArgs,
 };
 pub(crate) use settings::{NodeArgs, SettingArgs};
 

@@ -14,6 +14,7 @@ use tracing::{error, info, warn};
 use crate::banner::Inventory;
 use crate::failure::Failure;
 use crate::rules_source::RulesSource;
+pub(crate) use clock::now;
 
 /// Reads the rules again and puts them in force if they are good.
 #[derive(Debug)]
@@ -75,7 +76,7 @@ impl<S> Reloader<S> {
         let (outcome, findings) = self.settle(self.source.read().await);
         self.tell(trigger, &outcome, &findings);
         let report = ReloadReport {
-            at: clock::now(),
+            at: now(),
             trigger,
             outcome,
             findings,
@@ -95,20 +96,10 @@ impl<S> Reloader<S> {
                 };
                 (outcome, warnings)
             }
-            Err(Failure::BadRules(report)) => {
-                let n_faults = report.count(Severity::Error);
-                let s = if n_faults == 1 { "" } else { "s" };
-                kept(format!("the rules have {n_faults} fault{s}"), report)
+            Err(failure) => {
+                let (reason, findings) = reason_of(failure);
+                (ReloadOutcome::Kept { reason }, findings)
             }
-            Err(Failure::Unreadable(unreadable)) => {
-                let faults: Vec<String> = unreadable
-                    .faults()
-                    .iter()
-                    .map(ToString::to_string)
-                    .collect();
-                kept(faults.join("; "), Report::default())
-            }
-            Err(other) => kept(other.to_string(), Report::default()),
         }
     }
 
@@ -151,17 +142,30 @@ pub(crate) fn warn_of(findings: &Report) {
     }
 }
 
+/// Why rules could not be had, in one line, and what was found in them.
+pub(crate) fn reason_of(failure: Failure) -> (String, Report) {
+    match failure {
+        Failure::BadRules(report) => {
+            let n_faults = report.count(Severity::Error);
+            let s = if n_faults == 1 { "" } else { "s" };
+            (format!("the rules have {n_faults} fault{s}"), report)
+        }
+        Failure::Unreadable(unreadable) => {
+            let faults = unreadable.faults().iter().map(ToString::to_string);
+            let faults: Vec<String> = faults.collect();
+            (faults.join("; "), Report::default())
+        }
+        other => (other.to_string(), Report::default()),
+    }
+}
+
 /// The findings on the lines below the one that they belong to.
-fn below(findings: &Report) -> String {
+pub(crate) fn below(findings: &Report) -> String {
     if findings.is_empty() {
         return String::new();
     }
     let text = findings.render(Color::Never);
     format!("\n{}", text.trim_end())
-}
-
-fn kept(reason: String, findings: Report) -> (ReloadOutcome, Report) {
-    (ReloadOutcome::Kept { reason }, findings)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -7,9 +7,9 @@ mod show;
 
 use std::process::ExitCode;
 
-use tidegate_store_redis::book::{BookError, RuleBook, Version};
+use tidegate_store_redis::book::{BookError, RuleBook};
 
-use crate::args::{AboutArgs, PlaceArgs, RulesArgs, RulesCommand};
+use crate::args::{AboutArgs, RulesArgs, RulesCommand, SettingArgs};
 use crate::config::{self, PushedPlace, Rules};
 use crate::failure::Failure;
 use crate::rules_source::PushedError;
@@ -47,8 +47,8 @@ struct Shelf {
 
 impl Shelf {
     /// The one that is named, else the one that servers are told of.
-    fn open(args: &PlaceArgs) -> Result<Self, Failure> {
-        let rules = config::load(&args.settings())?.config.rules;
+    fn open(settings: &SettingArgs) -> Result<Self, Failure> {
+        let rules = config::load(settings)?.config.rules;
         let Some(PushedPlace { url, name, .. }) = &rules.pushed else {
             return Err(Failure::NoPlace);
         };
@@ -59,29 +59,24 @@ impl Shelf {
         })
     }
 
-    /// The newest version with its files; `None` if there is none, or none that can be read.
-    async fn newest(&self) -> Result<Option<(u64, Option<Bundle>)>, Failure> {
+    /// The number of the newest version; `None` if there is none, or none that a push has made.
+    async fn newest_number(&self) -> Result<Option<u64>, Failure> {
         let head = self.book.head().await.map_err(|it| self.failure(it))?;
-        let Some(Ok((number, digest))) = head.map(|head| head.read()) else {
-            return Ok(None);
-        };
-        let version = self.book.fetch_exactly(number, digest).await;
-        let bundle = version.ok().and_then(|it| Bundle::read(&it.body).ok());
-        Ok(Some((number, bundle)))
+        let newest = head.and_then(|head| head.read().ok());
+        Ok(newest.map(|(number, _)| number))
     }
 
-    /// A version with its files.
-    async fn fetch(&self, number: u64) -> Result<(Version, Bundle), Failure> {
+    /// The files of a version.
+    async fn fetch(&self, number: u64) -> Result<Bundle, Failure> {
         let version = self.book.fetch(number).await;
         let version = version.map_err(|it| self.failure(it))?;
-        let bundle = Bundle::read(&version.body).map_err(|reason| {
+        Bundle::read(&version.body).map_err(|reason| {
             Failure::Pushed(PushedError::NoBundle {
                 number,
                 place: self.place.clone(),
                 reason,
             })
-        })?;
-        Ok((version, bundle))
+        })
     }
 
     fn failure(&self, reason: BookError) -> Failure {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use super::{CompileArgs, Format, SettingArgs};
+use super::{CompileArgs, Format, NodeArgs, SettingArgs};
 
 #[derive(Debug, Parser)]
 #[command(after_help = RULES_EXAMPLES)]
@@ -35,6 +35,13 @@ pub(crate) struct PlaceArgs {
     /// Which rules, where several sets of them are in one Redis [default: default]
     #[arg(long, value_name = "NAME")]
     rules_name: Option<String>,
+}
+
+/// Which Redis is looked into.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LookArgs {
+    #[command(flatten)]
+    place: PlaceArgs,
 
     /// The config file; without it, ./tidegate.yaml or /etc/tidegate/tidegate.yaml if there is one
     #[arg(long, value_name = "PATH")]
@@ -61,7 +68,7 @@ pub(crate) struct PushArgs {
     pub(crate) paths: Vec<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    place: PlaceArgs,
 
     #[command(flatten)]
     pub(crate) about: AboutArgs,
@@ -72,12 +79,15 @@ pub(crate) struct PushArgs {
 
     #[command(flatten)]
     pub(crate) compile: CompileArgs,
+
+    #[command(flatten)]
+    node: NodeArgs,
 }
 
 #[derive(Debug, Parser)]
 pub(crate) struct HistoryArgs {
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) look: LookArgs,
 
     /// What the answer looks like
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -91,7 +101,7 @@ pub(crate) struct ShowArgs {
     pub(crate) version: Option<u64>,
 
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) look: LookArgs,
 }
 
 #[derive(Debug, Parser)]
@@ -101,23 +111,48 @@ pub(crate) struct RollbackArgs {
     pub(crate) version: Option<u64>,
 
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    place: PlaceArgs,
 
     #[command(flatten)]
     pub(crate) about: AboutArgs,
+
+    #[command(flatten)]
+    node: NodeArgs,
 }
 
 // === impl PlaceArgs ===
 
 impl PlaceArgs {
+    fn settings(&self, node: SettingArgs) -> SettingArgs {
+        node.with_rules(self.to.clone(), self.rules_name.clone())
+    }
+}
+
+// === impl LookArgs ===
+
+impl LookArgs {
     /// The same as flags of what a server is told.
     pub(crate) fn settings(&self) -> SettingArgs {
-        let Self {
-            to,
-            rules_name,
-            config,
-        } = self.clone();
-        SettingArgs::of_rules(config, to, rules_name)
+        let node = SettingArgs::with_config(self.config.clone());
+        self.place.settings(node)
+    }
+}
+
+// === impl PushArgs ===
+
+impl PushArgs {
+    /// The same as flags of what a server is told.
+    pub(crate) fn settings(&self) -> SettingArgs {
+        self.place.settings(SettingArgs::from(&self.node))
+    }
+}
+
+// === impl RollbackArgs ===
+
+impl RollbackArgs {
+    /// The same as flags of what a server is told.
+    pub(crate) fn settings(&self) -> SettingArgs {
+        self.place.settings(SettingArgs::from(&self.node))
     }
 }
 
@@ -139,8 +174,8 @@ Examples:
   tidegate rules push rules/ --expect 17  only if nobody pushed since version 17
   TIDEGATE_RULES=redis://127.0.0.1:6379 tidegate rules push rules/
 
-The rules are checked first, as `tidegate check` does; rules with faults are not pushed. Pushing what is
-the newest version already changes nothing.
+The rules are checked first, as `tidegate check` does, for servers with that --config, --store and
+--consistency; rules with faults are not pushed. Pushing what is the newest version already changes nothing.
 
 Exit code: 0 pushed, or there already; 1 the rules have faults, or another version is the newest than
 expected; 2 the files could not be read, or Redis does not answer.";

@@ -106,17 +106,20 @@ const CHARGING: &str = "How a request with several limits is charged, where its 
 // === impl SettingArgs ===
 
 impl SettingArgs {
-    /// What `tidegate rules` knows of a server's flags.
-    pub(super) fn of_rules(
-        config: Option<PathBuf>,
-        to: Option<String>,
-        rules_name: Option<String>,
-    ) -> Self {
+    /// The flags of a server that is told nothing but its config file.
+    pub(super) fn with_config(config: Option<PathBuf>) -> Self {
         Self {
             config,
+            ..Self::default()
+        }
+    }
+
+    /// The same flags, and which rules `tidegate rules` is to work on.
+    pub(super) fn with_rules(self, to: Option<String>, rules_name: Option<String>) -> Self {
+        Self {
             rules_name,
             to,
-            ..Self::default()
+            ..self
         }
     }
 

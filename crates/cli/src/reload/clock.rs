@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 /// The time of the machine.
-pub(super) fn now() -> SystemTime {
+pub(crate) fn now() -> SystemTime {
     #[expect(
         clippy::disallowed_methods,
         reason = "it is shown, nothing is decided by it"

@@ -28,10 +28,10 @@ struct Line {
 
 /// Lists the versions that are kept, the newest first.
 pub(super) async fn run(args: &HistoryArgs) -> Result<ExitCode, Failure> {
-    let shelf = Shelf::open(&args.place)?;
+    let shelf = Shelf::open(&args.look.settings())?;
     let history = shelf.book.history().await;
     let history = history.map_err(|it| shelf.failure(it))?;
-    let newest = shelf.newest().await?.map(|(number, _)| number);
+    let newest = shelf.newest_number().await?;
     let lines: Vec<Line> = history
         .entries
         .iter()

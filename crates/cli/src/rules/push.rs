@@ -17,7 +17,7 @@ use crate::version::{About, Bundle, changes};
 
 /// Checks the rules, says what was found, and makes them the newest version if they are good.
 pub(super) async fn run(args: &PushArgs) -> Result<ExitCode, Failure> {
-    let shelf = Shelf::open(&args.place)?;
+    let shelf = Shelf::open(&args.settings())?;
     let found = read(&args.paths)?;
     let sources: Vec<Source> = found.iter().map(|(_, source)| source.clone()).collect();
     let mut rules = shelf.rules.clone();
@@ -45,7 +45,12 @@ pub(super) async fn push(
     about: &About,
     expected: Expected,
 ) -> Result<ExitCode, Failure> {
-    let before = shelf.newest().await?;
+    let before = shelf.newest_number().await?;
+    let old = match before {
+        // What cannot be read is nothing to compare with.
+        Some(before) => shelf.fetch(before).await.ok(),
+        None => None,
+    };
     let (body, about) = (bundle.body(), about.line());
     let draft = Draft {
         body: &body,
@@ -55,11 +60,8 @@ pub(super) async fn push(
     let place = &shelf.place;
     match pushed.map_err(|it| shelf.failure(it))? {
         Pushed::New { number } => {
-            let differs = match &before {
-                Some((_, Some(before))) => changes(before, bundle),
-                Some((_, None)) | None => String::new(),
-            };
-            let since = before.map_or_else(String::new, |(before, _)| {
+            let differs = old.map_or_else(String::new, |old| changes(&old, bundle));
+            let since = before.map_or_else(String::new, |before| {
                 format!(" (before it: version {before})")
             });
             terminal::print(&format!(

@@ -12,15 +12,13 @@ use crate::{check, rules_files};
 
 /// Makes an older version the newest again, under a new number.
 pub(super) async fn run(args: &RollbackArgs) -> Result<ExitCode, Failure> {
-    let shelf = Shelf::open(&args.place)?;
-    let Some((newest, _)) = shelf.newest().await? else {
-        return Err(shelf.nothing());
-    };
+    let shelf = Shelf::open(&args.settings())?;
+    let newest = shelf.newest_number().await?;
     let number = match args.version {
         Some(number) => number,
         None => before(&shelf, newest).await?,
     };
-    let (_, bundle) = shelf.fetch(number).await?;
+    let bundle = shelf.fetch(number).await?;
     let mut rules = shelf.rules.clone();
     rules.merge_domains |= bundle.merge_domains;
     let compiled = rules_files::compile_all(&bundle.sources(number), &rules);
@@ -34,22 +32,26 @@ pub(super) async fn run(args: &RollbackArgs) -> Result<ExitCode, Failure> {
         restores: Some(number),
         ..About::new(&author(&args.about), &message, bundle.files().len())
     };
-    push::push(&shelf, &bundle, &about, Expected::Newest(newest)).await
+    let expected = newest.map_or(Expected::Nothing, Expected::Newest);
+    push::push(&shelf, &bundle, &about, expected).await
 }
 
-/// The version before `newest`. One that came back stands where it stood first, so that whoever goes
-/// back twice goes further back, and not to what was left.
-async fn before(shelf: &Shelf, newest: u64) -> Result<u64, Failure> {
+/// The version before `newest`, or the last one if none is the newest: somebody may have broken that by
+/// hand. One that came back stands where it stood first, so that whoever goes back twice goes further
+/// back, and not to what was left.
+async fn before(shelf: &Shelf, newest: Option<u64>) -> Result<u64, Failure> {
     let history = shelf.book.history().await;
     let entries = history.map_err(|it| shelf.failure(it))?.entries;
-    let entry = entries.iter().find(|entry| entry.number == newest);
+    let entry = entries.iter().find(|entry| Some(entry.number) == newest);
     let restored = entry.and_then(|entry| About::read(&entry.about).restores);
-    let stands_at = restored.unwrap_or(newest);
-    let mut older = entries.iter().map(|entry| entry.number);
-    older
-        .find(|number| *number < stands_at)
-        .ok_or_else(|| Failure::NothingBefore {
-            number: stands_at,
+    let stands_at = restored.or(newest);
+    let is_older = |number: &u64| stands_at.is_none_or(|newest| *number < newest);
+    let found = entries.iter().map(|entry| entry.number).find(is_older);
+    found.ok_or_else(|| match stands_at {
+        None => shelf.nothing(),
+        Some(number) => Failure::NothingBefore {
+            number,
             place: shelf.place.clone(),
-        })
+        },
+    })
 }

@@ -10,15 +10,15 @@ use crate::terminal;
 
 /// Prints the files of a version.
 pub(super) async fn run(args: &ShowArgs) -> Result<ExitCode, Failure> {
-    let shelf = Shelf::open(&args.place)?;
+    let shelf = Shelf::open(&args.look.settings())?;
     let number = match args.version {
         Some(number) => number,
-        None => match shelf.newest().await? {
-            Some((number, _)) => number,
-            None => return Err(shelf.nothing()),
-        },
+        None => shelf
+            .newest_number()
+            .await?
+            .ok_or_else(|| shelf.nothing())?,
     };
-    let (_, bundle) = shelf.fetch(number).await?;
+    let bundle = shelf.fetch(number).await?;
     let mut text = String::new();
     for file in bundle.files() {
         if bundle.files().len() > 1 {

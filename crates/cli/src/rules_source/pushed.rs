@@ -12,13 +12,12 @@ use std::time::Duration;
 use tidegate_rules::Compiled;
 use tidegate_store_redis::book::{BookError, Entry, Head, Notices, RuleBook, Version};
 use tokio::time::timeout;
-use tracing::{error, info, warn};
+use tracing::{debug, error, info, warn};
 
 use crate::config::{PushedPlace, Rules};
 use crate::failure::Failure;
-use crate::rules_files;
-use crate::timestamp;
 use crate::version::{About, Bundle, NotABundle};
+use crate::{reload, rules_files, timestamp};
 use cache::RulesCache;
 
 /// Rules that somebody pushed to Redis.
@@ -31,19 +30,41 @@ pub(crate) struct PushedRules {
     cache: Option<RulesCache>,
     /// What was newest when it was last read.
     seen: Mutex<Option<Head>>,
-    /// The version in force.
-    in_force: Mutex<Option<Entry>>,
+    in_force: Mutex<Option<InForce>>,
     /// What keeps us from looking for new versions, as it was told.
     trouble: Mutex<Option<String>>,
     /// Held by whoever waits for a new version.
-    notices: tokio::sync::Mutex<Option<Notices>>,
+    ear: tokio::sync::Mutex<Ear>,
+}
+
+/// The version in force.
+#[derive(Debug)]
+struct InForce {
+    entry: Entry,
+    from: Origin,
+}
+
+/// Where a version was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    Redis,
+    Cache,
+}
+
+/// Listens for notices.
+#[derive(Debug)]
+enum Ear {
+    /// A notice may come.
+    Open(Notices),
+    /// None can come; it is tried again after so many looks without one.
+    Deaf { looks: u32 },
 }
 
 /// Rules that could not be had from Redis.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PushedError {
     /// Redis does not answer.
-    #[error("cannot read the rules in {place}: {reason}")]
+    #[error("cannot reach the rules in {place}: {reason}")]
     Unreachable { place: String, reason: BookError },
     /// Nobody has pushed any yet.
     #[error(
@@ -65,8 +86,12 @@ pub(crate) enum PushedError {
     },
 }
 
-/// How often it is asked for new versions, although there was no notice.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How often it is asked for new versions, although there was no notice: so that also without one a
+/// version is in force within a second.
+const PATIENCE: Duration = Duration::from_millis(800);
+
+/// After how many looks listening is tried again where it did not work: there may be no right to it.
+const LOOKS_WHILE_DEAF: u32 = 10;
 
 // === impl PushedRules ===
 
@@ -81,7 +106,7 @@ impl PushedRules {
             seen: Mutex::default(),
             in_force: Mutex::default(),
             trouble: Mutex::default(),
-            notices: tokio::sync::Mutex::default(),
+            ear: tokio::sync::Mutex::new(Ear::Deaf { looks: 0 }),
         })
     }
 
@@ -93,30 +118,21 @@ impl PushedRules {
             Err(failure) => failure,
         };
         let is_there = !matches!(failure, Failure::Pushed(PushedError::Unreachable { .. }));
-        if is_there && let Some(compiled) = self.read_older().await {
-            self.tell_start(&failure, "");
-            return Ok(compiled);
-        }
-        let Some(cache) = &self.cache else {
+        let older = if is_there {
+            self.read_older().await
+        } else {
+            None
+        };
+        let instead = match older {
+            Some(compiled) => Some(compiled),
+            None => self.read_cache().await,
+        };
+        let Some(compiled) = instead else {
             return Err(failure);
         };
-        let version = match cache.read().await {
-            Ok(version) => version,
-            Err(no_cache) => {
-                error!("{no_cache}");
-                return Err(failure);
-            }
-        };
-        let Ok(compiled) = self.compile(&version).await else {
-            error!("the copy of the rules in {cache} is of no use");
-            return Err(failure);
-        };
-        if lock(&self.seen).is_none() {
-            // Nobody could be asked: what comes to be known as newest is compared with this.
-            *lock(&self.seen) = Some(Head::of(version.entry.number, version.entry.digest));
-        }
-        *lock(&self.in_force) = Some(version.entry);
-        self.tell_start(&failure, &format!(", as kept in {cache}"));
+        let (reason, findings) = reload::reason_of(failure);
+        let (source, findings) = (self.describe(), reload::below(&findings));
+        warn!("{reason}; starting with {source}{findings}");
         Ok(compiled)
     }
 
@@ -150,12 +166,10 @@ impl PushedRules {
         if !self.rules.watch {
             return pending().await;
         }
-        let mut notices = self.notices.lock().await;
+        let mut ear = self.ear.lock().await;
         loop {
             // Before the look at what is newest, so that no change falls between the two.
-            if notices.is_none() {
-                *notices = self.book.listen().await.ok();
-            }
+            self.listen(&mut ear).await;
             match self.book.head().await {
                 Ok(head) => {
                     self.tell_trouble(None);
@@ -165,31 +179,37 @@ impl PushedRules {
                 }
                 Err(fault) => self.tell_trouble(Some(fault.to_string())),
             }
-            self.wait(&mut notices).await;
+            wait(&mut ear).await;
         }
     }
 
     /// The number of the version in force.
     pub(super) fn version(&self) -> Option<u64> {
-        lock(&self.in_force).as_ref().map(|entry| entry.number)
+        lock(&self.in_force).as_ref().map(|it| it.entry.number)
     }
 
     /// Where the rules come from, for people.
     pub(super) fn describe(&self) -> String {
         match &*lock(&self.in_force) {
-            Some(entry) => format!("{}, {}", self.place, described(entry)),
+            Some(it) => format!("{}, {}", self.place, self.told(it)),
             None => self.place.clone(),
         }
     }
 
-    async fn wait(&self, notices: &mut Option<Notices>) {
-        let heard = match notices {
-            Some(notices) => timeout(PATIENCE, notices.next()).await,
-            None => timeout(PATIENCE, pending()).await,
+    /// Listens for notices, unless that is done already, or did not work just now.
+    async fn listen(&self, ear: &mut Ear) {
+        *ear = match ear {
+            Ear::Open(_) => return,
+            Ear::Deaf { looks: 0 } => match self.book.listen().await {
+                Ok(notices) => Ear::Open(notices),
+                Err(fault) => {
+                    debug!("no notices of new rules in {}: {fault}", self.place);
+                    let looks = LOOKS_WHILE_DEAF;
+                    Ear::Deaf { looks }
+                }
+            },
+            Ear::Deaf { looks } => Ear::Deaf { looks: *looks - 1 },
         };
-        if let Ok(Err(_lost)) = heard {
-            *notices = None;
-        }
     }
 
     /// The newest version before the newest that is good, if Redis answers.
@@ -205,13 +225,41 @@ impl PushedRules {
         None
     }
 
-    /// Puts a version in force, if it is good.
+    /// The version that was last in force here, if there is a copy of it and it is good.
+    async fn read_cache(&self) -> Option<Compiled> {
+        let cache = self.cache.as_ref()?;
+        let version = match cache.read().await {
+            Ok(version) => version,
+            Err(fault) => {
+                error!("{fault}");
+                return None;
+            }
+        };
+        let compiled = match self.compile(&version).await {
+            Ok(compiled) => compiled,
+            Err(failure) => {
+                let (reason, findings) = reload::reason_of(failure);
+                let findings = reload::below(&findings);
+                error!("the copy of the rules in {cache} is of no use: {reason}{findings}");
+                return None;
+            }
+        };
+        let entry = version.entry;
+        // If nobody could be asked, what comes to be known as newest is compared with this.
+        lock(&self.seen).get_or_insert_with(|| Head::of(entry.number, entry.digest));
+        let from = Origin::Cache;
+        *lock(&self.in_force) = Some(InForce { entry, from });
+        Some(compiled)
+    }
+
+    /// Takes a version to be in force, if it is good.
     async fn take(&self, version: Version) -> Result<Compiled, Failure> {
         let compiled = self.compile(&version).await?;
         if let Some(cache) = &self.cache {
             cache.write(&version).await;
         }
-        *lock(&self.in_force) = Some(version.entry);
+        let (entry, from) = (version.entry, Origin::Redis);
+        *lock(&self.in_force) = Some(InForce { entry, from });
         Ok(compiled)
     }
 
@@ -236,11 +284,21 @@ impl PushedRules {
         Failure::Pushed(PushedError::Unreachable { place, reason })
     }
 
-    fn tell_start(&self, failure: &Failure, from: &str) {
-        let text = lock(&self.in_force)
-            .as_ref()
-            .map_or_else(String::new, described);
-        warn!("{failure}; starting with {text}{from}");
+    /// A version for people: `version 17 of 2026-11-16T02:00:00Z by ann`; one that was not read in Redis
+    /// may be old, so it is said how old.
+    fn told(&self, in_force: &InForce) -> String {
+        let InForce { entry, from } = in_force;
+        let About { author, .. } = About::read(&entry.about);
+        let by = if author.is_empty() { "" } else { " by " };
+        let at = timestamp::since_1970(entry.at);
+        let told = format!("version {} of {at}{by}{author}", entry.number);
+        match (from, &self.cache) {
+            (Origin::Cache, Some(cache)) => {
+                let age = timestamp::age(entry.at);
+                format!("{told}, as kept in {cache} ({age} old)")
+            }
+            (Origin::Redis | Origin::Cache, _) => told,
+        }
     }
 
     /// Says what keeps us from looking for new versions, or that nothing does any more: once each.
@@ -258,12 +316,15 @@ impl PushedRules {
     }
 }
 
-/// A version for people: `version 17 of 2026-11-16T02:00:00Z by ann`.
-fn described(entry: &Entry) -> String {
-    let About { author, .. } = About::read(&entry.about);
-    let by = if author.is_empty() { "" } else { " by " };
-    let at = timestamp::since_1970(entry.at);
-    format!("version {} of {at}{by}{author}", entry.number)
+/// Waits for a notice, but no longer than for the next look.
+async fn wait(ear: &mut Ear) {
+    let heard = match ear {
+        Ear::Open(notices) => timeout(PATIENCE, notices.next()).await,
+        Ear::Deaf { .. } => timeout(PATIENCE, pending()).await,
+    };
+    if let Ok(Err(_lost)) = heard {
+        *ear = Ear::Deaf { looks: 0 };
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -176,8 +176,12 @@ fn a_server_starts_without_redis_and_finds_it_later() {
     let mut server = stage.serve("a");
     let told = value(&server.banner, "rules");
     assert!(told.contains("version 1 of "), "{told}");
-    let line = server.next_line("starting with version 1 of ");
-    assert!(line.contains("cannot read the rules in redis://"), "{line}");
+    assert!(told.ends_with(" old)"), "{told}");
+    let line = server.next_line("; starting with redis://");
+    assert!(
+        line.contains("cannot reach the rules in redis://"),
+        "{line}"
+    );
     assert!(line.contains(&stage.cache("a")), "{line}");
     assert_eq!(limit(&server), Some(1));
     // It comes back with nothing in it, and that replaces nothing.
@@ -226,7 +230,7 @@ fn without_redis_and_without_a_copy_there_is_no_start() {
     stage.redis.kill();
     let gone = serve();
     assert_eq!(gone.code, Some(2), "{gone:?}");
-    let expected = format!("error: cannot read the rules in {}: ", stage.url);
+    let expected = format!("error: cannot reach the rules in {}: ", stage.url);
     assert!(gone.stderr.contains(&expected), "{gone:?}");
 }
 
@@ -291,9 +295,14 @@ fn a_bad_version_replaces_nothing_and_is_told_once() {
     // A newcomer takes the newest that is good.
     let other = stage.serve("b");
     assert!(value(&other.banner, "rules").contains("version 1 of "));
-    // And the next good version has a number of its own.
-    let pushed = stage.push("5");
-    assert!(pushed.stdout.contains("pushed version 4 to "), "{pushed:?}");
+    // What was bad does not come back, what was good does, and has a number of its own.
+    let refused = stage.rules_command("rollback", &[]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    let back = stage.rules_command("rollback", &["1"]);
+    assert!(back.stdout.contains("pushed version 4 to "), "{back:?}");
+    let line = server.next_line("reloaded");
+    assert!(line.contains("version 4 of "), "{line}");
+    succeeded(&stage.push("5"));
     let line = server.next_line("reloaded");
     assert!(line.contains(RELOADED), "{line}");
     assert_eq!(limit(&server), Some(5));
