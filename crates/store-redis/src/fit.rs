@@ -13,10 +13,9 @@ pub(crate) const COUNTS_END: u64 = 1 << 53;
 /// Whether a limit can be counted in Redis exactly as in memory, and if not, why.
 pub fn fits(quota: &Quota) -> Result<(), Unfit> {
     match quota.meter() {
-        // Times all of them: kept in two parts, none of which a valid quota can overflow.
-        Meter::TokenBucket(_) | Meter::LeakyBucket(_) => Ok(()),
-        // A log compares with its limit alone, and a valid one is short.
-        Meter::SlidingLog(_) => Ok(()),
+        // A bucket's times are kept in two parts, neither of which a valid quota can overflow; a log
+        // compares with its limit alone, and a valid one is short.
+        Meter::TokenBucket(_) | Meter::LeakyBucket(_) | Meter::SlidingLog(_) => Ok(()),
         Meter::FixedWindow(_) | Meter::SlidingCounter(_) => {
             whole(quota.window())?;
             countable(quota, quota.limit())

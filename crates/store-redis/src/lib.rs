@@ -5,13 +5,18 @@
 
 pub mod book;
 pub mod client;
+mod counter;
 mod fit;
+mod key;
 mod members;
 pub mod report;
+mod script;
+mod store;
 #[cfg(feature = "test-util")]
 pub mod test_util;
 mod totals;
 
 pub use fit::fits;
 pub use members::RedisMembers;
+pub use store::RedisStore;
 pub use totals::RedisTotals;

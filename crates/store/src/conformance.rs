@@ -20,7 +20,7 @@ pub mod totals;
 
 use std::future::Future;
 
-use tidegate_algorithms::Time;
+use tidegate_algorithms::{Quota, Time};
 
 pub use cases::*;
 pub use numbers::*;
@@ -46,6 +46,21 @@ pub trait Subject {
 
     /// Runs one call of the store to its end.
     fn wait<T>(&self, answer: impl Future<Output = T>) -> T;
+
+    /// The nanoseconds that the store's clock can tell apart.
+    fn grain() -> u64 {
+        1
+    }
+
+    /// Whether the store can count such a limit at all.
+    fn fits(_quota: &Quota) -> bool {
+        true
+    }
+
+    /// How many random histories to try, where a store in memory tries `many`.
+    fn cases(many: u32) -> u32 {
+        many
+    }
 }
 
 /// Makes a test of each case of the suite, for a [`Subject`](crate::conformance::Subject).

@@ -11,6 +11,8 @@ use tidegate_algorithms::{
     Rounding, Time,
 };
 
+use super::Subject;
+
 /// The latest time of a history: two windows of ten years before time ends.
 const LATEST: u64 = Time::MAX.nanos() - 20 * 366 * 86_400 * 1_000_000_000;
 
@@ -21,18 +23,19 @@ const TEN_YEARS: u64 = 3_653 * 86_400 * 1_000_000_000;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Advance {
     Stay,
-    Nanos(u64),
+    /// By so many of the shortest moments that the clock tells apart.
+    Grains(u64),
     /// By so many thousandths of a window.
     Window(u64),
     /// By so many thousandths of the time of one request.
     Interval(u64),
     /// To the moment of the last retry.
     Retry,
-    /// To the nanosecond before.
+    /// To the moment before.
     JustBeforeRetry,
     /// To the end of the epoch-aligned window.
     Edge,
-    /// To the nanosecond before.
+    /// To the moment before.
     JustBeforeEdge,
     /// Back by so many thousandths of a window.
     Back(u64),
@@ -52,6 +55,8 @@ pub(super) enum Cost {
 /// Where a history is, for one limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Course {
+    /// Nanoseconds that the clock tells apart.
+    grain: u64,
     window: u64,
     limit: u64,
     last: Option<Decision>,
@@ -60,8 +65,9 @@ pub(super) struct Course {
 // === impl Course ===
 
 impl Course {
-    pub(super) fn new(quota: &Quota) -> Self {
+    pub(super) fn new(quota: &Quota, grain: u64) -> Self {
         Self {
+            grain,
             window: nanos(quota.window()),
             limit: quota.limit(),
             last: None,
@@ -76,7 +82,7 @@ impl Course {
         let edge = now - now % self.window + self.window;
         let then = match advance {
             Advance::Stay => now,
-            Advance::Nanos(n) => now + n,
+            Advance::Grains(n) => now + n * self.grain,
             Advance::Window(n) => now + thousandths(self.window, n),
             Advance::Interval(n) => now + thousandths(self.window / self.limit.max(1), n),
             Advance::Retry => now + self.retry(),
@@ -85,7 +91,14 @@ impl Course {
             Advance::JustBeforeEdge => edge - 1,
             Advance::Back(n) => now.saturating_sub(thousandths(self.window, n)),
         };
-        Time::from_nanos(then.min(LATEST))
+        let then = then.min(LATEST);
+        // A moment that is asked for is not missed, and one that is to be missed is.
+        Time::from_nanos(match advance {
+            Advance::JustBeforeRetry | Advance::JustBeforeEdge | Advance::Back(_) => {
+                then - then % self.grain
+            }
+            _ => then.next_multiple_of(self.grain),
+        })
     }
 
     pub(super) fn cost(&self, cost: Cost) -> u64 {
@@ -117,11 +130,12 @@ pub(super) fn for_all<T: Debug>(
     values: impl Strategy<Value = T>,
     property: impl Fn(T) -> TestCaseResult,
 ) {
-    let config = ProptestConfig::default();
+    let asked = std::env::var("PROPTEST_CASES").ok();
+    let asked = asked.and_then(|cases| cases.parse().ok()).unwrap_or(0);
     let mut runner = TestRunner::new(ProptestConfig {
-        cases: config.cases.max(least),
+        cases: least.max(asked),
         failure_persistence: None,
-        ..config
+        ..ProptestConfig::default()
     });
     if let Err(failure) = runner.run(&values, property) {
         panic!("{failure}");
@@ -129,28 +143,31 @@ pub(super) fn for_all<T: Debug>(
 }
 
 /// A valid quota with any algorithm and allowance.
-pub(super) fn spec() -> impl Strategy<Value = QuotaSpec> {
+pub(super) fn spec<S: Subject>() -> impl Strategy<Value = QuotaSpec> {
     (algorithm(), window())
-        .prop_flat_map(|(algorithm, window)| spec_of(algorithm, window))
-        .prop_filter("a valid quota", |spec| Quota::new(spec).is_ok())
+        .prop_flat_map(|(algorithm, window)| {
+            spec_of(algorithm, in_grains(window, algorithm, S::grain()))
+        })
+        .prop_filter("a valid quota", is_valid::<S>)
 }
 
 /// Quotas that keep the same state: the same algorithm and window, other numbers. None minds for
 /// how long it is exceeded: a counter knows that only as its last numbers saw it.
-pub(super) fn related_specs() -> impl Strategy<Value = Vec<QuotaSpec>> {
+pub(super) fn related_specs<S: Subject>() -> impl Strategy<Value = Vec<QuotaSpec>> {
     (algorithm(), window()).prop_flat_map(|(algorithm, window)| {
+        let window = in_grains(window, algorithm, S::grain());
         let related = same_state(algorithm).prop_flat_map(move |it| spec_of(it, window));
         let related = related.prop_map(|spec| QuotaSpec {
             allowance: untimed(spec.allowance),
             ..spec
         });
-        let valid = related.prop_filter("a valid quota", |spec| Quota::new(spec).is_ok());
+        let valid = related.prop_filter("a valid quota", is_valid::<S>);
         prop::collection::vec(valid, 2..4)
     })
 }
 
 /// When a history starts.
-pub(super) fn start() -> impl Strategy<Value = Time> {
+pub(super) fn start<S: Subject>() -> impl Strategy<Value = Time> {
     prop_oneof![
         Just(0),
         0..1_000_000_000_000_u64,
@@ -158,13 +175,13 @@ pub(super) fn start() -> impl Strategy<Value = Time> {
         1_700_000_000_000_000_000..1_900_000_000_000_000_000_u64,
         Just(LATEST / 2),
     ]
-    .prop_map(Time::from_nanos)
+    .prop_map(|nanos| Time::from_nanos(nanos - nanos % S::grain()))
 }
 
 pub(super) fn forwards() -> impl Strategy<Value = Advance> {
     prop_oneof![
         4 => Just(Advance::Stay),
-        1 => (1..10_u64).prop_map(Advance::Nanos),
+        1 => (1..10_u64).prop_map(Advance::Grains),
         2 => (0..3_000_u64).prop_map(Advance::Window),
         1 => (0..100_u64).prop_map(Advance::Window),
         2 => (0..5_000_u64).prop_map(Advance::Interval),
@@ -201,6 +218,25 @@ pub(super) fn headroom() -> impl Strategy<Value = Headroom> {
 
 fn nanos(span: Duration) -> u64 {
     u64::try_from(span.as_nanos()).expect("at most ten years")
+}
+
+/// The window cut to whole grains, and its sub-windows as well.
+fn in_grains(window: Duration, algorithm: Algorithm, grain: u64) -> Duration {
+    let parts = match algorithm {
+        Algorithm::SlidingCounter { sub_windows, .. } if grain > 1 => u64::from(sub_windows),
+        _ => 1,
+    };
+    let window = nanos(window);
+    let cut = window - window % (grain * parts);
+    Duration::from_nanos(if cut >= 1_000_000 {
+        cut
+    } else {
+        window.next_multiple_of(grain * parts)
+    })
+}
+
+fn is_valid<S: Subject>(spec: &QuotaSpec) -> bool {
+    Quota::new(spec).is_ok_and(|quota| S::fits(&quota))
 }
 
 fn spec_of(algorithm: Algorithm, window: Duration) -> impl Strategy<Value = QuotaSpec> {

@@ -45,8 +45,8 @@ pub fn one_limit_decides_as_the_oracle<S: Subject>() {
         1 => Just(Charging::EveryMatch),
     ];
     for_all(
-        1_000,
-        (spec(), start(), charging, steps),
+        S::cases(1_000),
+        (spec::<S>(), start::<S>(), charging, steps),
         |(spec, start, charging, steps)| {
             let mut pair = Pair::<S>::new(&spec, start);
             steps
@@ -64,7 +64,7 @@ impl<S: Subject> Pair<S> {
         Self {
             bench: Bench::at(now),
             oracle: Oracle::new(spec).expect("valid"),
-            course: Course::new(&quota),
+            course: Course::new(&quota, S::grain()),
             quota,
             now,
             is_settled: false,

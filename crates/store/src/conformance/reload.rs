@@ -26,8 +26,8 @@ struct Step {
 pub fn changed_numbers_apply_to_the_old_counts<S: Subject>() {
     let steps = prop::collection::vec(step(), 1..60);
     for_all(
-        500,
-        (related_specs(), start(), steps),
+        S::cases(500),
+        (related_specs::<S>(), start::<S>(), steps),
         |(specs, start, steps)| check::<S>(&specs, start, &steps),
     );
 }
@@ -43,7 +43,7 @@ fn check<S: Subject>(
         .cycle();
     let mut quota = quotas.next().expect("some quotas");
     let mut counter = Counter::new(quota.clone());
-    let mut course = Course::new(&quota);
+    let mut course = Course::new(&quota, S::grain());
     let mut bench = Bench::<S>::at(start);
     let mut now = start;
     for step in steps {

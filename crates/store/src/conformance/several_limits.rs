@@ -49,11 +49,11 @@ struct Limit {
 /// Whatever limits are charged together, in whatever modes and either charging: each decision and
 /// the word on the whole request are the naive model's.
 pub fn several_limits_decide_as_the_model<S: Subject>() {
-    let specs = prop::collection::vec(spec(), 1..5);
+    let specs = prop::collection::vec(spec::<S>(), 1..5);
     let requests = prop::collection::vec(request(), 1..40);
     for_all(
-        700,
-        (specs, start(), requests),
+        S::cases(700),
+        (specs, start::<S>(), requests),
         |(specs, start, requests)| {
             let mut cast = Cast::<S>::new(&specs, start);
             requests.iter().try_for_each(|request| cast.check(request))
@@ -71,7 +71,7 @@ impl<S: Subject> Cast<S> {
             bench: Bench::at(now),
             model: Model::new(counters().map(|limit| &specs[limit])),
             courses: counters()
-                .map(|limit| Course::new(&limits[limit].quota))
+                .map(|limit| Course::new(&limits[limit].quota, S::grain()))
                 .collect(),
             limits,
             now,

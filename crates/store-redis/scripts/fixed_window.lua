@@ -1,0 +1,38 @@
+-- Fixed window. Value: `window:count`, marked as in `count.lua`.
+--
+-- a: 5 the window in microseconds   6 whether refusals are counted
+local function open(c)
+  c.due = 0
+  local v = call('GET', c.key)
+  if not v then return end
+  local sign, index, count, over = match(v, '^(%-?)(%d+):(%d+)@?(%d*)$')
+  if not index then error('undecodable value of ' .. c.key, 0) end
+  c.found, c.marked, c.index, c.count, c.over = v, sign == '-', index + 0, count + 0, tonumber(over)
+end
+
+-- Which window it is, and what is counted in it. One ahead of now stands.
+local function settle(c, a)
+  if c.index and c.count > 0 and now < (c.index + 1) * a[5] then return c.index, c.count end
+  return floor(now / a[5]), 0
+end
+
+local function weigh(c, a)
+  local index, count = settle(c, a)
+  if fit(c, a, count) then
+    if a[1] > 0 then c.next, c.next_count = index, count + c.due end
+    return true
+  end
+  if a[6] == 1 and a[1] > 0 then
+    c.due = c.due + a[1]
+    c.next, c.next_count = index, math.min((c.next_count or count) + a[1], 9007199254740992)
+  end
+  return false
+end
+
+local function write(c, a, is_charged)
+  if is_charged and c.next then
+    put(c, format('%d:%d', c.next, c.next_count), c.over, (c.next + 1) * a[5])
+  else
+    mark(c)
+  end
+end

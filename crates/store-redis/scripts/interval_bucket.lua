@@ -1,0 +1,45 @@
+-- Token bucket refilled in portions. Value: `period:missing`, marked as in `count.lua`.
+--
+-- a: 5 the period in microseconds   6 the portion   7 the most that can be missing
+local function open(c)
+  c.due = 0
+  local v = call('GET', c.key)
+  if not v then return end
+  local sign, index, missing, over = match(v, '^(%-?)(%d+):(%d+)@?(%d*)$')
+  if not index then error('undecodable value of ' .. c.key, 0) end
+  c.found, c.marked, c.index, c.missing, c.over =
+    v, sign == '-', index + 0, missing + 0, tonumber(over)
+end
+
+-- Which period it is, and what is missing in it. One ahead of now stands.
+local function settle(c, a)
+  local period = floor(now / a[5])
+  if not c.index then return period, 0 end
+  local missing = c.missing
+  -- More than any charge can have taken: it counts as one that was just empty.
+  if missing > a[7] then missing = a[2] end
+  if missing == 0 then return period, 0 end
+  if c.index >= period then return c.index, missing end
+  return period, math.max(missing - (period - c.index) * a[6], 0)
+end
+
+local function weigh(c, a)
+  local index, missing = settle(c, a)
+  if not fit(c, a, missing) then return false end
+  if a[1] > 0 then c.next, c.next_missing = index, missing + c.due end
+  return true
+end
+
+local function refill(c, a, index, missing, over)
+  local portions = floor(missing / a[6])
+  if portions * a[6] < missing then portions = portions + 1 end
+  put(c, format('%d:%d', index, missing), over, (index + portions) * a[5])
+end
+
+local function write(c, a, is_charged)
+  if is_charged and c.next then
+    refill(c, a, c.next, c.next_missing, c.over)
+  else
+    mark(c)
+  end
+end

@@ -1,0 +1,23 @@
+-- Lists some of the counters of one server.
+--
+-- ARGV: where to go on, what the keys look like, about how many to look at.
+-- Reply: the time, where the next page begins, and for each counter its key, when it ends in milliseconds,
+-- and 1 if its last answer was a refusal.
+local page = call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3])
+local reply = {told, page[1]}
+for _, key in ipairs(page[2]) do
+  local ends = call('PEXPIRETIME', key) - shift
+  if ends * 1000 > now then
+    local kind, refused = string.sub(key, 32, 32), false
+    if kind == 'w' then
+      refused = call('HEXISTS', key, 'r') == 1
+    elseif kind == 'g' then
+      refused = call('GETRANGE', key, 20, 20) == '\1'
+    else
+      refused = call('GETRANGE', key, 0, 0) == '-'
+    end
+    local n = #reply
+    reply[n + 1], reply[n + 2], reply[n + 3] = key, format('%d', ends), refused and 1 or 0
+  end
+end
+return reply

@@ -1,0 +1,2 @@
+-- Tells the time.
+return told

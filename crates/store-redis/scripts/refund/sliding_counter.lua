@@ -1,0 +1,11 @@
+local function refund(c, a)
+  local index, previous, current = settle(c, a)
+  -- From the window now, then from the one before.
+  local from_current = math.min(a[1], current)
+  current, previous = current - from_current, math.max(previous - (a[1] - from_current), 0)
+  if previous + current == 0 then
+    call('DEL', c.key)
+  else
+    put(c, format('%d:%d:%d', index, previous, current), c.over, (index + 2) * a[5])
+  end
+end

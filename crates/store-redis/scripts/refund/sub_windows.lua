@@ -1,0 +1,23 @@
+local function refund(c, a)
+  local left = math.min(a[1], c.total)
+  if left == c.total then
+    call('DEL', c.key)
+    return
+  end
+  -- Newest first. What the newest gives back is written with it.
+  local taken = math.min(left, c.current)
+  local index, changes = c.newest, {}
+  c.total, c.current, left = c.total - left, c.current - taken, left - taken
+  while left > 0 do
+    index = index - 1
+    local count = tonumber(call('HGET', c.key, index_of(index))) or 0
+    local back = math.min(left, count)
+    if back > 0 then
+      changes[#changes + 1] = index_of(index)
+      changes[#changes + 1] = index_of(count - back)
+      left = left - back
+    end
+  end
+  put(c, a, c.over, 0)
+  if changes[1] then call('HSET', c.key, unpack(changes)) end
+end

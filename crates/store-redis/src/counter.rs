@@ -1,0 +1,11 @@
+//! One counter between us and the scripts: the numbers they take, the state they tell, and what the core makes
+//! of it.
+
+mod account;
+mod numbers;
+mod sparse;
+mod state;
+
+pub(crate) use account::{Account, bend};
+pub(crate) use numbers::{Numbers, numbers, refunded};
+pub(crate) use state::{Told, time};

@@ -1,0 +1,137 @@
+//! The numbers of a limit as the scripts take them: doubles that are all whole.
+//!
+//! All that needs a product is worked out here, in wide integers. What each place means is said at the
+//! head of each script.
+
+use std::time::Duration;
+
+use smallvec::SmallVec;
+use tidegate_algorithms::{Algorithm, Allowance, Headroom, Meter, Quota, Rounding, Spans, Ticks};
+use tidegate_store::Charging;
+
+use crate::fit::COUNTS_END;
+
+/// The numbers as bytes: doubles, the least significant byte first.
+pub(crate) type Numbers = SmallVec<[u8; 88]>;
+
+/// Ticks in a microsecond.
+const MICRO: u128 = 1_000 * Ticks::PER_NANO;
+
+/// More than any bucket has room for, and still small enough to add.
+const NEVER: u128 = Ticks::PER_NANO << 63;
+
+/// What a script is to know to charge `cost`.
+pub(crate) fn numbers(quota: &Quota, cost: u64, headroom: Headroom, charging: Charging) -> Numbers {
+    let extra = match (quota.allowance(), headroom) {
+        (Allowance::Hard, _) | (Allowance::Elastic { .. }, Headroom::Absent) => 0,
+        (Allowance::Soft { .. }, _) | (Allowance::Elastic { .. }, Headroom::Available) => {
+            quota.most_extra()
+        }
+    };
+    let mut to = Numbers::new();
+    match quota.meter() {
+        Meter::TokenBucket(meter) => bucket(&mut to, quota, &meter.spans(), cost, extra),
+        Meter::LeakyBucket(meter) => bucket(&mut to, quota, &meter.spans(), cost, extra),
+        Meter::FixedWindow(_) => {
+            counted(&mut to, quota, quota.limit(), cost, extra);
+            span(&mut to, quota.window());
+            number(&mut to, u64::from(charging == Charging::EveryMatch));
+        }
+        Meter::IntervalBucket(meter) => {
+            counted(&mut to, quota, meter.capacity(), cost, extra);
+            span(&mut to, quota.window());
+            number(&mut to, quota.limit());
+            number(&mut to, meter.capacity().saturating_add(quota.most_extra()));
+        }
+        Meter::SlidingCounter(_) => {
+            counted(&mut to, quota, quota.limit(), cost, extra);
+            span(&mut to, quota.window());
+            number(&mut to, rounds_up(quota));
+        }
+        Meter::SlidingLog(meter) => {
+            counted(&mut to, quota, quota.limit(), cost, extra);
+            span(&mut to, quota.window());
+            number(&mut to, unit(meter.grain()));
+            number(&mut to, meter.capacity());
+            number(&mut to, u64::from(meter.logs_refused()));
+        }
+        Meter::SubWindows(meter) => {
+            counted(&mut to, quota, quota.limit(), cost, extra);
+            span(&mut to, meter.sub_window());
+            number(&mut to, rounds_up(quota));
+            number(&mut to, meter.parts());
+        }
+    }
+    to
+}
+
+/// What a script is to know to give back `cost`.
+pub(crate) fn refunded(quota: &Quota, cost: u64) -> Numbers {
+    numbers(quota, cost, Headroom::Available, Charging::AllOrNone)
+}
+
+/// Microseconds in the unit that scripts remember times of a log in: the core's grain, but not less than
+/// Redis tells apart.
+pub(super) const fn unit(grain: u64) -> u64 {
+    if grain < 1_000 { 1 } else { grain / 1_000 }
+}
+
+fn bucket(to: &mut Numbers, quota: &Quota, spans: &Spans, cost: u64, extra: u64) {
+    let Spans {
+        interval,
+        capacity,
+        bound,
+    } = *spans;
+    let asked = interval.0.saturating_mul(u128::from(cost)).min(NEVER);
+    let most = capacity.0 + interval.0 * u128::from(extra);
+    for Ticks(ticks) in [Ticks(asked), Ticks(most), capacity, bound] {
+        number(to, ticks / MICRO);
+        number(to, ticks % MICRO);
+    }
+    exceeded_for(to, quota);
+    // Half a window, in whole milliseconds: it may not depend on numbers that a reload can change.
+    let step = (quota.window().as_millis() / 2).max(1);
+    number(to, step * 1_000);
+}
+
+fn counted(to: &mut Numbers, quota: &Quota, limit: u64, cost: u64, extra: u64) {
+    number(to, cost.min(COUNTS_END));
+    number(to, limit);
+    number(to, limit.saturating_add(extra));
+    exceeded_for(to, quota);
+}
+
+fn exceeded_for(to: &mut Numbers, quota: &Quota) {
+    match quota.allowance() {
+        Allowance::Soft {
+            only_for: Some(only_for),
+            ..
+        } => span(to, only_for),
+        _ => to.extend_from_slice(&(-1.0_f64).to_le_bytes()),
+    }
+}
+
+fn rounds_up(quota: &Quota) -> u64 {
+    match quota.algorithm() {
+        Algorithm::SlidingCounter {
+            rounding: Rounding::Up,
+            ..
+        } => 1,
+        _ => 0,
+    }
+}
+
+/// A span in microseconds, rounded up: between two times in whole microseconds that makes no difference.
+fn span(to: &mut Numbers, span: Duration) {
+    number(to, span.as_nanos().div_ceil(1_000));
+}
+
+/// A number; all that are compared with another are below 2^53, and those above stay above.
+fn number(to: &mut Numbers, number: impl Into<u128>) {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "whole below 2^53, and what is above need only stay above"
+    )]
+    let double = number.into() as f64;
+    to.extend_from_slice(&double.to_le_bytes());
+}

@@ -1,0 +1,209 @@
+//! The scripts, put together from the files in `scripts/`.
+//!
+//! A header gives the time, a file for each algorithm gives its functions, a driver calls them. Only the header
+//! differs between the product and tests that move the time themselves.
+
+use std::sync::OnceLock;
+
+use tidegate_algorithms::{Meter, Quota};
+
+use crate::client::Script;
+
+/// What the scripts are called to do with a counter depends on this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Bucket,
+    FixedWindow,
+    IntervalBucket,
+    SlidingCounter,
+    SlidingLog,
+    SubWindows,
+}
+
+/// Where the time of a decision comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Header {
+    /// Redis' own clock.
+    Server,
+    /// The last argument.
+    #[cfg(feature = "test-util")]
+    Virtual,
+    /// Redis' own clock; and each decision is written down under its last argument.
+    #[cfg(feature = "test-util")]
+    Race,
+}
+
+/// All scripts under one header.
+#[derive(Debug)]
+pub(crate) struct Scripts {
+    header: &'static str,
+    one: [Script; Kind::ALL.len()],
+    refund: [Script; Kind::ALL.len()],
+    /// By the set of algorithms in a request, so that Redis sets up no more than it needs.
+    many: [OnceLock<Script>; 1 << Kind::ALL.len()],
+    pub(crate) reset: Script,
+    pub(crate) now: Script,
+    pub(crate) list: Script,
+}
+
+const COUNT: &str = include_str!("../scripts/count.lua");
+const WEIGHT: &str = include_str!("../scripts/weight.lua");
+const ONE: &str = include_str!("../scripts/one.lua");
+const MANY: &str = include_str!("../scripts/many.lua");
+const REFUND: &str = include_str!("../scripts/refund/driver.lua");
+
+// === impl Kind ===
+
+impl Kind {
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Bucket,
+        Self::FixedWindow,
+        Self::IntervalBucket,
+        Self::SlidingCounter,
+        Self::SlidingLog,
+        Self::SubWindows,
+    ];
+
+    pub(crate) const fn of(quota: &Quota) -> Self {
+        match quota.meter() {
+            Meter::TokenBucket(_) | Meter::LeakyBucket(_) => Self::Bucket,
+            Meter::FixedWindow(_) => Self::FixedWindow,
+            Meter::IntervalBucket(_) => Self::IntervalBucket,
+            Meter::SlidingCounter(_) => Self::SlidingCounter,
+            Meter::SlidingLog(_) => Self::SlidingLog,
+            Meter::SubWindows(_) => Self::SubWindows,
+        }
+    }
+
+    /// Its number, as the scripts know it.
+    pub(crate) const fn number(self) -> u8 {
+        match self {
+            Self::Bucket => 0,
+            Self::FixedWindow => 1,
+            Self::IntervalBucket => 2,
+            Self::SlidingCounter => 3,
+            Self::SlidingLog => 4,
+            Self::SubWindows => 5,
+        }
+    }
+
+    /// Its functions: `open`, `weigh`, `write` and, maybe, `tell`.
+    const fn body(self) -> &'static str {
+        match self {
+            Self::Bucket => include_str!("../scripts/bucket.lua"),
+            Self::FixedWindow => include_str!("../scripts/fixed_window.lua"),
+            Self::IntervalBucket => include_str!("../scripts/interval_bucket.lua"),
+            Self::SlidingCounter => include_str!("../scripts/sliding_counter.lua"),
+            Self::SlidingLog => include_str!("../scripts/sliding_log.lua"),
+            Self::SubWindows => include_str!("../scripts/sub_windows.lua"),
+        }
+    }
+
+    const fn refund(self) -> &'static str {
+        match self {
+            Self::Bucket => include_str!("../scripts/refund/bucket.lua"),
+            Self::FixedWindow => include_str!("../scripts/refund/fixed_window.lua"),
+            Self::IntervalBucket => include_str!("../scripts/refund/interval_bucket.lua"),
+            Self::SlidingCounter => include_str!("../scripts/refund/sliding_counter.lua"),
+            Self::SlidingLog => include_str!("../scripts/refund/sliding_log.lua"),
+            Self::SubWindows => include_str!("../scripts/refund/sub_windows.lua"),
+        }
+    }
+
+    /// What its functions need besides.
+    const fn shared(self) -> [&'static str; 2] {
+        match self {
+            Self::Bucket => ["", ""],
+            Self::FixedWindow | Self::IntervalBucket | Self::SlidingLog => [COUNT, ""],
+            Self::SlidingCounter | Self::SubWindows => [COUNT, WEIGHT],
+        }
+    }
+
+    /// How many numbers it takes.
+    const fn numbers(self) -> usize {
+        match self {
+            Self::Bucket => 10,
+            Self::FixedWindow | Self::SlidingCounter => 6,
+            Self::IntervalBucket | Self::SubWindows => 7,
+            Self::SlidingLog => 8,
+        }
+    }
+
+    /// The same as Lua's `struct` spells it.
+    fn format(self) -> String {
+        format!("'<{}'", "d".repeat(self.numbers()))
+    }
+}
+
+// === impl Header ===
+
+impl Header {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Server => include_str!("../scripts/header.lua"),
+            #[cfg(feature = "test-util")]
+            Self::Virtual => include_str!("../scripts/header_virtual.lua"),
+            #[cfg(feature = "test-util")]
+            Self::Race => include_str!("../scripts/header_race.lua"),
+        }
+    }
+}
+
+// === impl Scripts ===
+
+impl Scripts {
+    pub(crate) fn new(header: Header) -> Self {
+        let header = header.text();
+        let plain = |body: &str| Script::new([header, body].concat());
+        Self {
+            header,
+            one: Kind::ALL.map(|kind| single(header, kind, &[ONE])),
+            refund: Kind::ALL.map(|kind| single(header, kind, &[kind.refund(), REFUND])),
+            many: [const { OnceLock::new() }; 1 << Kind::ALL.len()],
+            reset: plain(include_str!("../scripts/reset.lua")),
+            now: plain(include_str!("../scripts/now.lua")),
+            list: plain(include_str!("../scripts/list.lua")),
+        }
+    }
+
+    /// Decides on one limit.
+    pub(crate) fn one(&self, kind: Kind) -> &Script {
+        &self.one[usize::from(kind.number())]
+    }
+
+    /// Gives back to one counter.
+    pub(crate) fn refund(&self, kind: Kind) -> &Script {
+        &self.refund[usize::from(kind.number())]
+    }
+
+    /// Decides on several limits of these algorithms.
+    pub(crate) fn many(&self, kinds: impl Iterator<Item = Kind>) -> &Script {
+        let set = kinds.fold(0_usize, |set, kind| set | 1 << kind.number());
+        self.many[set].get_or_init(|| several(self.header, set))
+    }
+}
+
+/// A script for one algorithm.
+fn single(header: &str, kind: Kind, drivers: &[&str]) -> Script {
+    let numbers = format!("local NUMBERS = {}\n", kind.format());
+    let [count, weight] = kind.shared();
+    let functions = [header, &numbers, count, weight, kind.body()].concat();
+    Script::new(functions + &drivers.concat())
+}
+
+/// The script for a set of algorithms.
+fn several(header: &str, set: usize) -> Script {
+    let mut text = [header, COUNT, WEIGHT, "local algorithms = {}\n"].concat();
+    for kind in Kind::ALL {
+        let (number, numbers) = (kind.number(), kind.format());
+        if set & (1 << number) != 0 {
+            let entry = format!(
+                "algorithms[{number}] = {{open = open, weigh = weigh, write = write, tell = tell, \
+                 numbers = {numbers}}}\n"
+            );
+            text.extend(["do\n", kind.body(), &entry, "end\n"]);
+        }
+    }
+    text.push_str(MANY);
+    Script::new(text)
+}

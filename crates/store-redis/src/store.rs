@@ -1,0 +1,167 @@
+//! The store contract over Redis.
+
+mod ask;
+mod list;
+mod single;
+mod together;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tidegate_algorithms::{Decision, Headroom, Quota, Time};
+use tidegate_store::{
+    Charge, Charging, Consistency, CounterKey, Cursor, Decisions, MAX_CHARGES, Mode, OnFull, Page,
+    Receipt, Store, StoreError,
+};
+
+use crate::client::Client;
+use crate::fit::fits;
+use crate::script::{Header, Scripts};
+
+/// Counters in Redis, in common with all nodes that ask the same Redis. Every decision is made there, as
+/// one step, at Redis' own time.
+#[derive(Debug)]
+pub struct RedisStore {
+    client: Client,
+    scripts: Scripts,
+    time: TimeArgument,
+    /// How often a script and the core did not agree.
+    disagreements: AtomicU64,
+}
+
+/// What the header of the scripts is told.
+#[derive(Debug)]
+enum TimeArgument {
+    /// Nothing: Redis tells the time.
+    Nothing,
+    /// The time in microseconds, or a name.
+    #[cfg(feature = "test-util")]
+    Number(AtomicU64),
+    /// A name for each decision, one after the other.
+    #[cfg(feature = "test-util")]
+    Next(AtomicU64),
+}
+
+// === impl RedisStore ===
+
+impl RedisStore {
+    /// A store that asks through `client`. Connects to nobody yet.
+    pub fn new(client: Client) -> Self {
+        Self::with_header(client, Header::Server, TimeArgument::Nothing)
+    }
+
+    fn with_header(client: Client, header: Header, time: TimeArgument) -> Self {
+        Self {
+            client,
+            scripts: Scripts::new(header),
+            time,
+            disagreements: AtomicU64::new(0),
+        }
+    }
+
+    /// The client that it asks through.
+    pub const fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// How often a script decided otherwise than the core would have. Never, unless there is a fault in
+    /// either; the script's word stands.
+    pub fn disagreements(&self) -> u64 {
+        self.disagreements.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(feature = "test-util")]
+impl RedisStore {
+    /// A store whose time stands at `now` until it is moved. Its keys do not expire by themselves.
+    pub fn in_virtual_time(client: Client, now: Time) -> Self {
+        let micros = AtomicU64::new(now.nanos() / 1_000);
+        Self::with_header(client, Header::Virtual, TimeArgument::Number(micros))
+    }
+
+    /// Moves the time of a store in virtual time.
+    pub fn set_time(&self, now: Time) {
+        if let TimeArgument::Number(micros) = &self.time {
+            micros.store(now.nanos() / 1_000, Ordering::Relaxed);
+        }
+    }
+
+    /// A store whose scripts write down each decision, under a name: the first is `first`, each next one is
+    /// one more. They are in the list `race`, in the order in which they were made.
+    pub fn in_race(client: Client, first: u64) -> Self {
+        let next = TimeArgument::Next(AtomicU64::new(first));
+        Self::with_header(client, Header::Race, next)
+    }
+}
+
+impl Store for RedisStore {
+    async fn charge(
+        &self,
+        charges: &[Charge<'_>],
+        charging: Charging,
+        decisions: &mut Decisions,
+    ) -> Result<Receipt, StoreError> {
+        decisions.clear();
+        if charges.len() > MAX_CHARGES {
+            return Err(StoreError::TooManyCharges {
+                asked: charges.len(),
+                most: MAX_CHARGES,
+            });
+        }
+        for charge in charges {
+            fits(charge.quota).map_err(|reason| StoreError::Unfit { reason })?;
+        }
+        match charges {
+            [charge] => self.charge_one(charge, charging, decisions).await,
+            _ => self.charge_many(charges, charging, decisions).await,
+        }
+    }
+
+    async fn peek(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        headroom: Headroom,
+        consistency: Consistency,
+    ) -> Result<Decision, StoreError> {
+        let charge = Charge {
+            key,
+            quota,
+            cost: 0,
+            mode: Mode::Shadow,
+            headroom,
+            on_full: OnFull::Allow,
+            consistency,
+        };
+        let mut decisions = Decisions::new();
+        self.charge(&[charge], Charging::AllOrNone, &mut decisions)
+            .await?;
+        Ok(decisions[0])
+    }
+
+    async fn refund(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        cost: u64,
+        _consistency: Consistency,
+    ) -> Result<(), StoreError> {
+        self.give_back_to(key, quota, cost).await
+    }
+
+    async fn reset(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        _consistency: Consistency,
+    ) -> Result<bool, StoreError> {
+        self.forget(key, quota).await
+    }
+
+    async fn now(&self) -> Result<Time, StoreError> {
+        self.ask_time().await
+    }
+
+    async fn list(&self, cursor: Cursor, most: usize) -> Result<Page, StoreError> {
+        self.list_page(cursor, most).await
+    }
+}

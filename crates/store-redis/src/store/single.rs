@@ -1,0 +1,90 @@
+//! What is asked about one counter: the shortest way for most requests.
+
+use tidegate_algorithms::Quota;
+use tidegate_store::{
+    Admission, Charge, Charging, CounterKey, Decisions, Mode, Receipt, StoreError,
+};
+
+use super::ask::told_time;
+use super::{RedisStore, TimeArgument};
+use crate::client::{Command, Reply, Route, Script};
+use crate::counter::{Account, Numbers, Told, numbers, refunded};
+use crate::fit::fits;
+use crate::key::Key;
+use crate::script::Kind;
+
+// === impl RedisStore ===
+
+impl RedisStore {
+    pub(super) async fn charge_one(
+        &self,
+        charge: &Charge<'_>,
+        charging: Charging,
+        decisions: &mut Decisions,
+    ) -> Result<Receipt, StoreError> {
+        let quota = charge.quota;
+        let numbers = numbers(quota, charge.cost, charge.headroom, charging);
+        let script = self.scripts.one(Kind::of(quota));
+        let reply = self.about(charge.key, quota, script, &numbers).await?;
+        let (word, now, state) = split(&reply).ok_or_else(|| reply.unexpected())?;
+        let now = told_time(&reply, Some(now))?;
+        let told = Told::read(state, quota, now).ok_or_else(|| reply.unexpected())?;
+        let mut decision = Account::new(told).judge(charge, charging, now);
+        self.heed(&mut decision, word);
+        decisions.push(decision);
+        let admission = match (charge.mode, decision.is_allowed()) {
+            (Mode::Shadow, _) | (_, true) => Admission::Admitted,
+            (Mode::Enforce | Mode::Quota, false) => Admission::Refused,
+        };
+        Ok(Receipt { now, admission })
+    }
+
+    pub(super) async fn give_back_to(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        cost: u64,
+    ) -> Result<(), StoreError> {
+        fits(quota).map_err(|reason| StoreError::Unfit { reason })?;
+        let script = self.scripts.refund(Kind::of(quota));
+        self.about(key, quota, script, &refunded(quota, cost))
+            .await?;
+        Ok(())
+    }
+
+    pub(super) async fn forget(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+    ) -> Result<bool, StoreError> {
+        let script = &self.scripts.reset;
+        let reply = self.about(key, quota, script, &Numbers::new()).await?;
+        Ok(reply.integer()? == 1)
+    }
+
+    /// Runs a script on one counter.
+    async fn about(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        script: &Script,
+        numbers: &Numbers,
+    ) -> Result<Reply, StoreError> {
+        let key = Key::new(key, quota);
+        let argument = self.time.next();
+        let write = |command: &mut Command<'_>| {
+            command.number(1).arg(&key).arg(numbers);
+            TimeArgument::write(argument, command);
+        };
+        self.client
+            .eval(Route::Key(key.as_ref()), script, write)
+            .await
+    }
+}
+
+/// The word, the time and the state in the reply about one limit.
+fn split(reply: &Reply) -> Option<(u8, &[u8], &[u8])> {
+    let (&word, rest) = reply.text().ok()??.split_first()?;
+    let space = rest.iter().position(|&byte| byte == b' ')?;
+    Some((word, &rest[..space], &rest[space + 1..]))
+}

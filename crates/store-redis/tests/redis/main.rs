@@ -1,0 +1,5 @@
+//! The store over real servers.
+
+mod conformance;
+mod subject;
+mod vectors;
