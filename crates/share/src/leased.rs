@@ -160,6 +160,9 @@ impl<R, M: Clock> Leased<R, M> {
     /// One step of a request for one limit, from memory.
     #[inline]
     fn step(&self, charge: &Charge<'_>, charging: Charging) -> Step {
+        if self.is_closed.load(Ordering::Relaxed) {
+            return Step::Ask;
+        }
         let digest = self.table.digest(charge.key);
         let now = self.clock.now();
         let mut shard = self.table.shard(digest);
@@ -187,7 +190,7 @@ impl<R, M: Clock> Leased<R, M> {
         let Some(life) = lease_life(charge.quota, self.config.life) else {
             return Step::Ask;
         };
-        if charge.cost == 0 || self.is_closed.load(Ordering::Relaxed) {
+        if charge.cost == 0 {
             return Step::Ask;
         }
         let tag = u64::try_from(digest >> 64).unwrap_or(u64::MAX);

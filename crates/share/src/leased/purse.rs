@@ -165,8 +165,13 @@ impl Purse {
         }
         self.word.admit(loan.decision, heard);
         self.word.forgive();
-        if loan.decision.remaining == 0 && !bounds.least.is_zero() {
+        if loan.decision.remaining == 0 && self.terms.pause.is_some() {
             // The draw took all there was: more is to gather before the next one.
+            let next = self.terms.next_drop(&loan.decision);
+            let bounds = Bounds {
+                least: bounds.least.max(next),
+                ..bounds
+            };
             self.word
                 .refuse(Asked::cost(1), loan.decision, bounds, heard);
         }

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use tidegate_algorithms::token_bucket::TokenBucket;
-use tidegate_algorithms::{Meter, Quota, Time};
+use tidegate_algorithms::{Decision, Meter, Quota, Time};
 use tidegate_store::lendable;
 
 /// How permits are drawn ahead of need, and refusals remembered.
@@ -51,6 +51,16 @@ pub(super) struct Terms {
     /// What such a limit gets back comes in drops. Who asks for each drop asks for each request; who lets
     /// some gather draws them at once, and the limit loses next to nothing.
     pub(super) pause: Option<Duration>,
+    bucket: Option<Bucket>,
+}
+
+/// A token bucket's times.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    /// From one token to the next.
+    interval: Duration,
+    /// From empty to full.
+    filling: Duration,
 }
 
 // === impl LeaseConfig ===
@@ -89,29 +99,49 @@ pub fn lease_life(quota: &Quota, longest: Duration) -> Option<Duration> {
 impl Terms {
     pub(super) fn new(quota: &Quota, config: &LeaseConfig) -> Self {
         let life = lease_life(quota, config.life);
+        let bucket = match quota.meter() {
+            Meter::TokenBucket(meter) => Some(Bucket::of(meter)),
+            _ => None,
+        };
         Self {
             life,
             one_in: config.one_in.get(),
             refusal: config.refusal,
-            pause: life.and_then(|life| pause(quota, life)),
+            pause: life.and_then(|life| pause(quota, life, bucket)),
+            bucket,
+        }
+    }
+
+    /// How long until there is something again after a draw that took all there was, as far as can be
+    /// told: of a bucket it can.
+    pub(super) fn next_drop(&self, taken: &Decision) -> Duration {
+        self.bucket.map_or(Duration::ZERO, |bucket| {
+            (taken.reset_after + bucket.interval).saturating_sub(bucket.filling)
+        })
+    }
+}
+
+// === impl Bucket ===
+
+impl Bucket {
+    fn of(meter: &TokenBucket) -> Self {
+        let spans = meter.spans();
+        Self {
+            interval: spans.interval.ceil().since(Time::ZERO),
+            filling: spans.capacity.ceil().since(Time::ZERO),
         }
     }
 }
 
 /// A counter loses what gathers at the end of a window, a log whatever its entries are late by. A bucket
 /// loses nothing until it is full.
-fn pause(quota: &Quota, life: Duration) -> Option<Duration> {
+fn pause(quota: &Quota, life: Duration, bucket: Option<Bucket>) -> Option<Duration> {
     let window = quota.window();
-    let most = match quota.meter() {
-        Meter::TokenBucket(meter) => (life / 2).min(fills_in(meter) / 4),
-        Meter::SlidingCounter(_) | Meter::SubWindows(_) => window / 128,
-        Meter::SlidingLog(_) => window / 256,
-        Meter::FixedWindow(_) | Meter::IntervalBucket(_) | Meter::LeakyBucket(_) => return None,
+    let most = match (quota.meter(), bucket) {
+        (Meter::TokenBucket(_), Some(bucket)) => (life / 2).min(bucket.filling / 4),
+        (Meter::SlidingCounter(_) | Meter::SubWindows(_), _) => window / 128,
+        (Meter::SlidingLog(_), _) => window / 256,
+        _ => return None,
     };
     Some(most.min(LONGEST_PAUSE))
-}
-
-/// How long an empty bucket takes to be full.
-fn fills_in(meter: &TokenBucket) -> Duration {
-    meter.spans().capacity.ceil().since(Time::ZERO)
 }

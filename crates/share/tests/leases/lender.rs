@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use tidegate_algorithms::sliding_log::{Log, SlidingLog};
-use tidegate_algorithms::{Decision, Meter, Quota, Time};
+use tidegate_algorithms::{Decision, Headroom, Meter, Quota, Time};
 use tidegate_store::{
     Admission, Charge, Charging, Clock, CounterKey, Decisions, Draw, EmbeddedStore, Lender, Loan,
     Receipt, Store, StoreConfig, StoreError,
@@ -57,6 +57,24 @@ impl CommonStore {
             now,
             admission: Admission::of(charges, decisions),
         })
+    }
+
+    pub(crate) fn peek(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        headroom: Headroom,
+    ) -> Result<Decision, StoreError> {
+        self.counters.peek_now(key, quota, headroom)
+    }
+
+    pub(crate) fn refund(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        cost: u64,
+    ) -> Result<(), StoreError> {
+        self.counters.refund_now(key, quota, cost)
     }
 
     pub(crate) async fn draw(

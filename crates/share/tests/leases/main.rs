@@ -1,7 +1,10 @@
 //! Leases in a simulated world: nodes with clocks of their own, a common store, and the way between.
 
 mod lender;
+mod lending;
 mod never_over;
+mod refusals;
+mod stage;
 mod time;
 mod usable;
 mod wire;

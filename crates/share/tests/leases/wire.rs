@@ -52,6 +52,8 @@ pub(crate) struct Weather {
 pub(crate) enum Fate {
     /// It takes so many microseconds there, and so many back.
     Arrives { there: u64, back: u64 },
+    /// It is not made, for the store failed just now.
+    Open,
     /// It never gets there.
     Lost,
     /// It gets there, but the reply is lost.
@@ -120,6 +122,7 @@ impl Wire {
                 let _ = DECIDED.try_with(|cell| cell.set(Some(decided)));
                 Ok(answer)
             }
+            Fate::Open => Err(StoreError::Open),
             Fate::Lost => {
                 self.pass(patience).await;
                 Err(lost)
@@ -147,22 +150,24 @@ impl Store for Wire {
 
     async fn peek(
         &self,
-        _: CounterKey<'_>,
-        _: &Quota,
-        _: Headroom,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        headroom: Headroom,
         _: Consistency,
     ) -> Result<Decision, StoreError> {
-        Err(StoreError::Open)
+        self.call(async |store| store.peek(key, quota, headroom))
+            .await?
     }
 
     async fn refund(
         &self,
-        _: CounterKey<'_>,
-        _: &Quota,
-        _: u64,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        cost: u64,
         _: Consistency,
     ) -> Result<(), StoreError> {
-        Err(StoreError::Open)
+        self.call(async |store| store.refund(key, quota, cost))
+            .await?
     }
 
     async fn reset(

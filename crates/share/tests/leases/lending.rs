@@ -1,0 +1,235 @@
+//! Permits drawn ahead of need, in small: when they are drawn, spent, given back and lost.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_algorithms::{Algorithm, Headroom};
+use tidegate_store::report::LeaseReport;
+use tidegate_store::{Charge, Consistency, Store};
+
+use crate::stage::{Stage, TO_GET_HOT, WINDOW, charge, fixed_window, quota};
+use crate::wire::{Fate, Weather};
+use crate::world::{World, settle};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+impl Stage {
+    fn leases(&self, place: usize) -> LeaseReport {
+        let sharing = self.node(place).shared.report().sharing;
+        sharing.expect("a node that shares").leases
+    }
+
+    fn draws(&self, place: usize) -> u64 {
+        self.node(place).wire.with_events(|events| events.draws)
+    }
+
+    /// Asks until permits are in hand.
+    async fn get_hot(&self, place: usize, ask: Charge<'_>) {
+        assert_eq!(self.admitted(place, ask, TO_GET_HOT).await, TO_GET_HOT);
+        assert_eq!(self.leases(place).keys, 1);
+    }
+}
+
+#[test]
+fn a_cold_key_is_asked_for_strictly() {
+    Stage::play(1, async |mut stage| {
+        let many = fixed_window(1_000);
+        for _ in 0..20 {
+            assert_eq!(stage.admitted(0, charge(1, &many), 1).await, 1);
+            stage.pass(SECOND).await;
+        }
+        assert_eq!((stage.draws(0), stage.calls(0)), (0, 20));
+    });
+}
+
+#[test]
+fn a_hot_key_is_decided_from_memory() {
+    Stage::play(1, async |stage| {
+        let many = fixed_window(1_000_000);
+        let ask = charge(1, &many);
+        stage.get_hot(0, ask).await;
+        assert_eq!(stage.admitted(0, ask, 10_000).await, 10_000);
+        assert!(stage.calls(0) < 30, "{} calls", stage.calls(0));
+    });
+}
+
+/// What one node says remains is what the store says, and what is in hand.
+#[test]
+fn what_remains_is_told_as_if_nothing_were_lent() {
+    Stage::play(1, async |stage| {
+        let many = fixed_window(1_000);
+        let ask = charge(1, &many);
+        for n in 1..=500 {
+            let decision = stage.ask(0, ask).await.expect("a decision");
+            assert_eq!((decision.limit, decision.remaining), (1_000, 1_000 - n));
+        }
+        let look = stage.ask(0, Charge { cost: 0, ..ask });
+        assert_eq!(look.await.expect("a decision").remaining, 500);
+        let peek = stage
+            .node(0)
+            .shared
+            .peek(ask.key, &many, Headroom::Absent, ask.consistency);
+        assert_eq!(peek.await.expect("a decision").remaining, 500);
+    });
+}
+
+#[test]
+fn permits_of_a_key_that_cools_are_given_back() {
+    Stage::play(2, async |mut stage| {
+        let hundred = fixed_window(100);
+        let ask = charge(1, &hundred);
+        stage.next_window(WINDOW).await;
+        stage.get_hot(0, ask).await;
+        assert!(stage.leases(0).drawn > stage.leases(0).spent);
+        stage.pass(SECOND).await;
+        assert_eq!(stage.leases(0).keys, 0);
+        assert_eq!(stage.admitted(1, ask, 200).await, 100 - TO_GET_HOT);
+    });
+}
+
+#[test]
+fn the_end_of_a_node_gives_everything_back() {
+    Stage::play(2, async |mut stage| {
+        let hundred = fixed_window(100);
+        let ask = charge(1, &hundred);
+        stage.next_window(WINDOW).await;
+        stage.get_hot(0, ask).await;
+        stage.node(0).shared.finish().await;
+        // Requests that still come are asked for strictly.
+        assert_eq!(stage.admitted(0, ask, 10).await, 10);
+        assert_eq!(stage.leases(0).keys, 0);
+        assert_eq!(stage.admitted(1, ask, 200).await, 90 - TO_GET_HOT);
+    });
+}
+
+/// What a dead node held is lost until the window ends, and spent by nobody.
+#[test]
+fn a_dead_nodes_permits_come_back_with_the_window() {
+    Stage::play(2, async |mut stage| {
+        let hundred = fixed_window(100);
+        let ask = charge(1, &hundred);
+        stage.next_window(WINDOW).await;
+        stage.get_hot(0, ask).await;
+        let lost = stage.leases(0).drawn - stage.leases(0).spent;
+        stage.0.kill(0, (0, 0), Weather::default());
+        let left = 100 - TO_GET_HOT - lost;
+        assert_eq!(stage.admitted(1, ask, 100).await, left);
+        stage.next_window(WINDOW).await;
+        assert_eq!(stage.admitted(1, ask, 200).await, 100);
+    });
+}
+
+#[test]
+fn permits_outlive_the_store() {
+    Stage::play(1, async |stage| {
+        let many = fixed_window(1_000);
+        let ask = charge(1, &many);
+        stage.get_hot(0, ask).await;
+        let in_hand = stage.leases(0).drawn - stage.leases(0).spent;
+        stage.lose_store(true);
+        assert_eq!(stage.admitted(0, ask, in_hand).await, in_hand);
+        stage.ask(0, ask).await.expect_err("the store is gone");
+        stage.lose_store(false);
+        assert_eq!(stage.admitted(0, ask, 10).await, 10);
+    });
+}
+
+/// Whatever was drawn before a reset is gone with the counter: nobody counts it any more.
+#[test]
+fn a_reset_takes_permits_along() {
+    Stage::play(1, async |mut stage| {
+        let hundred = fixed_window(100);
+        let ask = charge(1, &hundred);
+        stage.next_window(WINDOW).await;
+        stage.get_hot(0, ask).await;
+        let reset = stage
+            .node(0)
+            .shared
+            .reset(ask.key, &hundred, Consistency::Leased);
+        assert!(reset.await.expect("a reset"));
+        assert_eq!(stage.leases(0).keys, 0);
+        assert_eq!(stage.admitted(0, ask, 200).await, 100);
+    });
+}
+
+/// After a reload permits drawn by the old numbers are not spent, but given back.
+#[test]
+fn permits_of_old_numbers_go_back() {
+    Stage::play(1, async |mut stage| {
+        let (many, ten) = (fixed_window(1_000), fixed_window(10));
+        stage.next_window(WINDOW).await;
+        stage.get_hot(0, charge(1, &many)).await;
+        let first = stage.admitted(0, charge(1, &ten), 1).await;
+        stage.pass(SECOND / 10).await;
+        assert_eq!(
+            first + stage.admitted(0, charge(1, &ten), 20).await,
+            10 - TO_GET_HOT
+        );
+    });
+}
+
+#[test]
+fn limits_that_cannot_be_lent_are_strict() {
+    Stage::play(1, async |stage| {
+        let queue = quota(1_000, Algorithm::LeakyBucket { queue: None });
+        assert_eq!(stage.admitted(0, charge(1, &queue), 50).await, 50);
+        assert_eq!((stage.draws(0), stage.calls(0)), (0, 50));
+    });
+}
+
+/// Of all who find the purse empty at one moment one draws, and the others wait for it.
+#[test]
+fn nobody_stampedes() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(async {
+        let mut world = World::new();
+        let slow = Fate::Arrives {
+            there: 500,
+            back: 500,
+        };
+        world.join((0, 0), Weather::new(vec![slow]));
+        let many = Arc::new(fixed_window(1_000_000));
+        for _ in 0..TO_GET_HOT {
+            world.ask(0, &many, 1);
+            world.advance(2 * SECOND / 1_000).await;
+        }
+        let permits = {
+            let sharing = world.nodes[0].shared.report().sharing;
+            let leases = sharing.expect("a node that shares").leases;
+            leases.drawn - leases.spent
+        };
+        let before = world.calls();
+        for _ in 0..permits + 100 {
+            world.ask(0, &many, 1);
+        }
+        settle().await;
+        assert!(world.calls() - before <= 2, "{}", world.calls() - before);
+        world.advance(SECOND / 100).await;
+        let n_admitted = world.history().len() as u64;
+        assert_eq!(n_admitted, TO_GET_HOT + permits + 100);
+        assert!(world.calls() - before < 10, "{}", world.calls() - before);
+    });
+}
+
+/// A clock that runs as slowly as a clock may: permits still end before their window does.
+#[test]
+fn a_slow_clock_does_not_carry_permits_over_an_edge() {
+    Stage::play(1, async |mut stage| {
+        stage.0.kill(0, (0, -500), Weather::default());
+        let hundred = fixed_window(100);
+        let ask = charge(1, &hundred);
+        stage.next_window(WINDOW).await;
+        stage.pass(WINDOW - SECOND).await;
+        stage.get_hot(0, ask).await;
+        // Used now and then, so that nothing is given back.
+        stage.pass(SECOND / 2 - SECOND / 1_000).await;
+        stage.admitted(0, ask, 1).await;
+        stage.pass(SECOND / 2 - SECOND / 1_000).await;
+        stage.admitted(0, ask, 1).await;
+        stage.pass(SECOND / 500).await;
+        // In the new window only what that window has is admitted.
+        assert_eq!(stage.admitted(0, ask, 200).await, 100);
+    });
+}
