@@ -54,6 +54,9 @@ pub(crate) enum Failure {
         newest: Option<u64>,
         place: String,
     },
+    /// A file of a version that could not be written.
+    #[error("cannot write {}: {reason}", path.display())]
+    NotWritten { path: PathBuf, reason: io::Error },
     /// Nothing to go back to.
     #[error("there is no version before {number} in {place}; see `tidegate rules history`")]
     NothingBefore { number: u64, place: String },
@@ -171,6 +174,7 @@ impl Failure {
             | Self::NoBundle(_)
             | Self::Overtaken { .. }
             | Self::NothingBefore { .. }
+            | Self::NotWritten { .. }
             | Self::NoSuchDomain { .. }
             | Self::CannotListen(_)
             | Self::CannotRun(_)

@@ -100,6 +100,10 @@ pub(crate) struct ShowArgs {
     /// Which version; without it, the newest
     pub(crate) version: Option<u64>,
 
+    /// Write the files into this folder, where none of these names may be taken
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) into: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) look: LookArgs,
 }
@@ -183,7 +187,7 @@ expected; 2 the files could not be read, or Redis does not answer.";
 const SHOW_EXAMPLES: &str = "\
 Examples:
   tidegate rules show --from redis://127.0.0.1:6379
-  tidegate rules show 16 --from redis://127.0.0.1:6379 > rules.yaml
+  tidegate rules show 16 --from redis://127.0.0.1:6379 --into rules/
 
 A line `# --- NAME` comes before each file, if there are several.";
 

@@ -1,7 +1,7 @@
 //! The files of a version, as one body.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tidegate_rules::Source;
@@ -27,9 +27,7 @@ pub(crate) struct BundledFile {
 pub(crate) enum NotABundle {
     #[error("two files are named {name}; put them in one folder and push that")]
     Twice { name: String },
-    #[error(
-        "{name:?} is no name of a file: at most {MAX_NAME} characters, none of them for control"
-    )]
+    #[error("{name:?} is no name of a file in a folder, of at most {MAX_NAME} plain characters")]
     BadName { name: String },
     #[error("{name} is not UTF-8")]
     NotText { name: String },
@@ -112,7 +110,10 @@ impl Bundle {
         for BundledFile { name, .. } in &self.files {
             let is_name = !name.is_empty()
                 && name.chars().count() <= MAX_NAME
-                && !name.chars().any(char::is_control);
+                && !name.chars().any(char::is_control)
+                && Path::new(name)
+                    .components()
+                    .all(|part| matches!(part, Component::Normal(_)));
             if !is_name {
                 return Err(NotABundle::BadName { name: name.clone() });
             }
@@ -186,6 +187,11 @@ mod tests {
         check("domain: shop", "it is not what");
         check(r#"{"format":2,"parts":[]}"#, "it has format 2");
         check(r#"{"format":1}"#, "it is not what");
+        for name in ["..", "../x", "/etc/x", "a/../../x", "./x", ""] {
+            let file = format!(r#"{{"name":"{name}","text":""}}"#);
+            let body = format!(r#"{{"format":1,"merge_domains":false,"files":[{file}]}}"#);
+            check(&body, &format!("{name:?} is no name"));
+        }
         check(
             r#"{"format":1,"merge_domains":false,"files":[]}"#,
             "there is no file",

@@ -422,6 +422,16 @@ fn a_folder_is_one_version() {
         "{shown:?}"
     );
     assert!(shown.stdout.contains("# --- b.yaml\n"), "{shown:?}");
+    let copy = stage.folder.join("copy");
+    let into = ["--into", copy.to_str().unwrap()];
+    succeeded(&stage.rules_command("show", &into));
+    for name in ["a.yaml", "b.yaml"] {
+        let read = |folder: &PathBuf| fs::read(folder.join(name)).unwrap();
+        assert_eq!(read(&copy), read(&folder));
+    }
+    let taken = stage.rules_command("show", &into);
+    assert_eq!(taken.code, Some(1), "{taken:?}");
+    assert!(taken.stderr.contains("a.yaml: File exists"), "{taken:?}");
 }
 
 #[test]

@@ -41,6 +41,17 @@ async fn ask(book: &RuleBook, words: &[&str]) -> Reply {
     reply.expect("Redis is there")
 }
 
+/// Waits until Redis answers again.
+async fn until_back(book: &RuleBook) {
+    let mut ticks = tokio::time::interval(Duration::from_millis(20));
+    let back = timeout(PATIENCE, async {
+        while book.head().await.is_err() {
+            ticks.tick().await;
+        }
+    });
+    back.await.expect("Redis is back");
+}
+
 #[tokio::test]
 async fn a_version_is_fetched_as_it_was_pushed() {
     let server = RedisServer::start();
@@ -205,15 +216,61 @@ async fn a_push_gives_notice_to_its_own_book_only() {
     assert!(book.listen().await.is_err());
 }
 
+/// The rights that docs/rules-in-redis.md names.
+const TO_READ: &str = "+get +hget +hgetall +subscribe +ping +role ~tg1:{rules:* &tg1:{rules:*";
+const TO_PUSH: &str = "+eval +evalsha +script|load +hset +hdel +hexists +hkeys +set +time +publish";
+
+/// A server that `me` may come in to, with these rights and no other.
+fn with_rights(rights: &str) -> RedisServer {
+    let user = format!("user me on >secret resetchannels -@all {rights}");
+    RedisServer::start_with(ServerOptions {
+        settings: vec![user.split(' ').map(str::to_owned).collect()],
+        credentials: Some("me:secret".to_owned()),
+        ..ServerOptions::default()
+    })
+}
+
+#[tokio::test]
+async fn the_rights_to_read_are_enough_for_a_server() {
+    let server = with_rights(TO_READ);
+    let book = book(&server);
+    assert_eq!(newest(&book).await, None);
+    let history = book.history().await.expect("it may");
+    assert_eq!(history, History::default());
+    assert!(matches!(
+        book.fetch(1).await,
+        Err(BookError::NoVersion { .. })
+    ));
+    let mut notices = book.listen().await.expect("it may");
+    let refused = book.push(draft("one"), Expected::Any).await;
+    let told = refused.expect_err("it may not").to_string();
+    assert!(told.contains("NOPERM"), "{told}");
+    server.restart();
+    assert!(notices.next().await.is_err());
+    until_back(&book).await;
+    book.listen().await.expect("it may");
+}
+
+#[tokio::test]
+async fn the_rights_to_push_are_enough_for_a_push() {
+    let server = with_rights(&format!("{TO_READ} {TO_PUSH}"));
+    let book = book(&server);
+    let mut notices = book.listen().await.expect("it may");
+    for number in 1..=KEPT + 1 {
+        assert_eq!(
+            push(&book, &number.to_string()).await,
+            Pushed::New { number }
+        );
+    }
+    timeout(PATIENCE, notices.next())
+        .await
+        .expect("a notice")
+        .expect("Redis is there");
+}
+
 #[tokio::test]
 async fn who_may_not_publish_pushes_all_the_same() {
-    let user = "pusher on >secret +@all ~tg1:{rules:* resetchannels";
-    let setting = ["user"].into_iter().chain(user.split(' '));
-    let server = RedisServer::start_with(ServerOptions {
-        settings: vec![setting.map(str::to_owned).collect()],
-        credentials: Some("pusher:secret".to_owned()),
-        ..ServerOptions::default()
-    });
+    let server = with_rights("+@all ~tg1:{rules:*");
     let book = book(&server);
     assert_eq!(push(&book, "one").await, Pushed::New { number: 1 });
     assert!(newest(&book).await.is_some());
@@ -250,14 +307,7 @@ async fn a_book_outlives_its_master() {
     let lost = timeout(PATIENCE, notices.next()).await.expect("an end");
     assert!(lost.is_err());
     setup.wait_for_failover(master.port());
-    // It is noticed in a while that another one is the master.
-    let mut ticks = tokio::time::interval(Duration::from_millis(20));
-    let found = timeout(PATIENCE, async {
-        while book.head().await.is_err() {
-            ticks.tick().await;
-        }
-    });
-    found.await.expect("the other master");
+    until_back(&book).await;
     assert_eq!(newest(&book).await, Some((1, Digest::of(b"one"))));
     assert_eq!(push(&book, "two").await, Pushed::New { number: 2 });
 }
