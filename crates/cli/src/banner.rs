@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use tidegate_rules::{Compiled, Domain, RuleSet};
 use tidegate_server::{Address, Bound, Front};
 
-use crate::config::{Config, Loaded, StandIn, word_of};
+use crate::config::{Config, Engine, Loaded, StandIn, word_of};
 use crate::sample;
 
 /// How much there is in a set of rules.
@@ -101,8 +101,16 @@ fn listening(bound: &Bound) -> String {
 }
 
 fn counters(config: &Config) -> String {
-    let memory = format!("in memory, at most {}", config.store.max_memory);
-    match &config.store.state.file {
+    let store = &config.store;
+    let memory = match &store.engine {
+        Engine::Memory => format!("in memory, at most {}", store.max_memory),
+        Engine::Redis(url) => format!(
+            "at {url}, {} unless a rule says otherwise; beside it at most {} of memory",
+            word_of(store.sharing.consistency),
+            store.max_memory
+        ),
+    };
+    match &store.state.file {
         Some(file) => format!("{memory}, kept in {}", file.display()),
         None => memory,
     }

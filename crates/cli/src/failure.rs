@@ -108,9 +108,9 @@ pub(crate) enum Failure {
     /// A file for counters that cannot be had.
     #[error("{0}")]
     NoState(StateError),
-    /// A store that is not there yet.
-    #[error("the store in Redis is under way; use --store memory")]
-    NoRedisYet,
+    /// A Redis that does not let us in, and will not.
+    #[error("{url} is of no use as a store: {reason}; see --store and store.password_file")]
+    NoEntry { url: String, reason: String },
     /// Memory that cannot be had.
     #[error("{0}; choose less with --max-memory")]
     NoMemory(MemoryRefused),
@@ -181,7 +181,7 @@ impl Failure {
             | Self::NoState(_)
             | Self::NoMemory(_)
             | Self::NobodyToAsk
-            | Self::NoRedisYet
+            | Self::NoEntry { .. }
             | Self::Unwell { .. }
             | Self::System { .. } => ExitCode::FAILURE,
         }

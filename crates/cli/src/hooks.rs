@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 use tidegate_server::{AdminHooks, ReloadReport, ReloadTrigger, Reloading, StateReport};
-use tidegate_store::EmbeddedStore;
 
 use crate::log::{Filter, LogHandle, NotAFilter};
 use crate::reload::Reloader;
 use crate::state::Reporter;
+use crate::stores::AnyStore;
 
 /// What only the program knows or can do.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct Hooks {
     /// The settings in force, secrets redacted.
     pub(crate) config: Json,
     /// Who reads the rules.
-    pub(crate) reloader: Arc<Reloader<EmbeddedStore>>,
+    pub(crate) reloader: Arc<Reloader<AnyStore>>,
     /// The log.
     pub(crate) log: LogHandle,
     /// How the keeping of counters goes.

@@ -19,6 +19,7 @@ mod serve;
 mod sharing;
 mod show_config;
 mod state;
+mod stores;
 mod terminal;
 mod timestamp;
 mod version;

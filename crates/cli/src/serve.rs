@@ -24,7 +24,7 @@ use crate::hooks::Hooks;
 use crate::log::{self, LogFormat, LogHandle};
 use crate::reload::{self, Reloader};
 use crate::rules_source::RulesSource;
-use crate::{state, terminal};
+use crate::{state, stores, terminal};
 
 /// Serves until it is told to stop.
 pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
@@ -66,10 +66,11 @@ async fn serve(
     let renewal = listen(SignalKind::hangup())?;
     let token = config.admin.token()?;
     let opened = state::open(config)?;
+    let store = stores::open(config, opened.store).await?;
     let server = Server::bind(settings::server(config)).map_err(Failure::CannotListen)?;
     let certificates = server.certificates();
     greet(loaded, &source.describe(), &compiled, &server.bound());
-    let limiter = Limiter::new(opened.store, compiled.rules, settings::limiter(config));
+    let limiter = Limiter::new(store, compiled.rules, settings::limiter(config));
     let limiter = Arc::new(limiter);
     let state = opened.keeping.start(&limiter)?;
     let (observatory, exporter) = Observatory::new(settings::observing(loaded));
@@ -93,7 +94,7 @@ async fn serve(
         config: settings::admin(config, token),
     };
     let parts = Parts {
-        limiter,
+        limiter: Arc::clone(&limiter),
         observatory,
         admin: Some(Arc::new(admin)),
     };
@@ -103,9 +104,11 @@ async fn serve(
         served = served => served.map_err(Failure::CannotRun),
         () = reloader.on_hangup(hangup) => Ok(()),
         () = renew(certificates, renewal) => Ok(()),
+        () = limiter.store().run() => Ok(()),
         () = reloader.watch() => Ok(()),
     };
     // Nothing is charged any more.
+    limiter.store().finish().await;
     state.finish();
     spans.finish().await;
     ended

@@ -19,8 +19,9 @@ use tidegate_server::StateReport;
 use tidegate_store::{Clock, EmbeddedStore, Restored, SnapshotError, StoreConfig, SystemClock};
 use tracing::{error, info, warn};
 
-use crate::config::{Config, Engine};
+use crate::config::Config;
 use crate::failure::Failure;
+use crate::stores::{self, AnyStore};
 pub(crate) use file::StateFile;
 use writer::{SharedReport, Writer};
 
@@ -44,7 +45,7 @@ pub(crate) enum StateError {
     NoPlace { path: PathBuf, reason: io::Error },
 }
 
-/// A store, and where its counters are to be kept.
+/// A store in memory, and where its counters are to be kept.
 pub(crate) struct Opened {
     pub(crate) store: EmbeddedStore,
     pub(crate) keeping: Keeping,
@@ -74,12 +75,7 @@ struct Kept {
 /// Makes the store, with the counters of the process before this one if there is a file of them. A
 /// file that cannot be read is told of and put aside, and the store starts empty.
 pub(crate) fn open(config: &Config) -> Result<Opened, Failure> {
-    if config.store.engine != Engine::Memory {
-        return Err(Failure::NoRedisYet);
-    }
-    let memory = StoreConfig {
-        max_memory: config.store.max_memory.0,
-    };
+    let memory = stores::memory_of(&config.store);
     let empty = || EmbeddedStore::try_new(memory).map_err(Failure::NoMemory);
     let Some(path) = &config.store.state.file else {
         return Ok(Opened {
@@ -116,7 +112,7 @@ pub(crate) fn open(config: &Config) -> Result<Opened, Failure> {
 
 impl Keeping {
     /// Begins to write the counters of `limiter`'s store to the file, on a thread of its own.
-    pub(crate) fn start(self, limiter: &Arc<Limiter<EmbeddedStore>>) -> Result<Keeper, Failure> {
+    pub(crate) fn start(self, limiter: &Arc<Limiter<AnyStore>>) -> Result<Keeper, Failure> {
         let start = |kept| Writer::start(kept, Arc::clone(limiter));
         let writer = self.0.map(start).transpose();
         writer.map(Keeper).map_err(|reason| Failure::System {

@@ -4,6 +4,7 @@ mod ask;
 mod list;
 mod single;
 mod together;
+mod unlent;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

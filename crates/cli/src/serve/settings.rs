@@ -9,8 +9,6 @@ use tidegate_server::{
     HttpConfig, ListenConfig, ServerConfig, TlsConfig,
 };
 
-use tidegate_store::Consistency;
-
 use crate::config::{Address, Config, Listener, Loaded, Tls};
 
 /// What the server is told.
@@ -42,7 +40,7 @@ pub(super) fn server(config: &Config) -> ServerConfig {
 pub(super) fn limiter(config: &Config) -> LimiterConfig {
     LimiterConfig {
         charging: config.charging,
-        consistency: Consistency::Strict,
+        consistency: config.store.sharing.consistency,
         near: NearRatio::from_millionths(config.near_ratio.millionths()),
         shadow: if config.shadow {
             GlobalShadow::On

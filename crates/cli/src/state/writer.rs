@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use tidegate_limiter::Limiter;
 use tidegate_server::StateReport;
-use tidegate_store::{EmbeddedStore, Written};
+use tidegate_store::Written;
 use tracing::{debug, error, info};
 
 use super::Kept;
+use crate::stores::AnyStore;
 
 /// The shortest time between two writings. A disk is the slowest part of a machine.
 const LEAST_INTERVAL: Duration = Duration::from_millis(100);
@@ -31,7 +32,7 @@ pub(super) struct Writer {
 
 /// What the thread works on.
 struct Task {
-    limiter: Arc<Limiter<EmbeddedStore>>,
+    limiter: Arc<Limiter<AnyStore>>,
     kept: Kept,
     report: SharedReport,
 }
@@ -40,7 +41,7 @@ struct Task {
 
 impl Writer {
     /// Begins to write.
-    pub(super) fn start(kept: Kept, limiter: Arc<Limiter<EmbeddedStore>>) -> io::Result<Self> {
+    pub(super) fn start(kept: Kept, limiter: Arc<Limiter<AnyStore>>) -> io::Result<Self> {
         let (alive, end) = channel();
         let report = SharedReport::default();
         let task = Task {
@@ -83,7 +84,7 @@ impl Task {
     }
 
     fn write(&self) {
-        let store = self.limiter.store();
+        let store = self.limiter.store().local();
         let written = self.kept.file.replace(|out| store.write_snapshot(out));
         let mut report = lock(&self.report);
         let file = &self.kept.file;

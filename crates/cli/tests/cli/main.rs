@@ -15,4 +15,5 @@ mod reload;
 mod schema;
 mod serve;
 mod server;
+mod shared;
 mod state;

@@ -1,0 +1,181 @@
+//! The store of this process: memory alone, or one in Redis that nodes have in common.
+
+mod opening;
+
+use std::future::pending;
+use std::time::Duration;
+
+use tidegate_algorithms::{Decision, Headroom, Quota, Time};
+use tidegate_share::SharedStore;
+use tidegate_store::report::StoreReport;
+use tidegate_store::{
+    Charge, Charging, Consistency, CounterKey, Cursor, Decisions, EmbeddedStore, Page, Receipt,
+    Store, StoreError,
+};
+use tidegate_store_redis::{RedisMembers, RedisStore, RedisTotals};
+use tokio::time::timeout;
+use tracing::warn;
+
+pub(crate) use opening::{memory_of, open};
+
+/// The store of this process.
+#[derive(Debug)]
+pub(crate) enum AnyStore {
+    /// Counters are in its memory.
+    Memory(EmbeddedStore),
+    /// Counters are in Redis, and nodes share them.
+    Shared(Box<Shared>),
+}
+
+/// A store that nodes share, and where they find each other.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    store: SharedStore<RedisStore>,
+    members: RedisMembers,
+    totals: RedisTotals,
+    /// Those of the other regions.
+    elsewhere: Vec<RedisTotals>,
+}
+
+/// How long the last words to Redis may take.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+// === impl AnyStore ===
+
+impl AnyStore {
+    /// The counters in this process's memory: all of them, or those that it keeps beside Redis.
+    pub(crate) fn local(&self) -> &EmbeddedStore {
+        match self {
+            Self::Memory(store) => store,
+            Self::Shared(shared) => shared.store.local(),
+        }
+    }
+
+    /// Does what is to be done between requests, for ever.
+    pub(crate) async fn run(&self) {
+        match self {
+            Self::Memory(_) => pending().await,
+            Self::Shared(shared) => shared.run().await,
+        }
+    }
+
+    /// Gives back what this node holds for itself. To be called when nothing is charged any more.
+    pub(crate) async fn finish(&self) {
+        if let Self::Shared(shared) = self
+            && timeout(LAST_WORDS, shared.finish()).await.is_err()
+        {
+            warn!(
+                "Redis does not answer: what this node held of limits is free again when it expires"
+            );
+        }
+    }
+}
+
+impl Store for AnyStore {
+    async fn charge(
+        &self,
+        charges: &[Charge<'_>],
+        charging: Charging,
+        decisions: &mut Decisions,
+    ) -> Result<Receipt, StoreError> {
+        match self {
+            Self::Memory(store) => store.charge_now(charges, charging, decisions),
+            Self::Shared(shared) => shared.store.charge(charges, charging, decisions).await,
+        }
+    }
+
+    fn charge_alone(
+        &self,
+        charges: &[Charge<'_>],
+        charging: Charging,
+        decisions: &mut Decisions,
+    ) -> Result<Receipt, StoreError> {
+        match self {
+            Self::Memory(store) => store.charge_alone(charges, charging, decisions),
+            Self::Shared(shared) => shared.store.charge_alone(charges, charging, decisions),
+        }
+    }
+
+    async fn peek(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        headroom: Headroom,
+        consistency: Consistency,
+    ) -> Result<Decision, StoreError> {
+        match self {
+            Self::Memory(store) => store.peek(key, quota, headroom, consistency).await,
+            Self::Shared(shared) => shared.store.peek(key, quota, headroom, consistency).await,
+        }
+    }
+
+    async fn refund(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        cost: u64,
+        consistency: Consistency,
+    ) -> Result<(), StoreError> {
+        match self {
+            Self::Memory(store) => store.refund(key, quota, cost, consistency).await,
+            Self::Shared(shared) => shared.store.refund(key, quota, cost, consistency).await,
+        }
+    }
+
+    async fn reset(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        consistency: Consistency,
+    ) -> Result<bool, StoreError> {
+        match self {
+            Self::Memory(store) => store.reset(key, quota, consistency).await,
+            Self::Shared(shared) => shared.store.reset(key, quota, consistency).await,
+        }
+    }
+
+    async fn now(&self) -> Result<Time, StoreError> {
+        match self {
+            Self::Memory(store) => store.now().await,
+            Self::Shared(shared) => shared.store.now().await,
+        }
+    }
+
+    async fn list(&self, cursor: Cursor, most: usize) -> Result<Page, StoreError> {
+        match self {
+            Self::Memory(store) => store.list(cursor, most).await,
+            Self::Shared(shared) => shared.store.list(cursor, most).await,
+        }
+    }
+
+    fn report(&self) -> StoreReport {
+        match self {
+            Self::Memory(store) => store.report(),
+            Self::Shared(shared) => shared.store.report(),
+        }
+    }
+}
+
+// === impl Shared ===
+
+impl Shared {
+    async fn run(&self) {
+        let store = &self.store;
+        tokio::join!(
+            store.run(),
+            store.split().run(&self.members),
+            store.eventual().run(&self.totals, &self.elsewhere),
+        );
+    }
+
+    /// Tells the others what they do not know yet, gives back permits, and says farewell.
+    async fn finish(&self) {
+        let store = &self.store;
+        // Whoever is not reached notices by itself, later.
+        let _ = tokio::join!(
+            store.finish(),
+            store.eventual().sync_now(&self.totals),
+            store.split().leave(&self.members),
+        );
+    }
+}

@@ -1,0 +1,123 @@
+//! Making the store that the settings ask for, and a first look whether it is there.
+
+use tidegate_share::{
+    EventualConfig, LeaseConfig, SharedConfig, SharedStore, SplitConfig, StandbyLimit,
+};
+use tidegate_store::{EmbeddedStore, StoreConfig};
+use tidegate_store_redis::client::{Client, ClientConfig, Credentials, KnockError};
+use tidegate_store_redis::{RedisMembers, RedisStore, RedisTotals};
+use tracing::{info, warn};
+
+use super::{AnyStore, Shared};
+use crate::config::{Config, Engine, RedisUrl, Standby, Store};
+use crate::failure::Failure;
+
+/// Makes the store of a process that has `local` in its memory. Connects to nobody that must be there.
+///
+/// # Errors
+///
+/// What waiting does not mend: files that cannot be read, a password that is refused, a server that is no
+/// Redis. One that is not there yet is told of, and what it was to decide goes by `on_failure`.
+pub(crate) async fn open(config: &Config, local: EmbeddedStore) -> Result<AnyStore, Failure> {
+    let Engine::Redis(url) = &config.store.engine else {
+        return Ok(AnyStore::Memory(local));
+    };
+    let client = client(&config.store, url)?;
+    knock(&client, url).await?;
+    let name = &config.store.redis.name.0;
+    let elsewhere = config.regions.others(url);
+    let elsewhere: Result<Vec<RedisTotals>, Failure> = elsewhere
+        .map(|url| Ok(RedisTotals::new(&new_client(&url.config)?, name)))
+        .collect();
+    let elsewhere = elsewhere?;
+    let sharing = sharing(&config.store, elsewhere.len());
+    Ok(AnyStore::Shared(Box::new(Shared {
+        members: RedisMembers::new(&client, name),
+        totals: RedisTotals::new(&client, name),
+        elsewhere,
+        store: SharedStore::new(RedisStore::new(client), local, sharing),
+    })))
+}
+
+/// How much memory the counters of a process may take that are in its own memory: all that there may be, or
+/// half if it keeps shares and totals beside them.
+pub(crate) const fn memory_of(store: &Store) -> StoreConfig {
+    let max_memory = match store.engine {
+        Engine::Memory => store.max_memory.0,
+        Engine::Redis(_) => store.max_memory.0 / 2,
+    };
+    StoreConfig { max_memory }
+}
+
+fn client(store: &Store, url: &RedisUrl) -> Result<Client, Failure> {
+    let mut config = url.config.clone();
+    // What the URL says itself is meant for this Redis.
+    if config.timeout == ClientConfig::TIMEOUT {
+        config.timeout = store.redis.timeout;
+    }
+    if let Some(password) = store.redis.password()? {
+        let credentials = config.credentials.get_or_insert_with(|| Credentials {
+            user: None,
+            password: String::new(),
+        });
+        credentials.password = password.0;
+    }
+    if let Some(tls) = &mut config.tls {
+        let said = &store.redis.tls;
+        tls.ca = tls.ca.take().or_else(|| said.ca.clone());
+        tls.certificate = tls.certificate.take().or_else(|| said.cert.clone());
+        tls.key = tls.key.take().or_else(|| said.key.clone());
+    }
+    new_client(&config)
+}
+
+fn new_client(config: &ClientConfig) -> Result<Client, Failure> {
+    Client::new(config).map_err(Failure::NoTls)
+}
+
+async fn knock(client: &Client, url: &RedisUrl) -> Result<(), Failure> {
+    match client.knock().await {
+        Ok(()) => info!("counters are in Redis at {url}"),
+        Err(KnockError::Absent(reason)) => warn!(
+            "Redis is not there: {reason}; until it is, this node decides as `on_failure` of each rule says"
+        ),
+        Err(KnockError::Turned(reason)) => {
+            return Err(Failure::NoEntry {
+                url: url.to_string(),
+                reason,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn sharing(store: &Store, other_regions: usize) -> SharedConfig {
+    let said = &store.sharing;
+    let part = StoreConfig {
+        max_memory: store.max_memory.0 / 4,
+    };
+    SharedConfig {
+        leases: LeaseConfig {
+            life: said.lease_life,
+            // Nothing is lent yet.
+            max_keys: 0,
+            ..LeaseConfig::default()
+        },
+        standby: match said.standby {
+            Standby::Share => StandbyLimit::Share,
+            Standby::Whole => StandbyLimit::Whole,
+        },
+        split: SplitConfig {
+            heartbeat: said.heartbeat,
+            expiry: said.member_expiry,
+            store: part,
+        },
+        eventual: EventualConfig {
+            sync_interval: said.sync_interval,
+            slack: said.slack.0,
+            memory: part,
+            other_regions,
+            ..EventualConfig::default()
+        },
+    }
+}
