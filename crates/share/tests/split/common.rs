@@ -1,0 +1,161 @@
+//! A common store that can be lost, for nodes in one process.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tidegate_algorithms::{Algorithm, Allowance, Decision, Headroom, Quota, QuotaSpec, Time};
+use tidegate_store::members::model::ModelMembers;
+use tidegate_store::{
+    Beat, Charge, Charging, Clock, Consistency, CounterKey, Cursor, Decisions, Draw, EmbeddedStore,
+    Lender, LimitId, Loan, Members, Mode, NodeId, OnFull, Page, Pulse, Receipt, Store, StoreConfig,
+    StoreError,
+};
+
+/// Counters and members that several nodes have in common.
+#[derive(Clone)]
+pub(crate) struct Common<C> {
+    counters: Arc<EmbeddedStore<C>>,
+    members: Arc<ModelMembers>,
+    is_gone: Arc<AtomicBool>,
+}
+
+// === impl Common ===
+
+impl<C: Clock> Common<C> {
+    pub(crate) fn new(clock: C) -> Self {
+        Self {
+            counters: Arc::new(EmbeddedStore::with_clock(small(), clock)),
+            members: Arc::default(),
+            is_gone: Arc::default(),
+        }
+    }
+
+    pub(crate) fn lose(&self) {
+        self.is_gone.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn find(&self) {
+        self.is_gone.store(false, Ordering::Relaxed);
+    }
+
+    fn reach(&self) -> Result<&EmbeddedStore<C>, StoreError> {
+        if self.is_gone.load(Ordering::Relaxed) {
+            Err(StoreError::Open)
+        } else {
+            Ok(&self.counters)
+        }
+    }
+}
+
+impl<C: Clock> Store for Common<C> {
+    async fn charge(
+        &self,
+        charges: &[Charge<'_>],
+        charging: Charging,
+        decisions: &mut Decisions,
+    ) -> Result<Receipt, StoreError> {
+        self.reach()?.charge_now(charges, charging, decisions)
+    }
+
+    async fn peek(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        headroom: Headroom,
+        _: Consistency,
+    ) -> Result<Decision, StoreError> {
+        self.reach()?.peek_now(key, quota, headroom)
+    }
+
+    async fn refund(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        cost: u64,
+        _: Consistency,
+    ) -> Result<(), StoreError> {
+        self.reach()?.refund_now(key, quota, cost)
+    }
+
+    async fn reset(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        _: Consistency,
+    ) -> Result<bool, StoreError> {
+        self.reach()?.reset_now(key, quota)
+    }
+
+    async fn now(&self) -> Result<Time, StoreError> {
+        Ok(self.reach()?.clock().now())
+    }
+
+    async fn list(&self, cursor: Cursor, most: usize) -> Result<Page, StoreError> {
+        Ok(self.reach()?.list_now(cursor, most))
+    }
+}
+
+impl<C: Clock> Lender for Common<C> {
+    async fn draw(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        draw: Draw,
+    ) -> Result<Loan, StoreError> {
+        self.reach()?.draw(key, quota, draw).await
+    }
+
+    async fn give_back(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        loan: &Loan,
+        permits: u64,
+    ) -> Result<(), StoreError> {
+        self.reach()?.give_back(key, quota, loan, permits).await
+    }
+}
+
+impl<C: Clock> Members for Common<C> {
+    async fn beat(&self, beat: &Beat<'_>) -> Result<Pulse, StoreError> {
+        let now = self.reach()?.clock().now();
+        Ok(self.members.beat(beat, now))
+    }
+
+    async fn leave(&self, node: NodeId) -> Result<(), StoreError> {
+        self.reach()?;
+        self.members.leave(node);
+        Ok(())
+    }
+}
+
+pub(crate) fn small() -> StoreConfig {
+    StoreConfig {
+        max_memory: 2 << 20,
+    }
+}
+
+pub(crate) fn fixed_window(limit: u64, window: std::time::Duration) -> Quota {
+    let spec = QuotaSpec {
+        limit,
+        window,
+        algorithm: Algorithm::FixedWindow,
+        allowance: Allowance::Hard,
+    };
+    Quota::new(&spec).unwrap()
+}
+
+pub(crate) fn split(quota: &Quota, cost: u64) -> Charge<'_> {
+    Charge {
+        key: CounterKey {
+            limit: LimitId(7),
+            values: &["caller"],
+        },
+        quota,
+        cost,
+        mode: Mode::Enforce,
+        headroom: Headroom::Absent,
+        on_full: OnFull::Allow,
+        consistency: Consistency::Split,
+    }
+}

@@ -1,0 +1,171 @@
+//! Split limits through the store of a node: what callers are told, also when the common store is gone,
+//! and nodes that come and go under load, through a real Redis.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+mod redis;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_algorithms::{Outcome, Quota, Retry, Time};
+use tidegate_share::{SharedConfig, SharedStore, SplitConfig};
+use tidegate_store::{
+    Admission, Charging, Decisions, EmbeddedStore, ManualClock, Store, StoreError,
+};
+
+use self::common::{Common, fixed_window, small, split};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+type Clock = Arc<ManualClock>;
+
+/// One node in virtual time. All clocks are one.
+struct Node {
+    store: SharedStore<Common<Clock>, Clock, Clock>,
+}
+
+// === impl Node ===
+
+impl Node {
+    fn new(common: &Common<Clock>, clock: &Clock) -> Self {
+        let config = SharedConfig {
+            split: SplitConfig {
+                store: small(),
+                ..SplitConfig::default()
+            },
+            ..SharedConfig::default()
+        };
+        let local = EmbeddedStore::with_clock(small(), Arc::clone(clock));
+        let store = SharedStore::with_clock(common.clone(), local, config, Arc::clone(clock));
+        Self { store }
+    }
+
+    async fn beat(&self) {
+        let _ = self.store.split().beat(self.store.remote()).await;
+    }
+
+    async fn charge(&self, quota: &Quota) -> Result<(Admission, Decisions), StoreError> {
+        let mut decisions = Decisions::new();
+        let charges = [split(quota, 1)];
+        let charged = self
+            .store
+            .charge(&charges, Charging::AllOrNone, &mut decisions);
+        Ok((charged.await?.admission, decisions))
+    }
+
+    /// How many of so many requests are admitted.
+    async fn admitted(&self, quota: &Quota, requests: u64) -> u64 {
+        let mut admitted = 0;
+        for _ in 0..requests {
+            let (admission, _) = self.charge(quota).await.unwrap();
+            admitted += u64::from(admission == Admission::Admitted);
+        }
+        admitted
+    }
+}
+
+fn at(second: u64) -> Clock {
+    let time =
+        Time::from_micros(1_800_000_000_500_000).plus(SECOND * u32::try_from(second).unwrap());
+    Arc::new(ManualClock::at(time))
+}
+
+#[tokio::test]
+async fn one_node_has_all_of_a_limit_once_it_is_a_member() {
+    let (clock, quota) = (at(0), fixed_window(100, SECOND));
+    let common = Common::new(Arc::clone(&clock));
+    let node = Node::new(&common, &clock);
+    // Nobody knows it yet: there is the reserve.
+    assert_eq!(node.admitted(&quota, 10).await, 3);
+    node.beat().await;
+    assert_eq!(node.admitted(&quota, 200).await, 97);
+    let (admission, decisions) = node.charge(&quota).await.unwrap();
+    assert_eq!(admission, Admission::Refused);
+    assert_eq!((decisions[0].limit, decisions[0].remaining), (100, 0));
+    let retry = Retry::After(Duration::from_millis(500));
+    assert_eq!(decisions[0].outcome, Outcome::Denied { retry });
+    assert_eq!(node.store.membership().members(), 1);
+    let report = node.store.report().sharing.unwrap();
+    assert_eq!((report.members, report.split.counters), (1, 1));
+    assert_eq!((report.split.heartbeats, report.split.failures), (1, 0));
+}
+
+#[tokio::test]
+async fn a_node_that_comes_has_a_share_from_the_next_plan_on() {
+    let (clock, quota) = (at(0), fixed_window(100, SECOND));
+    let common = Common::new(Arc::clone(&clock));
+    let (first, second) = (Node::new(&common, &clock), Node::new(&common, &clock));
+    for node in [&first, &second] {
+        node.admitted(&quota, 1).await;
+        node.beat().await;
+    }
+    // The first made the plans of this second and of the next while it was alone. Of the reserve of 3
+    // both have had one.
+    assert_eq!(second.admitted(&quota, 200).await, 1);
+    // Then half, for all that is known is that both asked once; then what it wants.
+    for expected in [3..=3, 51..=52, 97..=99] {
+        clock.advance(SECOND);
+        first.beat().await;
+        second.beat().await;
+        let admitted = second.admitted(&quota, 200).await;
+        assert!(expected.contains(&admitted), "{admitted}");
+    }
+    // The first is idle, and has kept a floor.
+    assert!((1..=3).contains(&first.admitted(&quota, 200).await));
+}
+
+#[tokio::test]
+async fn a_node_without_the_store_has_its_share_until_the_epoch_ends() {
+    let (clock, quota) = (at(0), fixed_window(100, SECOND));
+    let common = Common::new(Arc::clone(&clock));
+    let node = Node::new(&common, &clock);
+    node.admitted(&quota, 1).await;
+    node.beat().await;
+    common.lose();
+    node.beat().await;
+    // This epoch and the next are planned. What is above the share is refused, and no failure.
+    for _ in 0..2 {
+        assert_eq!(node.admitted(&quota, 200).await, 97);
+        clock.advance(SECOND);
+    }
+    assert_eq!(node.charge(&quota).await.unwrap_err(), StoreError::Open);
+    assert_eq!(node.store.report().sharing.unwrap().split.failures, 1);
+    common.find();
+    node.beat().await;
+    assert_eq!(node.admitted(&quota, 200).await, 100);
+}
+
+#[tokio::test]
+async fn refusals_cost_the_store_nothing() {
+    let (clock, quota) = (at(0), fixed_window(100, SECOND));
+    let common = Common::new(Arc::clone(&clock));
+    let node = Node::new(&common, &clock);
+    node.admitted(&quota, 1).await;
+    node.beat().await;
+    assert_eq!(node.admitted(&quota, 101).await, 99);
+    // Asked, it would fail now.
+    common.lose();
+    assert_eq!(node.admitted(&quota, 100).await, 0);
+    common.find();
+    // Whoever is forgiven is asked about again.
+    let key = split(&quota, 1).key;
+    let consistency = split(&quota, 1).consistency;
+    assert!(node.store.reset(key, &quota, consistency).await.unwrap());
+    assert_eq!(node.admitted(&quota, 200).await, 100);
+}
+
+#[tokio::test]
+async fn who_leaves_makes_way_at_once() {
+    let (clock, quota) = (at(0), fixed_window(100, SECOND));
+    let common = Common::new(Arc::clone(&clock));
+    let (first, second) = (Node::new(&common, &clock), Node::new(&common, &clock));
+    first.beat().await;
+    second.beat().await;
+    assert_eq!(second.store.membership().members(), 2);
+    first.store.split().leave(&common).await.unwrap();
+    second.admitted(&quota, 1).await;
+    second.beat().await;
+    assert_eq!(second.store.membership().members(), 1);
+    assert_eq!(second.admitted(&quota, 200).await, 99);
+}
