@@ -3,6 +3,8 @@
 -- a: 1 the cost   2 the limit   3 the most there is room for   4 how long it may be exceeded in
 --    microseconds, -1 for ever; the others are the algorithm's own
 local tell
+-- How long after now a charge is remembered as made.
+local later = 0
 
 local function fit(c, a, used)
   -- Whole again, it is over nothing.

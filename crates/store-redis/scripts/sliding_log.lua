@@ -69,11 +69,11 @@ end
 local function weigh(c, a)
   settle(c, a)
   c.most = math.max(c.most, a[7])
-  local at = math.ceil(now / a[6])
+  local at = math.ceil((now + later) / a[6])
   if c.entries > 0 and c.newest > at then at = c.newest end
   local cost = c.due + a[1]
   if fit(c, a, c.used) then
-    if a[1] > 0 then c.next, c.next_n = at, math.min(cost, a[7]) end
+    if a[1] > 0 then c.next, c.next_n = at, math.min(c.due, a[7]) end
     return true
   end
   want(c, a, cost, a[3])

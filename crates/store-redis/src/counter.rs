@@ -7,5 +7,5 @@ mod sparse;
 mod state;
 
 pub(crate) use account::{Account, bend};
-pub(crate) use numbers::{Numbers, numbers, refunded};
+pub(crate) use numbers::{Numbers, drawn, lendings, loaned, numbers, refunded};
 pub(crate) use state::{Told, time};

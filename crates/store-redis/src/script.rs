@@ -39,6 +39,8 @@ pub(crate) struct Scripts {
     header: &'static str,
     one: [Script; Kind::ALL.len()],
     refund: [Script; Kind::ALL.len()],
+    draw: [Script; Kind::ALL.len()],
+    give_back: [Script; Kind::ALL.len()],
     /// By the set of algorithms in a request, so that Redis sets up no more than it needs.
     many: [OnceLock<Script>; 1 << Kind::ALL.len()],
     pub(crate) reset: Script,
@@ -50,6 +52,8 @@ const COUNT: &str = include_str!("../scripts/count.lua");
 const WEIGHT: &str = include_str!("../scripts/weight.lua");
 const ONE: &str = include_str!("../scripts/one.lua");
 const MANY: &str = include_str!("../scripts/many.lua");
+const DRAW: &str = include_str!("../scripts/lend/draw.lua");
+const GIVE_BACK: &str = include_str!("../scripts/lend/give_back.lua");
 const REFUND: &str = include_str!("../scripts/refund/driver.lua");
 
 // === impl Kind ===
@@ -110,6 +114,26 @@ impl Kind {
         }
     }
 
+    /// What has its functions charge more than is asked for, before and after them.
+    const fn lend(self) -> [&'static str; 2] {
+        match self {
+            Self::Bucket => ["", include_str!("../scripts/lend/bucket.lua")],
+            _ => [include_str!("../scripts/lend/count.lua"), ""],
+        }
+    }
+
+    const fn give_back(self) -> &'static str {
+        match self {
+            Self::Bucket => include_str!("../scripts/lend/back_bucket.lua"),
+            Self::FixedWindow | Self::IntervalBucket => {
+                include_str!("../scripts/lend/back_window.lua")
+            }
+            Self::SlidingCounter => include_str!("../scripts/lend/back_counter.lua"),
+            Self::SlidingLog => include_str!("../scripts/lend/back_log.lua"),
+            Self::SubWindows => include_str!("../scripts/lend/back_sub_windows.lua"),
+        }
+    }
+
     /// What its functions need besides.
     const fn shared(self) -> [&'static str; 2] {
         match self {
@@ -157,8 +181,20 @@ impl Scripts {
         let plain = |body: &str| Script::new([header, body].concat());
         Self {
             header,
-            one: Kind::ALL.map(|kind| single(header, kind, &[ONE])),
-            refund: Kind::ALL.map(|kind| single(header, kind, &[kind.refund(), REFUND])),
+            one: Kind::ALL.map(|kind| single(header, kind, "", &[ONE])),
+            refund: Kind::ALL.map(|kind| single(header, kind, "", &[kind.refund(), REFUND])),
+            draw: Kind::ALL.map(|kind| {
+                let [before, after] = kind.lend();
+                single(header, kind, before, &[after, DRAW])
+            }),
+            give_back: Kind::ALL.map(|kind| {
+                single(
+                    header,
+                    kind,
+                    "",
+                    &[kind.refund(), kind.give_back(), GIVE_BACK],
+                )
+            }),
             many: [const { OnceLock::new() }; 1 << Kind::ALL.len()],
             reset: plain(include_str!("../scripts/reset.lua")),
             now: plain(include_str!("../scripts/now.lua")),
@@ -176,6 +212,16 @@ impl Scripts {
         &self.refund[usize::from(kind.number())]
     }
 
+    /// Draws permits of one counter.
+    pub(crate) fn draw(&self, kind: Kind) -> &Script {
+        &self.draw[usize::from(kind.number())]
+    }
+
+    /// Gives back permits of a loan.
+    pub(crate) fn give_back(&self, kind: Kind) -> &Script {
+        &self.give_back[usize::from(kind.number())]
+    }
+
     /// Decides on several limits of these algorithms.
     pub(crate) fn many(&self, kinds: impl Iterator<Item = Kind>) -> &Script {
         let set = kinds.fold(0_usize, |set, kind| set | 1 << kind.number());
@@ -183,11 +229,11 @@ impl Scripts {
     }
 }
 
-/// A script for one algorithm.
-fn single(header: &str, kind: Kind, drivers: &[&str]) -> Script {
+/// A script for one algorithm: its functions, with something before them, and what calls them.
+fn single(header: &str, kind: Kind, before: &str, drivers: &[&str]) -> Script {
     let numbers = format!("local NUMBERS = {}\n", kind.format());
     let [count, weight] = kind.shared();
-    let functions = [header, &numbers, count, weight, kind.body()].concat();
+    let functions = [header, &numbers, count, weight, before, kind.body()].concat();
     Script::new(functions + &drivers.concat())
 }
 

@@ -1,6 +1,7 @@
 //! The store contract over Redis.
 
 mod ask;
+mod lend;
 mod list;
 mod single;
 mod together;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 use tidegate_algorithms::{Algorithm, Allowance, Headroom, Meter, Quota, Rounding, Spans, Ticks};
-use tidegate_store::Charging;
+use tidegate_store::{Charging, Draw, Loan};
 
 use crate::fit::COUNTS_END;
 
@@ -70,6 +70,55 @@ pub(crate) fn refunded(quota: &Quota, cost: u64) -> Numbers {
     numbers(quota, cost, Headroom::Available, Charging::AllOrNone)
 }
 
+/// What a script is to know of a draw beyond the fewest permits: the most, one in how many, and their life.
+pub(crate) fn drawn(draw: &Draw) -> Numbers {
+    let mut to = Numbers::new();
+    number(&mut to, draw.most.min(COUNTS_END));
+    number(&mut to, draw.one_in.max(1));
+    span(&mut to, draw.life);
+    to
+}
+
+/// The numbers of permits that a bucket may lend, most first, each half of the one before: the span that must
+/// be left for it, what it takes, and the number.
+pub(crate) fn lendings(quota: &Quota, draw: &Draw) -> Numbers {
+    let mut to = Numbers::new();
+    let Meter::TokenBucket(meter) = quota.meter() else {
+        return to;
+    };
+    let spans = meter.spans();
+    let mut permits = draw.most.min(COUNTS_END);
+    while permits > draw.least {
+        let shared = u128::from(permits - draw.least) * u128::from(draw.one_in.max(1));
+        let needed = spans
+            .interval
+            .0
+            .saturating_mul(shared + u128::from(draw.least));
+        let takes = spans.interval.0.saturating_mul(u128::from(permits));
+        for ticks in [needed.min(NEVER), takes.min(NEVER)] {
+            pair(&mut to, ticks);
+        }
+        number(&mut to, permits);
+        permits = draw.least + (permits - draw.least) / 2;
+    }
+    to
+}
+
+/// What a script is to know of a loan: when it was made, when it ends, and how long a bucket
+/// takes to refill all of it.
+pub(crate) fn loaned(quota: &Quota, loan: &Loan) -> Numbers {
+    let mut to = Numbers::new();
+    number(&mut to, loan.now.nanos() / 1_000);
+    number(&mut to, loan.ends.nanos().div_ceil(1_000));
+    let interval = match quota.meter() {
+        Meter::TokenBucket(meter) => meter.spans().interval.0,
+        _ => 0,
+    };
+    let refilled_in = interval.saturating_mul(u128::from(loan.permits));
+    number(&mut to, refilled_in.min(NEVER) / MICRO);
+    to
+}
+
 /// Microseconds in the unit that scripts remember times of a log in: the core's grain, but not less than
 /// Redis tells apart.
 pub(super) const fn unit(grain: u64) -> u64 {
@@ -85,13 +134,18 @@ fn bucket(to: &mut Numbers, quota: &Quota, spans: &Spans, cost: u64, extra: u64)
     let asked = interval.0.saturating_mul(u128::from(cost)).min(NEVER);
     let most = capacity.0 + interval.0 * u128::from(extra);
     for Ticks(ticks) in [Ticks(asked), Ticks(most), capacity, bound] {
-        number(to, ticks / MICRO);
-        number(to, ticks % MICRO);
+        pair(to, ticks);
     }
     exceeded_for(to, quota);
     // Half a window, in whole milliseconds: it may not depend on numbers that a reload can change.
     let step = (quota.window().as_millis() / 2).max(1);
     number(to, step * 1_000);
+}
+
+/// A span in microseconds, and the rest in ticks.
+fn pair(to: &mut Numbers, ticks: u128) {
+    number(to, ticks / MICRO);
+    number(to, ticks % MICRO);
 }
 
 fn counted(to: &mut Numbers, quota: &Quota, limit: u64, cost: u64, extra: u64) {

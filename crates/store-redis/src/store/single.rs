@@ -25,8 +25,8 @@ impl RedisStore {
         let quota = charge.quota;
         let numbers = numbers(quota, charge.cost, charge.headroom, charging);
         let script = self.scripts.one(Kind::of(quota));
-        let reply = self.about(charge.key, quota, script, &numbers).await?;
-        let (word, now, state) = split(&reply).ok_or_else(|| reply.unexpected())?;
+        let reply = self.about(charge.key, quota, script, &[numbers]).await?;
+        let (word, now, state) = split(reply.text()?).ok_or_else(|| reply.unexpected())?;
         let now = told_time(&reply, Some(now))?;
         let told = Told::read(state, quota, now).ok_or_else(|| reply.unexpected())?;
         let mut decision = Account::new(told).judge(charge, charging, now);
@@ -47,7 +47,7 @@ impl RedisStore {
     ) -> Result<(), StoreError> {
         fits(quota).map_err(|reason| StoreError::Unfit { reason })?;
         let script = self.scripts.refund(Kind::of(quota));
-        self.about(key, quota, script, &refunded(quota, cost))
+        self.about(key, quota, script, &[refunded(quota, cost)])
             .await?;
         Ok(())
     }
@@ -58,22 +58,25 @@ impl RedisStore {
         quota: &Quota,
     ) -> Result<bool, StoreError> {
         let script = &self.scripts.reset;
-        let reply = self.about(key, quota, script, &Numbers::new()).await?;
+        let reply = self.about(key, quota, script, &[]).await?;
         Ok(reply.integer()? == 1)
     }
 
     /// Runs a script on one counter.
-    async fn about(
+    pub(super) async fn about(
         &self,
         key: CounterKey<'_>,
         quota: &Quota,
         script: &Script,
-        numbers: &Numbers,
+        numbers: &[Numbers],
     ) -> Result<Reply, StoreError> {
         let key = Key::new(key, quota);
         let argument = self.time.next();
         let write = |command: &mut Command<'_>| {
-            command.number(1).arg(&key).arg(numbers);
+            command.number(1).arg(&key);
+            for numbers in numbers {
+                command.arg(numbers);
+            }
             TimeArgument::write(argument, command);
         };
         self.client
@@ -83,8 +86,8 @@ impl RedisStore {
 }
 
 /// The word, the time and the state in the reply about one limit.
-fn split(reply: &Reply) -> Option<(u8, &[u8], &[u8])> {
-    let (&word, rest) = reply.text().ok()??.split_first()?;
+pub(super) fn split(text: Option<&[u8]>) -> Option<(u8, &[u8], &[u8])> {
+    let (&word, rest) = text?.split_first()?;
     let space = rest.iter().position(|&byte| byte == b' ')?;
     Some((word, &rest[..space], &rest[space + 1..]))
 }

@@ -1,5 +1,6 @@
 //! The store over real servers.
 
 mod conformance;
+mod lend;
 mod subject;
 mod vectors;

@@ -1,0 +1,128 @@
+//! Lending: permits charged ahead of need.
+
+use std::time::Duration;
+
+use tidegate_algorithms::{Decision, Headroom, Meter, Quota, Time};
+use tidegate_store::{
+    Charge, Charging, Consistency, CounterKey, Draw, Lender, Loan, Mode, OnFull, StoreError,
+    lendable,
+};
+
+use super::RedisStore;
+use super::ask::told_time;
+use super::single::split;
+use crate::client::Reply;
+use crate::counter::{Account, Told, drawn, lendings, loaned, numbers, refunded};
+use crate::fit::fits;
+use crate::script::Kind;
+
+impl Lender for RedisStore {
+    async fn draw(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        draw: Draw,
+    ) -> Result<Loan, StoreError> {
+        fits(quota).map_err(|reason| StoreError::Unfit { reason })?;
+        let (headroom, charging) = (Headroom::Absent, Charging::AllOrNone);
+        let numbers = numbers(quota, draw.least, headroom, charging);
+        // Of a limit that cannot be lent, what the request at hand needs is charged, and no more.
+        let most = if lendable(quota) {
+            draw.most
+        } else {
+            draw.least
+        };
+        let draw = Draw { most, ..draw };
+        let words = [numbers, drawn(&draw), lendings(quota, &draw)];
+        let script = self.scripts.draw(Kind::of(quota));
+        let reply = self.about(key, quota, script, &words).await?;
+        self.read_loan(key, quota, draw, &reply)
+    }
+
+    async fn give_back(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        loan: &Loan,
+        permits: u64,
+    ) -> Result<(), StoreError> {
+        let script = self.scripts.give_back(Kind::of(quota));
+        let words = [
+            refunded(quota, permits.min(loan.permits)),
+            loaned(quota, loan),
+        ];
+        self.about(key, quota, script, &words).await?;
+        Ok(())
+    }
+}
+
+// === impl RedisStore ===
+
+impl RedisStore {
+    fn read_loan(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        draw: Draw,
+        reply: &Reply,
+    ) -> Result<Loan, StoreError> {
+        let mut parts = reply.array()?;
+        let first = parts.next().and_then(|value| value.text());
+        let (word, now, state) = split(first).ok_or_else(|| reply.unexpected())?;
+        let now = told_time(reply, Some(now))?;
+        let drawn = parts.next().and_then(|value| value.str()?.parse().ok());
+        let drawn: u64 = drawn.ok_or_else(|| reply.unexpected())?;
+        let permits = match quota.meter() {
+            Meter::TokenBucket(_) | Meter::LeakyBucket(_) if drawn > 0 => drawn,
+            _ => draw.least.saturating_add(drawn),
+        };
+        let told = Told::read(state, quota, now).ok_or_else(|| reply.unexpected())?;
+        let mut decision = said(told, key, quota, permits, now);
+        self.heed(&mut decision, word);
+        let (permits, ends) = if decision.is_allowed() {
+            (permits, ends(quota, draw.life, now))
+        } else {
+            (0, now)
+        };
+        Ok(Loan {
+            now,
+            permits,
+            ends,
+            decision,
+        })
+    }
+}
+
+/// What the limit says to so many permits.
+fn said(told: Told, key: CounterKey<'_>, quota: &Quota, permits: u64, now: Time) -> Decision {
+    let charge = Charge {
+        key,
+        quota,
+        cost: permits,
+        mode: Mode::Enforce,
+        headroom: Headroom::Absent,
+        on_full: OnFull::Allow,
+        consistency: Consistency::Strict,
+    };
+    Account::new(told).judge(&charge, Charging::AllOrNone, now)
+}
+
+/// When permits that were drawn at `now` must be spent: where they are counted by the window, before it ends.
+fn ends(quota: &Quota, life: Duration, now: Time) -> Time {
+    if !lendable(quota) {
+        return now;
+    }
+    let end = now.plus(life);
+    let edge = |window: Duration| {
+        let window = u64::try_from(window.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let next = (now.nanos() / window).saturating_add(1);
+        Time::from_nanos(next.saturating_mul(window)).min(end)
+    };
+    match quota.meter() {
+        Meter::TokenBucket(_) | Meter::LeakyBucket(_) | Meter::SlidingLog(_) => end,
+        Meter::IntervalBucket(_) | Meter::FixedWindow(_) | Meter::SlidingCounter(_) => {
+            edge(quota.window())
+        }
+        Meter::SubWindows(meter) => edge(meter.sub_window()),
+    }
+}
