@@ -5,7 +5,6 @@ mod lend;
 mod list;
 mod single;
 mod together;
-mod unlent;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
