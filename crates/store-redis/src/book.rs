@@ -183,6 +183,9 @@ impl RuleBook {
         };
         let damaged = |reason| BookError::Damaged { number, reason };
         let entry = Entry::read(number, line).ok_or(damaged("its line in the history is none"))?;
+        if body.len() > MAX_BODY {
+            return Err(damaged("it is larger than a version may be"));
+        }
         if entry.digest != Digest::of(body) {
             return Err(damaged("its digest is another"));
         }

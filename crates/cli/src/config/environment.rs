@@ -150,3 +150,31 @@ fn is_of_kubernetes(name: &str, value: &str) -> bool {
         || name.ends_with("_PORT") && value.contains("://")
         || name.split("_PORT_").skip(1).any(is_numbered)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_state_folder_is_that_of_who_knows_best() {
+        fn check(variables: &[(&str, &str)], expected: Option<&str>) {
+            let variables = variables
+                .iter()
+                .map(|(name, value)| (name.into(), value.into()));
+            let environment = Environment::read(0, variables);
+            let folder = environment.state_folder.map(|(_, folder)| folder);
+            assert_eq!(folder.as_deref(), expected.map(Path::new));
+        }
+        let home = ("HOME", "/home/ann");
+        let xdg = ("XDG_STATE_HOME", "/state");
+        let systemd = ("STATE_DIRECTORY", "/var/lib/a:/var/lib/b");
+        check(&[], None);
+        check(&[home], Some("/home/ann/.local/state/tidegate"));
+        check(&[home, xdg], Some("/state/tidegate"));
+        check(&[systemd, home, xdg], Some("/var/lib/a"));
+        check(
+            &[home, ("STATE_DIRECTORY", "")],
+            Some("/home/ann/.local/state/tidegate"),
+        );
+    }
+}

@@ -197,6 +197,22 @@ fn a_server_starts_without_redis_and_finds_it_later() {
 }
 
 #[test]
+fn a_copy_is_kept_in_the_state_folder_unless_told_otherwise() {
+    let stage = Stage::new("state_folder");
+    let (state, none) = (stage.folder.join("state"), stage.folder.join("none"));
+    succeeded(&stage.push("1"));
+    let start = |folder: &PathBuf, more: &[&str]| {
+        let args = [&["--rules", stage.url.as_str()], more].concat();
+        Server::start_with(&args, &[("STATE_DIRECTORY", folder.to_str().unwrap())])
+    };
+    drop(start(&state, &[]));
+    drop(start(&none, &["--rules-cache", "off"]));
+    assert!(!none.exists());
+    stage.redis.kill();
+    assert_eq!(limit(&start(&state, &[])), Some(1));
+}
+
+#[test]
 fn a_server_that_loses_redis_says_so_once_and_goes_on() {
     let stage = Stage::new("lost");
     succeeded(&stage.push("1"));

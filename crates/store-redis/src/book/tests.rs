@@ -174,6 +174,11 @@ async fn a_version_that_was_changed_is_not_believed() {
         matches!(exactly, Err(BookError::Damaged { .. })),
         "{exactly:?}"
     );
+    let large = "x".repeat(MAX_BODY + 1);
+    ask(&book, &["HSET", &book.keys.bodies, "1", &large]).await;
+    let changed = book.fetch(1).await;
+    let told = changed.expect_err("it is too large").to_string();
+    assert!(told.ends_with("larger than a version may be"), "{told}");
     ask(&book, &["HSET", &book.keys.history, "1", "by hand"]).await;
     let changed = book.fetch(1).await;
     assert!(
