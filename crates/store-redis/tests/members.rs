@@ -10,7 +10,7 @@ use tidegate_store::members::model::ModelMembers;
 use tidegate_store::{Beat, LimitId, MAX_MEMBERS, Members, NodeId, Pulse, Want};
 use tidegate_store_redis::RedisMembers;
 use tidegate_store_redis::client::{Client, ClientConfig, Command, Route};
-use tidegate_store_redis::test_util::{PATIENCE, RedisServer};
+use tidegate_store_redis::test_util::{ClusterSetup, PATIENCE, RedisServer};
 
 /// Long, for keys expire by Redis' own clock while the test has another.
 const PACE: Duration = Duration::from_secs(20);
@@ -54,7 +54,11 @@ impl Subject {
 }
 
 fn client(server: &RedisServer) -> Client {
-    let config = ClientConfig::from_url(&server.url()).unwrap();
+    client_of(&server.url())
+}
+
+fn client_of(url: &str) -> Client {
+    let config = ClientConfig::from_url(url).unwrap();
     Client::new(&config).unwrap().with_timeout(PATIENCE)
 }
 
@@ -210,5 +214,20 @@ async fn nothing_is_stored_for_ever() {
             command.arg("PTTL").arg(&key);
         });
         assert!(left.await.unwrap().integer().unwrap() > 0, "{key}");
+    }
+}
+
+#[tokio::test]
+async fn members_of_a_cluster_lie_in_one_slot() {
+    let cluster = ClusterSetup::start(3);
+    let client = client_of(&cluster.url());
+    for name in ["one", "another", "a third"] {
+        let members = RedisMembers::new(&client, name);
+        let wants = [want(1_000, 10)];
+        let pulse = members.beat(&beat(1, &wants)).await.unwrap();
+        assert_eq!(pulse.plans[0].current.unwrap().share, 969);
+        assert_eq!(members.beat(&beat(2, &wants)).await.unwrap().members, 2);
+        members.leave(NodeId(1)).await.unwrap();
+        assert_eq!(members.beat(&beat(2, &wants)).await.unwrap().members, 1);
     }
 }

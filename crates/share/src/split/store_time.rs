@@ -128,3 +128,75 @@ impl Bounds {
 fn nanos(window: Duration) -> u64 {
     u64::try_from(window.as_nanos()).unwrap_or(u64::MAX).max(1)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tidegate_store::ManualClock;
+
+    use super::*;
+
+    const MILLI: Duration = Duration::from_millis(1);
+
+    fn milli(milli: u64) -> Time {
+        Time::from_micros(milli * 1_000)
+    }
+
+    /// A node whose clock shows `own`, in milliseconds, and what it knows.
+    fn node(own: u64) -> (Arc<ManualClock>, StoreTime<Arc<ManualClock>>) {
+        let clock = Arc::new(ManualClock::at(milli(own)));
+        (Arc::clone(&clock), StoreTime::new(clock))
+    }
+
+    fn heard(now: u64, asked: u64, answered: u64) -> Heard {
+        Heard {
+            now: milli(now),
+            asked: milli(asked),
+            answered: milli(answered),
+        }
+    }
+
+    #[track_caller]
+    fn check(time: &StoreTime<Arc<ManualClock>>, earliest: Time, latest: Time) {
+        let latest = latest.plus(GRAIN);
+        assert_eq!(time.bounds(), Some(Bounds { earliest, latest }));
+        assert_eq!(time.now(), earliest);
+    }
+
+    #[test]
+    fn nothing_is_known_before_the_first_reply() {
+        let (_, time) = node(5);
+        assert_eq!(time.bounds(), None);
+    }
+
+    #[test]
+    fn the_stores_time_lies_between_two_spans_and_further_apart_with_time() {
+        let (clock, time) = node(14);
+        time.hear(heard(70_000, 10, 14));
+        check(&time, milli(70_000), milli(70_004).plus(MILLI * 4 / DRIFT));
+        clock.advance(MILLI * 1_000);
+        check(&time, milli(70_999), milli(71_005).plus(MILLI * 4 / DRIFT));
+    }
+
+    #[test]
+    fn a_reply_that_tells_less_is_not_heard() {
+        let (clock, time) = node(14);
+        time.hear(heard(70_000, 10, 14));
+        clock.set(milli(40));
+        let known = time.bounds();
+        time.hear(heard(70_015, 20, 40));
+        assert_eq!(time.bounds(), known);
+        time.hear(heard(70_028, 38, 40));
+        assert_ne!(time.bounds(), known);
+    }
+
+    #[test]
+    fn a_store_whose_clock_was_set_is_believed() {
+        let (clock, time) = node(14);
+        time.hear(heard(70_000, 13, 14));
+        clock.set(milli(40));
+        time.hear(heard(60_000, 20, 40));
+        assert_eq!(time.now(), milli(60_000));
+    }
+}

@@ -1,12 +1,18 @@
 mod world;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use tidegate_algorithms::{Algorithm, Allowance, Quota, QuotaSpec, Refill, Rounding, Time};
+use tidegate_algorithms::{
+    Algorithm, Allowance, Decision, Outcome, Quota, QuotaSpec, Refill, Retry, Rounding, Time,
+};
+use tidegate_store::{Charging, Clock, ManualClock, Plan, Plans, Pulse};
 
 use self::world::{HEARTBEAT, Random, State, Weather, World};
 use super::cut::{Fraction, Indivisible, capacity, cut, divisible, memory, parts};
+use super::{Split, SplitConfig};
+use crate::memory::FromMemory;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -321,4 +327,57 @@ proptest! {
         prop_assert!(sum(Quota::limit) <= quota.limit());
         prop_assert!(sum(capacity) <= capacity(&quota));
     }
+}
+
+/// A node that asked for all of a limit while it was strict must not count on that after the edge, when
+/// the others have shares again.
+#[test]
+fn what_the_store_admits_after_the_plan_has_ended_does_not_count() {
+    let quota = quota(Algorithm::FixedWindow, 100, SECOND);
+    let clock = Arc::new(ManualClock::at(Time::from_micros(500_000)));
+    let split = Split::with_clock(SplitConfig::default(), Arc::clone(&clock));
+    let charges = [world::charge(&quota, 1)];
+    assert_eq!(split.take(&charges[0], Charging::AllOrNone), Ok(None));
+    let plan = |second: u64, reserve, least| Plan {
+        starts: Time::from_micros(second * 1_000_000),
+        ends: Time::from_micros((second + 1) * 1_000_000),
+        parts: 100,
+        share: least,
+        reserve,
+        least,
+    };
+    let pulse = Pulse {
+        now: clock.now(),
+        members: 99,
+        plans: vec![Plans {
+            current: Some(plan(0, 100, 0)),
+            next: Some(plan(1, 3, 97)),
+        }],
+    };
+    let wants = split.wants();
+    split.hear(clock.now(), &wants, &pulse);
+
+    let reserves = split.reserves(&charges);
+    assert_eq!(reserves.apply(&charges)[0].quota.limit(), 100);
+    let mut decisions = [Decision {
+        outcome: Outcome::Denied {
+            retry: Retry::Never,
+        },
+        limit: 100,
+        remaining: 0,
+        reset_after: SECOND,
+    }];
+    let mut settle = |micros| {
+        let at = Time::from_micros(micros);
+        split.settle(&charges, &reserves, at, &mut decisions)
+    };
+    assert_eq!(settle(999_999), Ok(()));
+    assert!(settle(1_000_000).is_err());
+    // Nobody knows of this one: there may be shares.
+    assert!(settle(2_000_000).is_err());
+
+    // Where the edge may be past, no more is asked for than is there after it.
+    clock.set(Time::from_micros(999_999));
+    let reserves = split.reserves(&charges);
+    assert_eq!(reserves.apply(&charges)[0].quota.limit(), 3);
 }

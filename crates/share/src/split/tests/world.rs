@@ -342,7 +342,7 @@ impl Random {
     }
 }
 
-fn charge(quota: &Quota, cost: u64) -> Charge<'_> {
+pub(super) fn charge(quota: &Quota, cost: u64) -> Charge<'_> {
     Charge {
         key: CounterKey {
             limit: LimitId(7),
