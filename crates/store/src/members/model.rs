@@ -221,3 +221,31 @@ pub fn divide(pool: u32, floor: u32, demands: &[u32]) -> Vec<u32> {
     }
     shares
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Everything is given out, everybody has the floor, and who has less than he wants has no less
+        /// than anybody else, but for the one part that could not be halved.
+        #[test]
+        fn a_division_is_max_min_fair(
+            demands in vec(0_u32..400, 1..12), floor in 1_u32..8, more in 0_u32..1_000,
+        ) {
+            let count = u32::try_from(demands.len()).expect("there are few");
+            let pool = count * floor + more;
+            let shares = divide(pool, floor, &demands);
+            prop_assert_eq!(shares.iter().sum::<u32>(), pool);
+            for (share, demand) in shares.iter().zip(&demands) {
+                prop_assert!(*share >= floor);
+                let is_short = share < demand;
+                let most = shares.iter().max().copied().unwrap_or(0);
+                prop_assert!(!is_short || most <= share + 1, "{:?} for {:?}", shares, demands);
+            }
+        }
+    }
+}
