@@ -237,8 +237,8 @@ impl Client {
     }
 
     /// Sends a call to one server. What was not sent is an error here; a call under way is to be awaited.
-    fn ask<'a, W>(
-        &'a self,
+    fn ask<W>(
+        &self,
         server: &Arc<Server>,
         form: Form<'_>,
         asking: Asking,

@@ -135,6 +135,14 @@ fn only_the_store_reads_a_clock() {
                 reason: "it measures how long a decision takes, and decides nothing by it",
             },
             Exception {
+                place: "crates/store-redis/src/client/time.rs",
+                reason: "it measures how long a call waits, and decides no limit by it",
+            },
+            Exception {
+                place: "crates/store-redis/src/test_util/proxy.rs",
+                reason: "it delays bytes in tests",
+            },
+            Exception {
                 place: "crates/cli/src/reload/clock.rs",
                 reason: "it is shown to people, and decides nothing",
             },
@@ -165,6 +173,14 @@ fn nothing_sleeps() {
             Exception {
                 place: "crates/server/src/server.rs",
                 reason: "load balancers need time to notice that a server leaves, and tell nobody",
+            },
+            Exception {
+                place: "crates/store-redis/src/client/time.rs",
+                reason: "a deadline is a timer, and a server that is back tells nobody",
+            },
+            Exception {
+                place: "crates/store-redis/src/test_util.rs",
+                reason: "other programs tell nobody when they are ready",
             },
             Exception {
                 place: "crates/cli/src/watch.rs",

@@ -1,5 +1,6 @@
 //! Asks a server one thing, without a runtime.
 
+use std::fmt::Write as _;
 use std::io::{Read, Write};
 
 use crate::client::Reply;
@@ -13,7 +14,7 @@ impl<T: Read + Write> Connection for T {}
 pub(super) fn ask(connection: &mut dyn Connection, words: &[&str]) -> Reply {
     let mut bytes = format!("*{}\r\n", words.len());
     for word in words {
-        bytes.push_str(&format!("${}\r\n{word}\r\n", word.len()));
+        let _ = write!(bytes, "${}\r\n{word}\r\n", word.len());
     }
     let sent = connection.write_all(bytes.as_bytes());
     sent.expect("the server takes commands");

@@ -64,16 +64,17 @@ impl RedisServer {
 
     /// Starts one as told.
     pub fn start_with(options: ServerOptions) -> Self {
+        let mut server = Self {
+            options,
+            port: port::free(),
+            folder: Folder::new(),
+            process: Mutex::new(None),
+        };
         for _ in 0..TRIES {
-            let server = Self {
-                options: options.clone(),
-                port: port::free(),
-                folder: Folder::new(),
-                process: Mutex::new(None),
-            };
             if server.launch() {
                 return server;
             }
+            server.port = port::free();
         }
         panic!("no port could be had in {TRIES} tries");
     }

@@ -1,6 +1,7 @@
 //! The calls that wait on one connection, in the order their replies will come.
 
 use std::collections::VecDeque;
+use std::mem;
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use crate::client::time::Span;
 /// Calls that wait, and answers that nobody has fetched yet.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
-    slots: Vec<Slot>,
+    calls: Vec<Slot>,
     free: Vec<Ticket>,
     order: VecDeque<Expected>,
     /// No call is due before this; one that was due then may have been answered since.
@@ -130,7 +131,7 @@ impl Slots {
             let Some(ticket) = self.order[place].ticket else {
                 continue;
             };
-            let Slot::Waiting(waiting) = &self.slots[ticket.0] else {
+            let Slot::Waiting(waiting) = &self.calls[ticket.0] else {
                 continue;
             };
             let (deadline, after) = (waiting.deadline, waiting.patience);
@@ -160,7 +161,7 @@ impl Slots {
 
     /// Whether anybody still waits.
     pub(super) fn is_awaited(&self) -> bool {
-        let waits = |ticket: Ticket| matches!(self.slots[ticket.0], Slot::Waiting(_));
+        let waits = |ticket: Ticket| matches!(self.calls[ticket.0], Slot::Waiting(_));
         self.order
             .iter()
             .any(|expected| expected.ticket.is_some_and(waits))
@@ -168,7 +169,7 @@ impl Slots {
 
     /// Fetches the outcome of a call, after which its ticket is void.
     pub(super) fn poll(&mut self, ticket: Ticket, waker: &Waker) -> Poll<Outcome> {
-        match &mut self.slots[ticket.0] {
+        match &mut self.calls[ticket.0] {
             Slot::Waiting(waiting) => {
                 match &mut waiting.waker {
                     Some(known) => known.clone_from(waker),
@@ -176,7 +177,7 @@ impl Slots {
                 }
                 Poll::Pending
             }
-            slot => match std::mem::replace(slot, Slot::Free) {
+            slot => match mem::replace(slot, Slot::Free) {
                 Slot::Over(outcome) => {
                     self.free.push(ticket);
                     Poll::Ready(outcome)
@@ -188,7 +189,7 @@ impl Slots {
 
     /// Takes note that nobody will fetch the outcome, after which the ticket is void.
     pub(super) fn abandon(&mut self, ticket: Ticket) {
-        let slot = &mut self.slots[ticket.0];
+        let slot = &mut self.calls[ticket.0];
         match slot {
             Slot::Waiting(_) => *slot = Slot::Abandoned,
             Slot::Over(_) => self.release(ticket),
@@ -198,32 +199,29 @@ impl Slots {
 
     /// Ends one call that is in flight; `false` if its caller has gone.
     fn end(&mut self, ticket: Ticket, outcome: Outcome) -> bool {
-        match std::mem::replace(&mut self.slots[ticket.0], Slot::Over(outcome)) {
-            Slot::Waiting(waiting) => {
-                if let Some(waker) = waiting.waker {
-                    waker.wake();
-                }
-                true
-            }
-            _ => {
-                self.release(ticket);
-                false
-            }
+        let before = mem::replace(&mut self.calls[ticket.0], Slot::Over(outcome));
+        let Slot::Waiting(waiting) = before else {
+            self.release(ticket);
+            return false;
+        };
+        if let Some(waker) = waiting.waker {
+            waker.wake();
         }
+        true
     }
 
     fn put(&mut self, slot: Slot) -> Ticket {
         if let Some(ticket) = self.free.pop() {
-            self.slots[ticket.0] = slot;
+            self.calls[ticket.0] = slot;
             ticket
         } else {
-            self.slots.push(slot);
-            Ticket(self.slots.len() - 1)
+            self.calls.push(slot);
+            Ticket(self.calls.len() - 1)
         }
     }
 
     fn release(&mut self, ticket: Ticket) {
-        self.slots[ticket.0] = Slot::Free;
+        self.calls[ticket.0] = Slot::Free;
         self.free.push(ticket);
     }
 }
