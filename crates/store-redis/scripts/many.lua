@@ -1,7 +1,7 @@
 -- Decides on several limits and charges them together.
 --
--- KEYS: the counters, each once. ARGV: `1` if all or none is charged, `0` if every limit alone; then for
--- each limit a byte for its algorithm, one for its counter (from 1), one for its mode (0 enforce, 1 quota,
+-- KEYS: the counters, each once. ARGV: `0` if every limit is charged alone, `1` if all or none, `2` if that
+-- hangs on other slots as well; then for each limit a byte for its algorithm, one for its counter (from 1), one for its mode (0 enforce, 1 quota,
 -- 2 shadow), and the numbers `a` of its algorithm, as doubles.
 -- Reply: the time; a `1` or `0` for each limit; then for each counter the state as it was found.
 local counters, words = {}, {}
@@ -29,10 +29,12 @@ for i = 2, #ARGV - spare do
 end
 is_refused = is_refused or quotas > 0 and admitting == 0
 local is_charged = ARGV[1] == '0' or not is_refused
+-- What is charged here may still be given back, and then what was is told.
+local is_final = is_charged and ARGV[1] ~= '2'
 local reply = {told, table.concat(words)}
 for i, c in ipairs(counters) do
   local algorithm = c.algorithm
-  reply[i + 2] = c.found and (algorithm.tell and algorithm.tell(c, c.a, is_charged) or c.found) or ''
+  reply[i + 2] = c.found and (algorithm.tell and algorithm.tell(c, c.a, is_final) or c.found) or ''
   algorithm.write(c, c.a, is_charged)
 end
 return reply

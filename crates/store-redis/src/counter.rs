@@ -7,5 +7,7 @@ mod sparse;
 mod state;
 
 pub(crate) use account::{Account, bend};
-pub(crate) use numbers::{Numbers, drawn, lendings, loaned, numbers, refunded};
+pub(crate) use numbers::{
+    Numbers, OverSince, drawn, lendings, loaned, numbers, over_since, refunded,
+};
 pub(crate) use state::{Told, time};

@@ -1,6 +1,7 @@
 //! The store contract over Redis.
 
 mod ask;
+mod batch;
 mod lend;
 mod list;
 mod single;
@@ -15,6 +16,7 @@ use tidegate_store::{
 };
 
 use crate::client::Client;
+use crate::counter::OverSince;
 use crate::fit::fits;
 use crate::script::{Header, Scripts};
 
@@ -146,7 +148,8 @@ impl Store for RedisStore {
         cost: u64,
         _consistency: Consistency,
     ) -> Result<(), StoreError> {
-        self.give_back_to(key, quota, cost).await
+        let over = OverSince::Kept;
+        self.give_back_to(key, quota, cost, over).await
     }
 
     async fn reset(

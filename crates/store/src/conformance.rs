@@ -63,11 +63,18 @@ pub trait Subject {
     }
 }
 
-/// Makes a test of each case of the suite, for a [`Subject`](crate::conformance::Subject).
+/// Makes a test of each case of the suite, for a [`Subject`](crate::conformance::Subject). With
+/// `in one test:` before it, one test of all of them, for a subject that takes long to set up.
 #[macro_export]
 macro_rules! conformance {
-    ($subject:ty) => {
-        $crate::conformance!(@each $subject:
+    (in one test: $subject:ty) => {
+        #[test]
+        fn every_case_of_the_suite() {
+            $crate::conformance!(@with together $subject);
+        }
+    };
+    (@with $form:ident $subject:ty) => {
+        $crate::conformance!(@$form $subject:
             one_limit_decides_as_the_oracle,
             several_limits_decide_as_the_model,
             changed_numbers_apply_to_the_old_counts,
@@ -100,6 +107,12 @@ macro_rules! conformance {
             a_cost_above_the_limit_never_fits,
         );
     };
+    (@together $subject:ty: $($case:ident),* $(,)?) => {
+        $(
+            println!("{}", stringify!($case));
+            $crate::conformance::$case::<$subject>();
+        )*
+    };
     (@each $subject:ty: $($case:ident),* $(,)?) => {
         $(
             #[test]
@@ -107,5 +120,8 @@ macro_rules! conformance {
                 $crate::conformance::$case::<$subject>();
             }
         )*
+    };
+    ($subject:ty) => {
+        $crate::conformance!(@with each $subject);
     };
 }

@@ -60,6 +60,11 @@ impl Account {
         decision.reset_after = untouched.reset_after;
     }
 
+    /// Since when it was over its limit before the request.
+    pub(crate) const fn was_over_since(&self) -> Option<Time> {
+        self.was_over_since
+    }
+
     fn decide(
         &self,
         charge: &Charge<'_>,

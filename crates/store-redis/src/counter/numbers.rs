@@ -6,13 +6,24 @@
 use std::time::Duration;
 
 use smallvec::SmallVec;
-use tidegate_algorithms::{Algorithm, Allowance, Headroom, Meter, Quota, Rounding, Spans, Ticks};
+use tidegate_algorithms::{
+    Algorithm, Allowance, Headroom, Meter, Quota, Rounding, Spans, Ticks, Time,
+};
 use tidegate_store::{Charging, Draw, Loan};
 
 use crate::fit::COUNTS_END;
 
 /// The numbers as bytes: doubles, the least significant byte first.
 pub(crate) type Numbers = SmallVec<[u8; 88]>;
+
+/// What becomes of since when a counter has been over its limit, when something is given back to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OverSince {
+    /// It stays as it is.
+    Kept,
+    /// It is as it was before a charge that is undone.
+    Restored(Option<Time>),
+}
 
 /// Ticks in a microsecond.
 const MICRO: u128 = 1_000 * Ticks::PER_NANO;
@@ -68,6 +79,17 @@ pub(crate) fn numbers(quota: &Quota, cost: u64, headroom: Headroom, charging: Ch
 /// What a script is to know to give back `cost`.
 pub(crate) fn refunded(quota: &Quota, cost: u64) -> Numbers {
     numbers(quota, cost, Headroom::Available, Charging::AllOrNone)
+}
+
+/// What a script is to know of since when a counter has been over its limit.
+pub(crate) fn over_since(over: OverSince) -> Numbers {
+    let mut to = Numbers::new();
+    match over {
+        OverSince::Restored(Some(since)) => number(&mut to, since.nanos() / 1_000),
+        OverSince::Restored(None) => to.extend_from_slice(&(-1.0_f64).to_le_bytes()),
+        OverSince::Kept => to.extend_from_slice(&(-2.0_f64).to_le_bytes()),
+    }
+    to
 }
 
 /// What a script is to know of a draw beyond the fewest permits: the most, one in how many, and their life.

@@ -8,7 +8,7 @@ use tidegate_store::{
 use super::ask::told_time;
 use super::{RedisStore, TimeArgument};
 use crate::client::{Command, Reply, Route, Script};
-use crate::counter::{Account, Numbers, Told, numbers, refunded};
+use crate::counter::{Account, Numbers, OverSince, Told, numbers, over_since, refunded};
 use crate::fit::fits;
 use crate::key::Key;
 use crate::script::Kind;
@@ -39,16 +39,18 @@ impl RedisStore {
         Ok(Receipt { now, admission })
     }
 
+    /// Gives back to one counter.
     pub(super) async fn give_back_to(
         &self,
         key: CounterKey<'_>,
         quota: &Quota,
         cost: u64,
+        over: OverSince,
     ) -> Result<(), StoreError> {
         fits(quota).map_err(|reason| StoreError::Unfit { reason })?;
         let script = self.scripts.refund(Kind::of(quota));
-        self.about(key, quota, script, &[refunded(quota, cost)])
-            .await?;
+        let words = [refunded(quota, cost), over_since(over)];
+        self.about(key, quota, script, &words).await?;
         Ok(())
     }
 

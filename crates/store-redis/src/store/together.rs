@@ -1,26 +1,21 @@
 //! Several limits of one request, charged together.
+//!
+//! One script charges all of them, but in a Cluster only those of one slot. There each slot is charged at the
+//! same moment as the others, and what was charged is given back if another slot refuses.
 
+use futures_util::future::join_all;
 use smallvec::SmallVec;
 use tidegate_algorithms::Time;
 use tidegate_store::{Admission, Charge, Charging, Decisions, Mode, Receipt, StoreError};
 
-use super::ask::told_time;
-use super::{RedisStore, TimeArgument};
-use crate::client::{Command, Reply, Route};
-use crate::counter::{Account, Numbers, Told, numbers};
+use super::RedisStore;
+use super::batch::{Batch, Heard};
+use crate::client::slot_of;
+use crate::counter::OverSince;
 use crate::key::Key;
-use crate::script::Kind;
 
-/// The limits of one request that one script charges.
-#[derive(Debug, Default)]
-struct Batch {
-    /// The counters, each once.
-    keys: SmallVec<[Key; 4]>,
-    /// The limits as the script takes them.
-    limits: SmallVec<[Numbers; 4]>,
-    /// For each limit, the place of its counter.
-    counters: SmallVec<[usize; 8]>,
-}
+/// Most requests reach one slot, for limits of one caller lie together.
+type Batches<'a> = SmallVec<[Batch<'a>; 1]>;
 
 // === impl RedisStore ===
 
@@ -31,137 +26,115 @@ impl RedisStore {
         charging: Charging,
         decisions: &mut Decisions,
     ) -> Result<Receipt, StoreError> {
-        if charges.is_empty() {
-            let now = self.ask_time().await?;
-            let admission = Admission::Admitted;
-            return Ok(Receipt { now, admission });
+        let batches = self.batches(charges, charging);
+        match batches.as_slice() {
+            [] => {
+                let now = self.ask_time().await?;
+                let admission = Admission::Admitted;
+                Ok(Receipt { now, admission })
+            }
+            [batch] => {
+                let reply = self.run(batch, charging).await?;
+                let mut heard = self.hear(batch, charging, &reply)?;
+                let admission = admission(charges, &heard.decisions);
+                if (charging, admission) == (Charging::AllOrNone, Admission::Refused) {
+                    heard.uncharge(batch);
+                }
+                *decisions = heard.decisions;
+                let now = heard.now;
+                Ok(Receipt { now, admission })
+            }
+            _ => {
+                self.charge_slots(charges, &batches, charging, decisions)
+                    .await
+            }
         }
-        let batch = Batch::new(charges, charging);
-        let reply = self.run(&batch, charges, charging).await?;
-        self.read(&batch, charges, charging, &reply, decisions)
     }
 
-    async fn run(
-        &self,
-        batch: &Batch,
-        charges: &[Charge<'_>],
-        charging: Charging,
-    ) -> Result<Reply, StoreError> {
-        let kinds = charges.iter().map(|charge| Kind::of(charge.quota));
-        let script = self.scripts.many(kinds);
-        let argument = self.time.next();
-        let write = |command: &mut Command<'_>| {
-            command.number(batch.keys.len());
-            for key in &batch.keys {
-                command.arg(key);
-            }
-            command.arg(match charging {
-                Charging::AllOrNone => "1",
-                Charging::EveryMatch => "0",
+    fn batches<'a>(&self, charges: &[Charge<'a>], charging: Charging) -> Batches<'a> {
+        let mut batches = Batches::new();
+        let is_cluster = self.client.is_cluster();
+        for (place, charge) in charges.iter().enumerate() {
+            let key = Key::new(charge.key, charge.quota);
+            let slot = if is_cluster { slot_of(key.as_ref()) } else { 0 };
+            let known = batches.iter().position(|batch| batch.slot == slot);
+            let batch = known.unwrap_or_else(|| {
+                batches.push(Batch::new(slot));
+                batches.len() - 1
             });
-            for limit in &batch.limits {
-                command.arg(limit);
-            }
-            TimeArgument::write(argument, command);
-        };
-        let route = Route::Key(batch.keys[0].as_ref());
-        self.client.eval(route, script, write).await
+            batches[batch].add(place, charge, key);
+        }
+        // One slot cannot know whether a quota limit of another admits.
+        let is_alone = batches.len() == 1;
+        for batch in &mut batches {
+            batch.finish(charging, is_alone);
+        }
+        batches
     }
 
-    fn read(
+    async fn charge_slots(
         &self,
-        batch: &Batch,
         charges: &[Charge<'_>],
+        batches: &[Batch<'_>],
         charging: Charging,
-        reply: &Reply,
         decisions: &mut Decisions,
     ) -> Result<Receipt, StoreError> {
-        let mut parts = reply.array()?.map(|value| value.text());
-        let mut part = || parts.next().flatten().ok_or_else(|| reply.unexpected());
-        let now = told_time(reply, Some(part()?))?;
-        let words = part()?;
-        let mut accounts: SmallVec<[Account; 4]> = SmallVec::new();
-        for counter in 0..batch.keys.len() {
-            let quota = batch.quota_of(counter, charges);
-            let told = quota.and_then(|quota| Told::read(part().ok()?, quota, now));
-            accounts.push(Account::new(told.ok_or_else(|| reply.unexpected())?));
+        let asked = batches.iter().map(|batch| async move {
+            let reply = self.run(batch, charging).await?;
+            self.hear(batch, charging, &reply)
+        });
+        let mut answers = join_all(asked).await;
+        if let Some(Err(error)) = answers.iter().find(|answer| answer.is_err()) {
+            let error = error.clone();
+            self.take_back(batches, &answers, charging).await;
+            return Err(error);
         }
-        if words.len() != charges.len() {
-            return Err(reply.unexpected());
+        let mut all: SmallVec<[_; 8]> = charges.iter().map(|_| None).collect();
+        let mut now = Time::ZERO;
+        for (batch, heard) in batches.iter().zip(answers.iter().flatten()) {
+            now = now.max(heard.now);
+            for (place, decision) in batch.places().zip(&heard.decisions) {
+                all[place] = Some(*decision);
+            }
         }
-        for ((charge, &of), &word) in charges.iter().zip(&batch.counters).zip(words) {
-            let mut decision = accounts[of].judge(charge, charging, now);
-            self.heed(&mut decision, word);
-            decisions.push(decision);
-        }
+        decisions.extend(all.into_iter().flatten());
         let admission = admission(charges, decisions);
         if (charging, admission) == (Charging::AllOrNone, Admission::Refused) {
-            uncharge(&accounts, batch, charges, decisions, now);
+            self.take_back(batches, &answers, charging).await;
+            for (batch, heard) in batches.iter().zip(answers.iter_mut().flatten()) {
+                heard.uncharge(batch);
+                for (place, decision) in batch.places().zip(&heard.decisions) {
+                    decisions[place] = *decision;
+                }
+            }
         }
         Ok(Receipt { now, admission })
     }
-}
 
-/// What an admitting limit of a refused request says remains, remains.
-fn uncharge(
-    accounts: &[Account],
-    batch: &Batch,
-    charges: &[Charge<'_>],
-    decisions: &mut Decisions,
-    now: Time,
-) {
-    for ((charge, &of), decision) in charges.iter().zip(&batch.counters).zip(decisions) {
-        if decision.is_allowed() {
-            accounts[of].look(charge, decision, now);
-        }
-    }
-}
-
-// === impl Batch ===
-
-impl Batch {
-    fn new(charges: &[Charge<'_>], charging: Charging) -> Self {
-        let mut batch = Self::default();
-        for charge in charges {
-            batch.add(charge, charging);
-        }
-        batch
-    }
-
-    fn add(&mut self, charge: &Charge<'_>, charging: Charging) {
-        let key = Key::new(charge.key, charge.quota);
-        let known = self.keys.iter().position(|other| *other == key);
-        let counter = known.unwrap_or_else(|| {
-            self.keys.push(key);
-            self.keys.len() - 1
-        });
-        self.counters.push(counter);
-        let mode = match charge.mode {
-            Mode::Enforce => 0,
-            Mode::Quota => 1,
-            Mode::Shadow => 2,
-        };
-        let kind = Kind::of(charge.quota).number();
-        // At most as many counters as charges, and of those there are few.
-        let place = u8::try_from(counter + 1).unwrap_or(u8::MAX);
-        let mut limit = Numbers::from_slice(&[kind, place, mode]);
-        limit.extend_from_slice(&numbers(
-            charge.quota,
-            charge.cost,
-            charge.headroom,
-            charging,
-        ));
-        self.limits.push(limit);
-    }
-
-    /// The numbers of a limit that names this counter.
-    fn quota_of<'a>(
+    /// Gives back what slots have charged of a request that is refused, or not decided. What cannot be given
+    /// back now stays charged: against the caller, never in anybody's favour.
+    async fn take_back(
         &self,
-        counter: usize,
-        charges: &[Charge<'a>],
-    ) -> Option<&'a tidegate_algorithms::Quota> {
-        let place = self.counters.iter().position(|&of| of == counter)?;
-        charges.get(place).map(|charge| charge.quota)
+        batches: &[Batch<'_>],
+        answers: &[Result<Heard, StoreError>],
+        charging: Charging,
+    ) {
+        let mut refunds = Vec::new();
+        for (batch, answer) in batches.iter().zip(answers) {
+            let Ok(heard) = answer else { continue };
+            for (charge, over_since) in heard.charged(batch, charging) {
+                let Charge {
+                    key, quota, cost, ..
+                } = *charge;
+                let over = OverSince::Restored(over_since);
+                refunds.push(self.give_back_to(key, quota, cost, over));
+            }
+        }
+        for refund in join_all(refunds).await {
+            if let Err(error) = refund {
+                tracing::debug!(%error, "a charge in another slot could not be given back");
+            }
+        }
     }
 }
 

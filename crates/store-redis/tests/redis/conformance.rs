@@ -1,7 +1,19 @@
 //! The store passes the suite that every store passes, on one server, through Sentinel and over a Cluster.
 
 mod single {
-    use super::super::subject::Single;
+    use crate::subject::Single;
 
     tidegate_store::conformance!(Single);
+}
+
+mod sentinel {
+    use crate::subject::Sentinel;
+
+    tidegate_store::conformance!(in one test: Sentinel);
+}
+
+mod cluster {
+    use crate::subject::Cluster;
+
+    tidegate_store::conformance!(in one test: Cluster);
 }

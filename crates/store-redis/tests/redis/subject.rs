@@ -1,28 +1,47 @@
 //! Stores in virtual time over real servers.
 
 use std::future::Future;
-use std::time::Duration;
 
 use tidegate_algorithms::{Quota, Time};
 use tidegate_store::conformance::Subject;
-use tidegate_store_redis::client::{Client, ClientConfig, Command, Route};
-use tidegate_store_redis::test_util::{PATIENCE, RedisServer};
+use tidegate_store_redis::client::{Client, ClientConfig, Command, Reply, Route};
+use tidegate_store_redis::test_util::{ClusterSetup, PATIENCE, RedisServer, SentinelSetup};
 use tidegate_store_redis::{RedisStore, fits};
 use tokio::runtime::{Builder, Runtime};
 
 /// A store over one server. A thread has one server, which each store finds empty.
 pub(crate) struct Single(RedisStore);
 
+/// A store over a master that Sentinels watch; a thread has one.
+pub(crate) struct Sentinel(RedisStore);
+
+/// A store over a Cluster of three masters; a thread has one.
+pub(crate) struct Cluster(RedisStore);
+
 /// A server and all that is needed to ask it.
 pub(crate) struct Site {
-    /// Ends with the site.
-    _server: RedisServer,
-    pub(crate) runtime: Runtime,
+    pub(crate) desk: Desk,
+    pub(crate) server: RedisServer,
+}
+
+/// What is needed to ask somebody.
+pub(crate) struct Desk {
     pub(crate) client: Client,
+    pub(crate) runtime: Runtime,
 }
 
 thread_local! {
     static SITE: Site = Site::start();
+    static WATCHED: (SentinelSetup, Desk) = {
+        let setup = SentinelSetup::start(0, 1);
+        let desk = Desk::at(&setup.url());
+        (setup, desk)
+    };
+    static SPREAD: (ClusterSetup, Desk) = {
+        let setup = ClusterSetup::start(3);
+        let desk = Desk::at(&setup.url());
+        (setup, desk)
+    };
 }
 
 // === impl Site ===
@@ -30,70 +49,104 @@ thread_local! {
 impl Site {
     pub(crate) fn start() -> Self {
         let server = RedisServer::start();
-        let client = client(&server.url());
-        Self {
-            _server: server,
-            runtime: runtime(),
-            client,
-        }
+        let desk = Desk::at(&server.url());
+        Self { server, desk }
+    }
+}
+
+// === impl Desk ===
+
+impl Desk {
+    pub(crate) fn at(url: &str) -> Self {
+        let mut config = ClientConfig::from_url(url).expect("a URL");
+        config.timeout = PATIENCE;
+        config.connect_timeout = PATIENCE;
+        let client = Client::new(&config).expect("no files are needed");
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        Self { client, runtime }
     }
 
-    pub(crate) fn ask(&self, words: &[&str]) -> tidegate_store_redis::client::Reply {
+    pub(crate) fn wait<T>(&self, answer: impl Future<Output = T>) -> T {
+        self.runtime.block_on(answer)
+    }
+
+    pub(crate) fn ask(&self, words: &[&str]) -> Reply {
+        self.ask_at(Route::Any, words)
+    }
+
+    fn ask_at(&self, route: Route<'_>, words: &[&str]) -> Reply {
         let write = |command: &mut Command<'_>| {
             for word in words {
                 command.arg(word);
             }
         };
-        let answer = self.client.call(Route::Any, write);
-        self.runtime.block_on(answer).expect("an answer")
+        self.wait(self.client.call(route, write))
+            .expect("an answer")
     }
 }
 
-pub(crate) fn client(url: &str) -> Client {
-    let mut config = ClientConfig::from_url(url).expect("a URL");
-    config.timeout = PATIENCE;
-    config.connect_timeout = Duration::from_secs(30);
-    Client::new(&config).expect("no files are needed")
+impl Desk {
+    /// An empty store.
+    fn store(&self, now: Time) -> RedisStore {
+        // A Cluster is known once somebody has asked it.
+        self.ask(&["PING"]);
+        for server in 0..self.client.servers() {
+            self.ask_at(Route::Server(server), &["FLUSHALL"]);
+        }
+        RedisStore::in_virtual_time(self.client.clone(), now)
+    }
 }
 
-pub(crate) fn runtime() -> Runtime {
-    let runtime = Builder::new_current_thread().enable_all().build();
-    runtime.expect("a runtime")
+/// Makes a subject of a store over what a thread has.
+macro_rules! subject {
+    ($subject:ident, $with:expr, one in $part:literal) => {
+        impl Subject for $subject {
+            type Store = RedisStore;
+
+            fn new(now: Time) -> Self {
+                Self($with(|desk| desk.store(now)))
+            }
+
+            fn store(&self) -> &RedisStore {
+                &self.0
+            }
+
+            fn set_time(&self, now: Time) {
+                self.0.set_time(now);
+            }
+
+            fn wait<T>(&self, answer: impl Future<Output = T>) -> T {
+                $with(|desk| desk.wait(answer))
+            }
+
+            fn grain() -> u64 {
+                1_000
+            }
+
+            fn fits(quota: &Quota) -> bool {
+                fits(quota).is_ok()
+            }
+
+            fn cases(many: u32) -> u32 {
+                many / $part
+            }
+        }
+    };
 }
 
-// === impl Single ===
+subject!(Single, at_single, one in 5);
+subject!(Sentinel, at_watched, one in 25);
+subject!(Cluster, at_spread, one in 10);
 
-impl Subject for Single {
-    type Store = RedisStore;
+fn at_single<T>(ask: impl FnOnce(&Desk) -> T) -> T {
+    SITE.with(|site| ask(&site.desk))
+}
 
-    fn new(now: Time) -> Self {
-        SITE.with(|site| {
-            site.ask(&["FLUSHALL"]);
-            Self(RedisStore::in_virtual_time(site.client.clone(), now))
-        })
-    }
+fn at_watched<T>(ask: impl FnOnce(&Desk) -> T) -> T {
+    WATCHED.with(|(_, desk)| ask(desk))
+}
 
-    fn store(&self) -> &RedisStore {
-        &self.0
-    }
-
-    fn set_time(&self, now: Time) {
-        self.0.set_time(now);
-    }
-
-    fn wait<T>(&self, answer: impl Future<Output = T>) -> T {
-        SITE.with(|site| site.runtime.block_on(answer))
-    }
-
-    fn grain() -> u64 {
-        1_000
-    }
-
-    fn fits(quota: &Quota) -> bool {
-        fits(quota).is_ok()
-    }
-
-    fn cases(many: u32) -> u32 {
-        many / 5
-    }
+fn at_spread<T>(ask: impl FnOnce(&Desk) -> T) -> T {
+    SPREAD.with(|(_, desk)| ask(desk))
 }
