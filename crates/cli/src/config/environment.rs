@@ -165,16 +165,16 @@ mod tests {
             let folder = environment.state_folder.map(|(_, folder)| folder);
             assert_eq!(folder.as_deref(), expected.map(Path::new));
         }
-        let home = ("HOME", "/home/ann");
+        let home = ("HOME", "/srv/ann");
         let xdg = ("XDG_STATE_HOME", "/state");
         let systemd = ("STATE_DIRECTORY", "/var/lib/a:/var/lib/b");
         check(&[], None);
-        check(&[home], Some("/home/ann/.local/state/tidegate"));
+        check(&[home], Some("/srv/ann/.local/state/tidegate"));
         check(&[home, xdg], Some("/state/tidegate"));
         check(&[systemd, home, xdg], Some("/var/lib/a"));
         check(
             &[home, ("STATE_DIRECTORY", "")],
-            Some("/home/ann/.local/state/tidegate"),
+            Some("/srv/ann/.local/state/tidegate"),
         );
     }
 }
