@@ -12,7 +12,7 @@ use tidegate_store::{
     Charge, Charging, Consistency, CounterKey, Cursor, Decisions, EmbeddedStore, Page, Receipt,
     Store, StoreError,
 };
-use tidegate_store_redis::{RedisMembers, RedisStore, RedisTotals};
+use tidegate_store_redis::{RedisMembers, RedisStore, RedisTotals, report};
 use tokio::time::timeout;
 use tracing::warn;
 
@@ -165,6 +165,7 @@ impl Shared {
             store.run(),
             store.split().run(&self.members),
             store.eventual().run(&self.totals, &self.elsewhere),
+            report::watch(store.remote().client()),
         );
     }
 

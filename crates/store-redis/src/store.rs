@@ -10,6 +10,7 @@ mod together;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tidegate_algorithms::{Decision, Headroom, Quota, Time};
+use tidegate_store::report::StoreReport;
 use tidegate_store::{
     Charge, Charging, Consistency, CounterKey, Cursor, Decisions, MAX_CHARGES, Mode, OnFull, Page,
     Receipt, Store, StoreError,
@@ -18,6 +19,7 @@ use tidegate_store::{
 use crate::client::Client;
 use crate::counter::OverSince;
 use crate::fit::fits;
+use crate::report;
 use crate::script::{Header, Scripts};
 
 /// Counters in Redis, in common with all nodes that ask the same Redis. Every decision is made there, as
@@ -167,5 +169,9 @@ impl Store for RedisStore {
 
     async fn list(&self, cursor: Cursor, most: usize) -> Result<Page, StoreError> {
         self.list_page(cursor, most).await
+    }
+
+    fn report(&self) -> StoreReport {
+        report::report(&self.client)
     }
 }

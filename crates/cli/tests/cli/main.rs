@@ -6,6 +6,7 @@ mod check;
 mod config;
 mod drain;
 mod explain;
+mod faults;
 mod health;
 mod help;
 mod program;
