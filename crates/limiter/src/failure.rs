@@ -156,12 +156,13 @@ impl Orphan<'_> {
 // === impl Deputy ===
 
 impl Deputy {
-    /// A limit that is decided from memory anyway does not mind that the store is gone. One that came with
-    /// the request has no policy of its own and goes by the default.
+    /// A limit that is decided from memory anyway does not mind that the store is gone. A split one is not
+    /// among those: what a node's share decides never fails, and who has none must not make one up unless
+    /// the policy says so. One that came with the request has no policy of its own and goes by the default.
     fn of(limit: Option<&Limit>, charge: &Charge<'_>) -> Self {
         match charge.consistency {
-            Consistency::Node | Consistency::Eventual | Consistency::Split => return Self::Node,
-            Consistency::Strict | Consistency::Leased => {}
+            Consistency::Node | Consistency::Eventual => return Self::Node,
+            Consistency::Strict | Consistency::Leased | Consistency::Split => {}
         }
         match limit.map_or(OnFailure::default(), Limit::on_failure) {
             OnFailure::Local => Self::Node,

@@ -31,6 +31,8 @@ descriptors:
   - key: free
   - key: of_node
     rate_limit: {unit: minute, requests_per_unit: 5, consistency: node, on_failure: deny}
+  - key: split
+    rate_limit: {unit: minute, requests_per_unit: 5, consistency: split, on_failure: deny}
   - key: quota_local
     quota_mode: true
     rate_limit: {unit: minute, requests_per_unit: 5}
@@ -155,6 +157,11 @@ fn a_limit_that_needs_no_store_is_decided_whatever_its_policy() {
     let limiter = alone();
     check_alone(&limiter, &[OF_NODE], 5, "allowed: allowed 0/5 near");
     check_alone(&limiter, &[OF_NODE], 1, "refused: refused 0/5");
+}
+
+#[test]
+fn a_split_limit_without_a_share_goes_by_its_policy() {
+    check(&[Ask::of(&[("split", "x")])], "refused: refused undecided");
 }
 
 #[test]
