@@ -1,7 +1,5 @@
 //! The command line.
 
-use std::path::PathBuf;
-
 use crate::child::Measurement;
 use crate::service::NULL_SERVER;
 
@@ -11,9 +9,13 @@ Measures tidegate beside its peers and prints one table.
 
   scripts/bench                 the whole table; takes about ten minutes
   scripts/bench --only hot      one group of rows: hot, uniform, parts, threads, memory,
-                                shapes, flood or service
+                                shapes, flood, service or redis
   scripts/bench --quick         everything, tiny: shows that it runs, the figures mean nothing
   scripts/bench --write         also writes the table to bench/RESULTS.md
+
+  bench/day                     ten minutes of a day in small: two nodes, a million users, Redis
+                                killed half-way; --quick and --write as above
+  bench/soak                    thirty minutes of mixed faults, and a verdict; the same
 ";
 
 /// What to do.
@@ -22,6 +24,10 @@ pub enum Command {
     Help,
     /// Measure and print the table.
     Table(Arguments),
+    /// A day in small.
+    Day(Trial),
+    /// Mixed faults.
+    Soak(Trial),
     /// Be the server that does nothing.
     NullServer,
     /// Take one measurement in this process of its own and print it for the process that asked.
@@ -35,7 +41,24 @@ pub struct Arguments {
     /// Which rows; `None` is all.
     pub only: Option<Group>,
     /// Where to write it as well.
-    pub write: Option<PathBuf>,
+    pub write: Write,
+}
+
+/// How to make a trial of many nodes.
+pub struct Trial {
+    /// How long.
+    pub scale: Scale,
+    /// Where to write it as well.
+    pub write: Write,
+}
+
+/// Whether what was found is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// It is only printed.
+    Nowhere,
+    /// In the page of results, too.
+    Results,
 }
 
 /// How large the measurements are.
@@ -66,6 +89,8 @@ pub enum Group {
     Flood,
     /// The server, from outside: a table of its own.
     Service,
+    /// Many nodes and one Redis: a table of its own.
+    Redis,
 }
 
 // === impl Arguments ===
@@ -91,9 +116,10 @@ pub fn parse(words: impl Iterator<Item = String>) -> Result<Command, String> {
     let mut arguments = Arguments {
         scale: Scale::Full,
         only: None,
-        write: None,
+        write: Write::Nowhere,
     };
-    let mut words = words.into_iter();
+    let mut words = words.into_iter().peekable();
+    let trial = words.next_if(|word| word == "day" || word == "soak");
     while let Some(word) = words.next() {
         match word.as_str() {
             "--help" | "-h" => return Ok(Command::Help),
@@ -103,13 +129,17 @@ pub fn parse(words: impl Iterator<Item = String>) -> Result<Command, String> {
                 arguments.only = Some(Group::parse(&name)?);
             }
             "--write" => {
-                let root = env!("CARGO_MANIFEST_DIR");
-                arguments.write = Some(PathBuf::from(root).join("RESULTS.md"));
+                arguments.write = Write::Results;
             }
             _ => return Err(format!("unknown argument {word}; see --help")),
         }
     }
-    Ok(Command::Table(arguments))
+    let Arguments { scale, write, .. } = arguments;
+    Ok(match trial.as_deref() {
+        Some("day") => Command::Day(Trial { scale, write }),
+        Some(_) => Command::Soak(Trial { scale, write }),
+        None => Command::Table(arguments),
+    })
 }
 
 // === impl Group ===
@@ -125,6 +155,7 @@ impl Group {
             "shapes" => Ok(Self::Shapes),
             "flood" => Ok(Self::Flood),
             "service" => Ok(Self::Service),
+            "redis" => Ok(Self::Redis),
             _ => Err(format!("--only knows no rows named '{name}'; see --help")),
         }
     }

@@ -1,54 +1,61 @@
-//! The page of results: decisions in one table, the service in another. What was not measured stays as
-//! it was.
+//! The page of results, section by section. What was not measured stays as it was.
 
 use std::fmt;
 
-use crate::service::HEADING;
+use crate::{day, redis, service, soak};
 
-/// The page, as far as it is known.
+/// How each section begins, in the order of the page.
+const HEADINGS: [&str; 5] = [
+    "# Benchmark results\n",
+    service::HEADING,
+    redis::HEADING,
+    day::HEADING,
+    soak::HEADING,
+];
+
+/// The page, as far as it is known: each section at the place of its heading.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Page {
-    /// The section on decisions.
-    pub decisions: Option<String>,
-    /// The section on the service.
-    pub service: Option<String>,
-}
+pub struct Page([Option<String>; HEADINGS.len()]);
 
 // === impl Page ===
 
 impl Page {
-    /// This page, and for what it does not have the page before it.
-    #[must_use]
-    pub fn over(self, before: &str) -> Self {
-        let before = Self::parse(before);
-        Self {
-            decisions: self.decisions.or(before.decisions),
-            service: self.service.or(before.service),
+    /// Adds a section, which begins with its heading.
+    pub fn add(&mut self, section: String) {
+        let place = HEADINGS
+            .iter()
+            .position(|heading| section.starts_with(heading));
+        if let Some(place) = place {
+            self.0[place] = Some(section);
         }
     }
 
-    fn parse(text: &str) -> Self {
-        let service = text.find(HEADING).unwrap_or(text.len());
-        let (decisions, service) = text.split_at(service);
-        let section = |text: &str| {
-            let text = text.trim_end();
-            (!text.is_empty()).then(|| format!("{text}\n"))
-        };
-        Self {
-            decisions: section(decisions),
-            service: section(service),
+    /// This page, and for what it does not have the page before it.
+    #[must_use]
+    pub fn over(mut self, before: &str) -> Self {
+        let before = Self::parse(before);
+        for (section, before) in self.0.iter_mut().zip(before.0) {
+            *section = section.take().or(before);
         }
+        self
+    }
+
+    fn parse(text: &str) -> Self {
+        let mut page = Self::default();
+        let starts = HEADINGS.iter().filter_map(|heading| text.find(heading));
+        let starts: Vec<usize> = starts.collect();
+        let ends = starts.iter().skip(1).copied().chain([text.len()]);
+        for (start, end) in starts.iter().zip(ends) {
+            page.add(format!("{}\n", text[*start..end].trim_end()));
+        }
+        page
     }
 }
 
 impl fmt::Display for Page {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sections: Vec<&str> = [&self.decisions, &self.service]
-            .into_iter()
-            .flatten()
-            .map(String::as_str)
-            .collect();
-        f.write_str(&sections.join("\n"))
+        let sections = self.0.iter().flatten().map(String::as_str);
+        f.write_str(&sections.collect::<Vec<_>>().join("\n"))
     }
 }
 
@@ -58,15 +65,14 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_stays() {
-        let old = format!("# Benchmark results\n\nold\n\n{HEADING}\nold\n");
-        let new = Page {
-            service: Some(format!("{HEADING}\nnew\n")),
-            ..Page::default()
-        };
+        let [first, second, third, ..] = HEADINGS;
+        let old = format!("{first}\nold\n\n{second}\nold\n\n{third}\nold\n");
+        let mut new = Page::default();
+        new.add(format!("{second}\nnew\n"));
         let page = new.over(&old).to_string();
         assert_eq!(
             page,
-            format!("# Benchmark results\n\nold\n\n{HEADING}\nnew\n")
+            format!("{first}\nold\n\n{second}\nnew\n\n{third}\nold\n")
         );
         assert_eq!(Page::default().over(&page).to_string(), page);
     }

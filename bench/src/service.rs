@@ -2,7 +2,7 @@
 
 mod client;
 mod keys;
-mod load;
+pub mod load;
 mod message;
 mod noise;
 pub mod null;
@@ -16,12 +16,12 @@ use std::time::{Duration, Instant};
 use crate::arguments::Scale;
 use crate::statistic::Statistic;
 use crate::table::{About, Aim, Bound, Row, Table};
-use keys::Keys;
-use load::{Load, Sample, Shape};
-use noise::Noise;
-pub use process::NULL_SERVER;
-use process::Process;
-use rules::RulesFile;
+pub use client::{Answer, Client};
+pub use keys::{Keys, Spread};
+pub use load::{Load, Sample, Shape};
+pub use noise::Noise;
+pub use process::{NULL_SERVER, Process, cpu_seconds};
+pub use rules::{LIMITED, RulesFile};
 
 /// Calls a second of the open loop.
 const RATE: u32 = 20_000;
@@ -86,6 +86,7 @@ pub fn run(scale: Scale) -> Result<Table, Box<dyn Error>> {
     let known = Keys {
         entry: rules::LIMITED,
         count: sizes.keys,
+        spread: Spread::Even,
     };
     let unknown = Keys {
         entry: rules::UNKNOWN,
@@ -103,7 +104,7 @@ pub fn run(scale: Scale) -> Result<Table, Box<dyn Error>> {
         subject(&one, unknown),
         subject(&all, known),
     ];
-    let noise = Noise::begin([&floor, &one, &all])?;
+    let noise = Noise::begin(&[&floor, &one, &all])?;
     eprintln!("service: closed loop ...");
     let closed = sizes.interleave(
         &subjects,
@@ -113,7 +114,7 @@ pub fn run(scale: Scale) -> Result<Table, Box<dyn Error>> {
     )?;
     eprintln!("service: open loop ...");
     let open = sizes.interleave(&subjects[..2], Shape::Open { per_second: RATE })?;
-    let others = noise.others([&floor, &one, &all])?;
+    let others = noise.others(&[&floor, &one, &all])?;
     drop([floor, one, all]);
     eprintln!("service: start ...");
     let starts = start_to_ready(&sizes)?;
@@ -220,6 +221,7 @@ fn start_to_ready(sizes: &Sizes) -> Result<[Statistic; 2], Box<dyn Error>> {
     let keys = Keys {
         entry: rules::LIMITED,
         count: 1,
+        spread: Spread::Even,
     };
     let (mut elapsed, mut processor) = (Vec::new(), Vec::new());
     for _ in 0..sizes.rounds {

@@ -15,6 +15,15 @@ use super::message::{METHOD, lets_pass};
 /// What can go wrong with a call. Nothing should, and then the run is worth nothing.
 pub type Fault = Box<dyn Error>;
 
+/// What a caller is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It may pass.
+    Pass,
+    /// It may not.
+    Refusal,
+}
+
 /// Calls over one connection, as many at a time as one likes.
 #[derive(Clone)]
 pub struct Client {
@@ -43,8 +52,16 @@ impl Client {
         Ok(Self { requests, uri })
     }
 
-    /// Asks and makes sure that the answer is a whole one that lets pass.
+    /// Asks and makes sure that the answer is one that lets pass.
     pub async fn call(&mut self, question: Bytes) -> Result<(), Fault> {
+        match self.ask(question).await? {
+            Answer::Pass => Ok(()),
+            Answer::Refusal => Err("an answer that does not let pass".into()),
+        }
+    }
+
+    /// Asks and makes sure that the answer is a whole one.
+    pub async fn ask(&mut self, question: Bytes) -> Result<Answer, Fault> {
         poll_fn(|context| self.requests.poll_ready(context)).await?;
         let (answer, mut body) = self.requests.send_request(self.head(), false)?;
         body.send_data(question, true)?;
@@ -59,9 +76,9 @@ impl Client {
             return Err(format!("an answer with {trailers:?}").into());
         }
         if lets_pass(&message) {
-            Ok(())
+            Ok(Answer::Pass)
         } else {
-            Err(format!("an answer that does not let pass: {message:?}").into())
+            Ok(Answer::Refusal)
         }
     }
 

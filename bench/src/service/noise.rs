@@ -20,7 +20,7 @@ pub struct Noise {
 
 impl Noise {
     /// Begins to listen, while those servers run.
-    pub fn begin(servers: [&Process; 3]) -> Result<Self, Box<dyn Error>> {
+    pub fn begin(servers: &[&Process]) -> Result<Self, Box<dyn Error>> {
         Ok(Self {
             begun: Instant::now(),
             busy: busy_seconds()?,
@@ -29,7 +29,7 @@ impl Noise {
     }
 
     /// How many cores others had since, on average.
-    pub fn others(&self, servers: [&Process; 3]) -> Result<f64, Box<dyn Error>> {
+    pub fn others(&self, servers: &[&Process]) -> Result<f64, Box<dyn Error>> {
         let busy = busy_seconds()? - self.busy;
         let ours = our_seconds(servers)? - self.ours;
         Ok(((busy - ours) / self.begun.elapsed().as_secs_f64()).max(0.0))
@@ -47,11 +47,28 @@ fn busy_seconds() -> Result<f64, Box<dyn Error>> {
     Ok(busy.iter().sum::<f64>() / PER_SECOND)
 }
 
-/// Seconds of processor that the servers and this program had.
-fn our_seconds(servers: [&Process; 3]) -> Result<f64, Box<dyn Error>> {
-    let mut seconds = process::cpu_seconds(std::process::id())?;
+/// Seconds of processor that the servers, this program and its children of before had.
+fn our_seconds(servers: &[&Process]) -> Result<f64, Box<dyn Error>> {
+    let mut seconds = process::cpu_seconds(std::process::id())? + ended_seconds()?;
     for server in servers {
         seconds += server.cpu_seconds()?;
     }
     Ok(seconds)
+}
+
+/// Seconds of processor that children had which have ended.
+fn ended_seconds() -> Result<f64, Box<dyn Error>> {
+    let stat = fs::read_to_string("/proc/self/stat")?;
+    // The name may have spaces; what follows it begins with the third field.
+    let fields = stat
+        .rsplit(") ")
+        .next()
+        .ok_or("no fields in /proc/self/stat")?;
+    let ticks = fields
+        .split_whitespace()
+        .skip(13)
+        .take(2)
+        .map(str::parse::<f64>);
+    let ticks = ticks.collect::<Result<Vec<_>, _>>()?;
+    Ok(ticks.iter().sum::<f64>() / PER_SECOND)
 }

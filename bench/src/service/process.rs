@@ -34,6 +34,15 @@ impl Process {
 
     /// `tidegate serve` with those rules, on so many threads.
     pub fn tidegate(rules: &Path, threads: u32) -> Result<Self, Box<dyn Error>> {
+        Self::tidegate_with(rules, threads, &[])
+    }
+
+    /// The same with further flags.
+    pub fn tidegate_with(
+        rules: &Path,
+        threads: u32,
+        flags: &[&str],
+    ) -> Result<Self, Box<dyn Error>> {
         let executable = std::env::var_os(EXECUTABLE)
             .ok_or("TIDEGATE names no executable; run scripts/bench, which builds one")?;
         let mut command = Command::new(executable);
@@ -42,7 +51,8 @@ impl Process {
             .args(["serve", "--http", "off", "--admin", "127.0.0.1:0"])
             .args(["--grpc", "127.0.0.1:0", "--log-level", "warn"])
             .args(["--threads", &threads, "--rules"])
-            .arg(rules);
+            .arg(rules)
+            .args(flags);
         Self::start(command, |line| {
             line.split_whitespace()
                 .find_map(|word| word.strip_prefix("grpc://")?.parse().ok())

@@ -1,0 +1,314 @@
+//! Many nodes and one Redis: what a decision costs Redis and the node, beside what one would use
+//! instead.
+
+mod bare;
+mod eventual;
+mod peers;
+mod strict;
+
+use std::error::Error;
+use std::time::Duration;
+
+use tidegate_store_redis::test_util::RedisServer;
+
+use crate::arguments::Scale;
+use crate::service::load::fill;
+use crate::service::{
+    Keys, LIMITED, Load, Noise, Process, RulesFile, Sample, Shape, Spread, cpu_seconds,
+};
+use crate::table::{About, Aim, Bound, Row, Table};
+pub use bare::Bare;
+
+/// How its section begins, by which it is found in a page.
+pub const HEADING: &str = "# Through Redis\n";
+
+const METHOD: &str = "
+Written by `scripts/bench --only redis --write`, on a `redis-server` of its own on this machine. *Beside* is, row by row: the smallest
+script that counts and expires (`INCR`, `EXPIRE`), run by `redis-benchmark` over one connection with the same number of commands under
+way (16) over as many callers; redis-rs, the client most people use, with that script; Limitador through one Redis as it was once
+measured on such a machine, for it does not build here; a bare `PING` over a blocking socket; the same server with `--store memory`; one command for each decision; the bound that
+`tidegate explain` prints; a plain `SET` with `PX` of a counter under the same name. Rates are of one node with one thread, four
+connections with sixteen calls each, a million callers; hot callers are a hundred. The median of all rounds, with the least and the
+greatest in brackets. A ratio is the median of the ratios of each round.
+
+";
+
+const ABOUT: About = About {
+    heading: HEADING,
+    method: METHOD,
+    beside: "beside",
+};
+
+/// Commands under way at a time where Redis' own time is measured.
+const DEPTH: usize = 16;
+
+/// Calls under way on each of the four connections.
+const IN_FLIGHT: usize = 16;
+
+/// Callers that are hot.
+const HOT: u64 = 100;
+
+/// Thousands of decisions a second of Limitador through one Redis, as measured once on such a machine
+/// (issue 4 of this repository); its library does not build with Redis alone.
+const LIMITADOR: f64 = 13.0;
+
+/// How large each measurement is.
+struct Sizes {
+    rounds: usize,
+    keys: u64,
+    /// Decisions of one measurement of Redis' own time.
+    decisions: u64,
+    pings: usize,
+    warmup: Duration,
+    duration: Duration,
+    /// How long callers by Zipf's law are watched.
+    zipf: Duration,
+}
+
+/// Measures the whole table.
+pub fn run(scale: Scale) -> Result<Table, Box<dyn Error>> {
+    let sizes = Sizes::of(scale);
+    let noise = Noise::begin(&[])?;
+    let mut rows = vec![sizes.time_of_redis()?];
+    rows.push(sizes.time_of_client()?);
+    rows.push(sizes.rate()?);
+    rows.push(sizes.latency()?);
+    rows.push(sizes.hot()?);
+    rows.extend(sizes.commands()?);
+    rows.push(eventual::overshoot(scale)?);
+    rows.push(Sizes::bytes()?);
+    Ok(Table::new(ABOUT, rows, noise.others(&[])?, scale))
+}
+
+// === impl Sizes ===
+
+impl Sizes {
+    const fn of(scale: Scale) -> Self {
+        match scale {
+            Scale::Full => Self {
+                rounds: 7,
+                keys: 1_000_000,
+                decisions: 400_000,
+                pings: 20_000,
+                warmup: Duration::from_millis(500),
+                duration: Duration::from_secs(2),
+                zipf: Duration::from_secs(20),
+            },
+            Scale::Quick => Self {
+                rounds: 1,
+                keys: 2_000,
+                decisions: 2_000,
+                pings: 100,
+                warmup: Duration::from_millis(50),
+                duration: Duration::from_millis(200),
+                zipf: Duration::from_millis(300),
+            },
+        }
+    }
+
+    /// Seconds of Redis' processor for a million decisions.
+    fn time_of_redis(&self) -> Result<Row, Box<dyn Error>> {
+        eprintln!("redis: its own time ...");
+        let redis = RedisServer::start();
+        let (mut beside, mut ours) = (Vec::new(), Vec::new());
+        for round in 0..self.rounds {
+            let before = cpu_seconds(redis.id())?;
+            peers::smallest_script(redis.address(), self.decisions, self.keys, DEPTH)?;
+            let between = cpu_seconds(redis.id())?;
+            strict::decide(&redis, self.keys, self.decisions, DEPTH, round as u64)?;
+            let after = cpu_seconds(redis.id())?;
+            let per_million = 1e6 / self.decisions as f64;
+            beside.push((between - before) * per_million);
+            ours.push((after - between) * per_million);
+        }
+        let what = "processor of Redis for a million `strict` decisions";
+        let aim = Aim::on_ratio(Bound::AtMost, 1.8, 1.4);
+        Ok(Row::pair(what, "s", &beside, &ours).aiming(aim))
+    }
+
+    /// The processor's time of our client for a decision, and of the client most people use for the
+    /// smallest script.
+    fn time_of_client(&self) -> Result<Row, Box<dyn Error>> {
+        eprintln!("redis: the client's time ...");
+        let redis = RedisServer::start();
+        let own = || cpu_seconds(std::process::id());
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let (mut beside, mut ours) = (Vec::new(), Vec::new());
+        for round in 0..self.rounds {
+            let before = own()?;
+            let theirs = peers::redis_rs(redis.address(), self.keys, self.decisions, DEPTH);
+            runtime.block_on(theirs)?;
+            let between = own()?;
+            strict::decide(&redis, self.keys, self.decisions, DEPTH, round as u64)?;
+            let after = own()?;
+            let micros = 1e6 / self.decisions as f64;
+            beside.push((between - before) * micros);
+            ours.push((after - between) * micros);
+        }
+        let what = "processor of the client for a `strict` decision, redis-rs with the smallest script beside";
+        Ok(Row::pair(what, "µs", &beside, &ours))
+    }
+
+    /// Decisions a second of one node.
+    fn rate(&self) -> Result<Row, Box<dyn Error>> {
+        eprintln!("redis: strict decisions a second ...");
+        let redis = RedisServer::start();
+        let rules = RulesFile::write(1)?;
+        let node = node(&rules, &redis, "strict")?;
+        let callers = keys(self.keys, Spread::Even);
+        let mut ours = Vec::new();
+        for round in 0..self.rounds {
+            ours.push(self.closed(&node, callers, round)?.thousands_per_second());
+        }
+        let beside = vec![LIMITADOR; ours.len()];
+        let what = "`strict` decisions through one node";
+        let aim = Aim::on_ratio(Bound::AtLeast, 4.0, 7.0);
+        Ok(Row::pair(what, "k/s", &beside, &ours).aiming(aim))
+    }
+
+    /// What Redis adds to a lone decision.
+    fn latency(&self) -> Result<Row, Box<dyn Error>> {
+        eprintln!("redis: latency ...");
+        let redis = RedisServer::start();
+        let mut bare = Bare::connect(redis.address())?;
+        let (mut beside, mut ours) = (Vec::new(), Vec::new());
+        for _ in 0..self.rounds {
+            let pings = (0..self.pings).map(|_| bare.ping());
+            beside.push(middle(pings.collect::<Result<_, _>>()?));
+            ours.push(middle(strict::alone(&redis, self.pings)?));
+        }
+        let what = "a lone `strict` decision, p50";
+        let aim = Aim::on_ratio(Bound::AtMost, 1.5, 1.2);
+        Ok(Row::pair(what, "µs", &beside, &ours).aiming(aim))
+    }
+
+    /// The processor's time of a call from a hot caller, leased and in memory.
+    fn hot(&self) -> Result<Row, Box<dyn Error>> {
+        eprintln!("redis: hot callers ...");
+        let redis = RedisServer::start();
+        let rules = RulesFile::write(1)?;
+        let leased = node(&rules, &redis, "leased")?;
+        let memory = Process::tidegate(rules.path(), 1)?;
+        let callers = keys(HOT, Spread::Even);
+        let (mut beside, mut ours) = (Vec::new(), Vec::new());
+        for round in 0..self.rounds {
+            let [memory, leased] = if round % 2 == 0 {
+                let memory = self.closed(&memory, callers, round)?;
+                [memory, self.closed(&leased, callers, round)?]
+            } else {
+                let leased = self.closed(&leased, callers, round)?;
+                [self.closed(&memory, callers, round)?, leased]
+            };
+            beside.push(memory.cpu_micros());
+            ours.push(leased.cpu_micros());
+        }
+        let what = "processor of a call from a hot caller, `leased`";
+        let aim = Aim::on_ratio(Bound::AtMost, 1.15, 1.05);
+        Ok(Row::pair(what, "µs", &beside, &ours).aiming(aim))
+    }
+
+    /// Commands that Redis gets for a thousand decisions on callers by Zipf's law.
+    fn commands(&self) -> Result<Vec<Row>, Box<dyn Error>> {
+        eprintln!("redis: commands ...");
+        let mut rows = Vec::new();
+        for (count, aim) in [
+            (
+                self.keys / 10,
+                Some(Aim::on_tidegate(Bound::AtMost, 100.0, 20.0)),
+            ),
+            (self.keys, None),
+        ] {
+            let redis = RedisServer::start();
+            let rules = RulesFile::write(1)?;
+            let node = node(&rules, &redis, "leased")?;
+            let callers = keys(count, Spread::Zipf);
+            let load = Load {
+                shape: Shape::Closed {
+                    in_flight: IN_FLIGHT,
+                },
+                keys: callers,
+                warmup: Duration::ZERO,
+                duration: self.zipf,
+            };
+            let mut bare = Bare::connect(redis.address())?;
+            let before = bare.commands()?;
+            let sample = load.run(&node, 1)?;
+            let commands = (bare.commands()? - before) / sample.calls * 1e3;
+            let what = format!(
+                "Redis commands for 1,000 `leased` decisions, {count} callers by Zipf's law, the first {} s",
+                self.zipf.as_secs()
+            );
+            let row = Row::pair(&what, "", &[1e3], &[commands]);
+            rows.push(match aim {
+                Some(aim) => row.aiming(aim),
+                None => row,
+            });
+        }
+        Ok(rows)
+    }
+
+    /// Bytes of a live bucket in Redis.
+    fn bytes() -> Result<Row, Box<dyn Error>> {
+        eprintln!("redis: bytes ...");
+        let redis = RedisServer::start();
+        strict::decide(&redis, 1_000, 1_000, DEPTH, 1)?;
+        let mut bare = Bare::connect(redis.address())?;
+        let (mut beside, mut ours) = (Vec::new(), Vec::new());
+        let mut names = Vec::new();
+        while let name = bare.text(&["RANDOMKEY"])?
+            && names.len() < 100
+        {
+            names.push(name);
+        }
+        for name in &names {
+            ours.push(bare.number(&["MEMORY", "USAGE", name])?);
+        }
+        bare.text(&["FLUSHALL"])?;
+        for name in &names {
+            bare.text(&["SET", name, "12", "PX", "60000"])?;
+            beside.push(bare.number(&["MEMORY", "USAGE", name])?);
+        }
+        let aim = Aim::on_ratio(Bound::AtMost, 1.25, 1.1);
+        Ok(Row::pair("a live token bucket in Redis", "B", &beside, &ours).aiming(aim))
+    }
+
+    fn closed(&self, node: &Process, keys: Keys, round: usize) -> Result<Sample, Box<dyn Error>> {
+        let load = Load {
+            shape: Shape::Closed {
+                in_flight: IN_FLIGHT,
+            },
+            keys,
+            warmup: self.warmup,
+            duration: self.duration,
+        };
+        load.run(node, round as u64)
+    }
+}
+
+/// A node on that Redis.
+fn node(
+    rules: &RulesFile,
+    redis: &RedisServer,
+    consistency: &str,
+) -> Result<Process, Box<dyn Error>> {
+    let flags = ["--store", &redis.url(), "--consistency", consistency];
+    let node = Process::tidegate_with(rules.path(), 1, &flags)?;
+    fill(&node, keys(1, Spread::Even), 1)?;
+    Ok(node)
+}
+
+fn keys(count: u64, spread: Spread) -> Keys {
+    Keys {
+        entry: LIMITED,
+        count,
+        spread,
+    }
+}
+
+/// The median, in microseconds.
+fn middle(mut spans: Vec<Duration>) -> f64 {
+    spans.sort_unstable();
+    spans[spans.len() / 2].as_secs_f64() * 1e6
+}
