@@ -48,6 +48,14 @@ const OVERSHOOT: Family = Family::counter(
     "tidegate_eventual_overshoot_hits_total",
     "Hits that all nodes together admitted above a limit, as far as this one has seen.",
 );
+const WORST_OVERSHOOT: Family = Family::gauge(
+    "tidegate_eventual_worst_overshoot_hits",
+    "The most hits above one limit at one time, as far as this node has seen.",
+);
+const EVENTUAL_ALONE: Family = Family::counter(
+    "tidegate_eventual_alone_hits_total",
+    "Hits that were decided by this node's share, for the others could not be told.",
+);
 const SPLIT_COUNTERS: Family = Family::gauge(
     "tidegate_split_counters",
     "Counters of which this node has a share.",
@@ -105,6 +113,8 @@ fn add_eventual(page: &mut Page, eventual: &EventualReport) {
     add_age(page, &SYNC_AGE, eventual.age);
     page.single(&PENDING, eventual.pending);
     page.single(&OVERSHOOT, eventual.overshoot);
+    page.single(&WORST_OVERSHOOT, eventual.worst_overshoot);
+    page.single(&EVENTUAL_ALONE, eventual.alone);
 }
 
 fn add_split(page: &mut Page, split: &SplitReport) {

@@ -101,6 +101,8 @@ struct EventualView {
     failures: u64,
     pending: u64,
     overshoot: u64,
+    worst_overshoot: u64,
+    alone: u64,
     age_millis: Option<u64>,
 }
 
@@ -217,6 +219,8 @@ impl From<&SharingReport> for SharingView {
                 failures: report.eventual.failures,
                 pending: report.eventual.pending,
                 overshoot: report.eventual.overshoot,
+                worst_overshoot: report.eventual.worst_overshoot,
+                alone: report.eventual.alone,
                 age_millis: report.eventual.age.map(millis),
             },
             split: SplitView {
