@@ -139,6 +139,7 @@ fn write_telling(telling: &Telling<'_>, command: &mut Command<'_>) {
         Edge::Carries => "1",
     });
     command.number(telling.length.saturating_mul(2).as_millis().max(1));
+    command.number(telling.resets);
     match telling.view {
         Some(view) => command
             .number(view.used)
@@ -164,7 +165,7 @@ fn read_tallies(reply: &Reply) -> Option<Vec<Tally>> {
 
 fn read_tally(values: Array<'_>) -> Option<Tally> {
     let numbers: Vec<u64> = values.map(|value| number(&value)).collect::<Option<_>>()?;
-    let (others, level) = numbers.split_at_checked(2)?;
+    let (&[others, others_before, resets, resets_before], level) = numbers.split_first_chunk()?;
     let level = match *level {
         [] => None,
         [used, age] => Some(Level {
@@ -175,8 +176,12 @@ fn read_tally(values: Array<'_>) -> Option<Tally> {
     };
     Some(Tally {
         others: Sums {
-            current: others[0],
-            before: others[1],
+            current: others,
+            before: others_before,
+        },
+        resets: Sums {
+            current: resets,
+            before: resets_before,
         },
         level,
     })

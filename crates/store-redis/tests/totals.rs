@@ -45,6 +45,7 @@ struct Told {
     total: u64,
     late: Option<u64>,
     edge: Edge,
+    resets: u64,
     view: Option<View>,
 }
 
@@ -80,6 +81,7 @@ impl Told {
             total,
             late,
             edge,
+            resets,
             view,
             ..
         } = *self;
@@ -93,6 +95,7 @@ impl Told {
             total,
             late,
             edge,
+            resets,
             view,
         }
     }
@@ -130,13 +133,15 @@ fn told() -> impl Strategy<Value = Told> {
         amount(),
         prop::option::of(amount()),
         edge,
+        prop_oneof![4 => Just(0), 1 => 1..3_u64],
         prop::option::of(view),
     )
-        .prop_map(|(counter, total, late, edge, view)| Told {
+        .prop_map(|(counter, total, late, edge, resets, view)| Told {
             counter,
             total,
             late,
             edge,
+            resets,
             view,
         })
 }
@@ -226,6 +231,7 @@ fn nothing_is_left_behind() {
             total: 1,
             late: Some(1),
             edge: Edge::Carries,
+            resets: 0,
             view: None,
         };
         let tellings = [Telling {
@@ -280,6 +286,7 @@ async fn exchange(totals: &RedisTotals, node: u64, total: u64, now: Time) -> Tal
         total,
         late: None,
         edge: Edge::Forgets,
+        resets: 0,
         view: None,
     };
     let mut tallies = Vec::new();

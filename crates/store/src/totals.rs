@@ -51,6 +51,9 @@ pub struct Telling<'a> {
     pub late: Option<u64>,
     /// What the counter does with what was told in the epoch before.
     pub edge: Edge,
+    /// How often the counter was reset in this epoch, as far as the node knows; one more than it has heard
+    /// of resets it for all.
+    pub resets: u64,
     /// How much of the limit is used as the node sees it, if it has heard of the others before.
     pub view: Option<View>,
 }
@@ -73,7 +76,7 @@ pub struct View {
     pub heard: Sums,
 }
 
-/// The sums of the totals of all nodes but one.
+/// What there is in two epochs: sums of the totals of all nodes but one, or resets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
     /// Of this epoch.
@@ -87,11 +90,13 @@ pub struct Sums {
 pub struct Tally {
     /// What the others have admitted.
     pub others: Sums,
+    /// How often the counter was reset, this telling included.
+    pub resets: Sums,
     /// How much of the limit was used when somebody told something last, before this telling: in this
     /// epoch, or in the one before if its counter carries over.
     ///
-    /// It is the view of whoever told last with all that he had not heard; without a view, what was
-    /// known before with what he told.
+    /// It is the view of whoever told last with all that he had not heard; without a view, or if he had
+    /// not heard of a reset, what was known before with what he told.
     pub level: Option<Level>,
 }
 

@@ -74,15 +74,22 @@ impl<C: Clock> Eventual<C> {
         }
     }
 
-    /// Forgets what is used of a limit, as far as this node is concerned: the others go by what they
-    /// were told. Says whether there was something.
+    /// Forgets what is used of a limit, here at once and elsewhere when it is told. Says whether there was
+    /// something here.
     pub(crate) fn reset(&self, key: CounterKey<'_>, quota: &Quota) -> Result<bool, StoreError> {
         let digest = self.digester.digest(key);
         let mut part = self.table.part(digest);
-        if let Some(entry) = part.entries.get_mut(&digest) {
+        let new = || Entry::new(key, quota, self.regions.len());
+        if let Some(entry) = part.entry(digest, self.table.most(), new) {
+            entry.used_at = self.clock.own();
             entry.debt = 0;
+            entry.is_to_reset = true;
             self.mirror.reset(share(key), quota)?;
+            for region in 0..self.regions.len() {
+                part.queue_for(digest, region);
+            }
         }
+        self.hurry();
         self.mirror.reset(key, quota)
     }
 

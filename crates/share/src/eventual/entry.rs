@@ -23,6 +23,8 @@ pub(super) struct Entry {
     pub(super) known: Option<Known>,
     /// Whether it goes by this node's share.
     pub(super) alone: bool,
+    /// Whether all nodes are to forget what is used, and were not told yet.
+    pub(super) is_to_reset: bool,
     /// When it was last asked about, by the node's own clock.
     pub(super) used_at: Time,
 }
@@ -73,6 +75,7 @@ pub(super) struct Said {
 pub(super) struct Known {
     pub(super) epoch: u64,
     pub(super) others: Sums,
+    pub(super) resets: Sums,
     /// By the node's own clock.
     pub(super) at: Time,
     /// What was left of the limit in this epoch and in the one before, if its windows are epochs.
@@ -94,6 +97,7 @@ impl Entry {
             told: std::iter::repeat_n(Told::default(), regions).collect(),
             known: None,
             alone: false,
+            is_to_reset: false,
             used_at: Time::ZERO,
         }
     }
@@ -120,9 +124,23 @@ impl Entry {
         self.spent.saturating_sub(known.unwrap_or_default())
     }
 
+    /// How often to say in `epoch` that the counter was reset. Before it is known how often it was, nobody
+    /// can say one more.
+    pub(super) fn resets(&self, epoch: u64) -> u64 {
+        let known = self.known.filter(|known| known.is_recent(epoch));
+        known.map_or(0, |known| {
+            let heard = if known.epoch == epoch {
+                known.resets.current
+            } else {
+                0
+            };
+            heard + u64::from(self.is_to_reset)
+        })
+    }
+
     /// How the limit looks from here, if `used` of it is.
     pub(super) fn view(&self, used: u64, epoch: u64) -> Option<View> {
-        let known = self.known?;
+        let known = self.known.filter(|known| known.is_recent(epoch))?;
         let others = if known.epoch == epoch {
             known.others
         } else {
@@ -131,7 +149,7 @@ impl Entry {
                 before: known.others.current,
             }
         };
-        (epoch <= known.epoch.saturating_add(1)).then_some(View {
+        Some(View {
             used: used.saturating_add(self.debt),
             heard: others,
         })
@@ -206,22 +224,37 @@ impl Told {
 // === impl Known ===
 
 impl Known {
+    /// Whether it was heard in `epoch` or in the one before.
+    pub(super) const fn is_recent(&self, epoch: u64) -> bool {
+        epoch <= self.epoch.saturating_add(1)
+    }
+
     /// By how much the others' sums have grown when they are `others` in `epoch`; `None` if too much
     /// has passed to tell.
     pub(super) fn growth(&self, epoch: u64, others: Sums) -> Option<Sums> {
-        if epoch == self.epoch {
-            Some(Sums {
-                current: others.current.saturating_sub(self.others.current),
-                before: others.before.saturating_sub(self.others.before),
-            })
-        } else if epoch == self.epoch.saturating_add(1) {
-            Some(Sums {
-                current: others.current,
-                before: others.before.saturating_sub(self.others.current),
-            })
+        self.more(epoch, others, self.others)
+    }
+
+    /// Whether the counter was reset since, if it was `resets` times in `epoch`.
+    pub(super) fn is_reset_since(&self, epoch: u64, resets: Sums) -> bool {
+        let more = self.more(epoch, resets, self.resets);
+        more.is_some_and(|more| more != Sums::default())
+    }
+
+    fn more(&self, epoch: u64, now: Sums, then: Sums) -> Option<Sums> {
+        let then = if epoch == self.epoch {
+            then
         } else {
-            None
-        }
+            Sums {
+                current: 0,
+                before: then.current,
+            }
+        };
+        let is_one_of_both = epoch >= self.epoch && self.is_recent(epoch);
+        is_one_of_both.then_some(Sums {
+            current: now.current.saturating_sub(then.current),
+            before: now.before.saturating_sub(then.before),
+        })
     }
 
     /// What was left in the epoch before `epoch`, `spent` having been spent here in all.

@@ -17,6 +17,8 @@ const LONGEST_EPOCH: Duration = Duration::from_hours(24 * 365 * 20);
 /// What was heard about one counter.
 pub(super) struct News<'a> {
     pub(super) said: &'a Said,
+    /// How often it was said that the counter was reset.
+    pub(super) resets: u64,
     pub(super) tally: Tally,
     /// When it was asked for, by the node's own clock.
     pub(super) asked: Time,
@@ -33,6 +35,9 @@ impl<C: Clock> Eventual<C> {
     ) -> Result<(), StoreError> {
         let epoch = news.said.epoch;
         let others = news.tally.others;
+        if self.hear_of_reset(entry, key, news)? {
+            entry.known = None;
+        }
         let known = entry.known.filter(|known| self.can_follow(entry, known));
         let left_before = known.map_or(0, |known| known.left_before(epoch, entry.spent));
         let growth = known.and_then(|known| known.growth(epoch, others));
@@ -49,6 +54,7 @@ impl<C: Clock> Eventual<C> {
         entry.known = Some(Known {
             epoch,
             others,
+            resets: news.tally.resets,
             at: news.asked,
             left: Sums {
                 current: self.mirror.peek(key, &entry.quota)?.remaining,
@@ -57,6 +63,29 @@ impl<C: Clock> Eventual<C> {
             spent: entry.spent,
         });
         Ok(())
+    }
+
+    /// Forgets what is used, if somebody has said so, and says whether: then what the others have admitted
+    /// since is in the level, which was reset too.
+    fn hear_of_reset(
+        &self,
+        entry: &mut Entry,
+        key: CounterKey<'_>,
+        news: &News<'_>,
+    ) -> Result<bool, StoreError> {
+        let epoch = news.said.epoch;
+        let Some(known) = entry.known.filter(|known| known.is_recent(epoch)) else {
+            return Ok(false);
+        };
+        if news.resets == entry.resets(epoch) {
+            entry.is_to_reset = false;
+        }
+        let is_reset = known.is_reset_since(epoch, news.tally.resets);
+        if is_reset {
+            entry.debt = 0;
+            self.mirror.reset(key, &entry.quota)?;
+        }
+        Ok(is_reset)
     }
 
     /// Whether what was heard last is recent enough to go on from. What is counted by epochs always is,

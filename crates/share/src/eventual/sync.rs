@@ -144,6 +144,7 @@ impl<C: Clock> Eventual<C> {
             total: said.total,
             late: said.late,
             edge: edge(&entry.quota),
+            resets: entry.resets(said.epoch),
             view,
         };
         Some(Draft {
@@ -164,6 +165,7 @@ impl<C: Clock> Eventual<C> {
             let values = draft.key.values();
             let news = News {
                 said: &draft.said,
+                resets: draft.telling.resets,
                 tally,
                 asked,
             };
@@ -172,6 +174,11 @@ impl<C: Clock> Eventual<C> {
         }
         if let Some(told) = entry.told.get_mut(region) {
             told.acknowledge(&draft.said);
+        }
+        if entry.is_to_reset {
+            // Only now is it known how often it was reset before.
+            part.queue_for(draft.digest, HOME);
+            self.hurry();
         }
     }
 }

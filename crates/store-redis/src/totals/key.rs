@@ -71,6 +71,7 @@ mod tests {
             total: 0,
             late: None,
             edge: Edge::Forgets,
+            resets: 0,
             view: None,
         })
     }

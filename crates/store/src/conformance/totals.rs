@@ -29,6 +29,7 @@ type Name = (LimitId, Vec<String>, u64);
 struct Epoch {
     totals: HashMap<NodeId, u64>,
     level: Option<(u64, Time)>,
+    resets: u64,
     expires_at: Time,
 }
 
@@ -91,6 +92,7 @@ impl State {
     fn tell(&mut self, node: NodeId, telling: &Telling<'_>) -> Tally {
         let now = self.now;
         self.epochs.retain(|_, epoch| epoch.expires_at > now);
+        let resets = self.reset(telling);
         let level = self.level(telling);
         let before = telling.epoch.saturating_sub(1);
         let late = telling.late.unwrap_or(0);
@@ -101,7 +103,8 @@ impl State {
             before: self.others(node, telling, before),
         };
         if told > 0 {
-            let used = telling.view.map_or_else(
+            let view = telling.view.filter(|_| telling.resets == resets);
+            let used = view.map_or_else(
                 || level.map_or(0, |(used, _)| used).saturating_add(told),
                 |view| {
                     view.used
@@ -114,11 +117,34 @@ impl State {
         }
         Tally {
             others,
+            resets: Sums {
+                current: resets,
+                before: self.resets(telling, before),
+            },
             level: level.map(|(used, at)| Level {
                 used,
                 age: now.since(at),
             }),
         }
+    }
+
+    /// Resets the counter if that is new, and says how often it was.
+    fn reset(&mut self, telling: &Telling<'_>) -> u64 {
+        let resets = self.resets(telling, telling.epoch);
+        if telling.resets <= resets {
+            return resets;
+        }
+        let now = self.now;
+        let epoch = self.epochs.entry(name(telling, telling.epoch)).or_default();
+        epoch.resets = telling.resets;
+        epoch.level = Some((0, now));
+        epoch.expires_at = now.plus(telling.length.saturating_mul(2));
+        telling.resets
+    }
+
+    fn resets(&self, telling: &Telling<'_>, epoch: u64) -> u64 {
+        let epoch = self.epochs.get(&name(telling, epoch));
+        epoch.map_or(0, |epoch| epoch.resets)
     }
 
     /// Raises a node's total, and says by how much.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tidegate_algorithms::{Algorithm, Refill};
 
-use super::world::World;
+use super::world::{KEY, World};
 use super::{quota, quotas};
 use crate::eventual::overshoot_bound;
 
@@ -175,4 +175,34 @@ fn what_is_put_back_is_there_again() {
     world.take(1, 0);
     world.sync_node(1);
     assert_eq!(world.take(1, 0).remaining, 995);
+}
+
+/// A reset on one node is one on all, in every region, also if the node has never seen the caller.
+#[test]
+fn a_reset_is_for_all() {
+    for quota in quotas(1_000) {
+        let mut world = World::new(&[0, 0, 1], quota.clone());
+        world.take(1, 10);
+        world.take(2, 20);
+        world.sync_all();
+        for times in 1..3 {
+            world.look(1);
+            world.look(2);
+            assert!(world.take(1, 0).remaining < 1_000, "{quota:?}");
+            world.nodes[0].eventual.reset(KEY, &quota).unwrap();
+            // Once to hear how often it was, once to say one more, once for the others to hear that.
+            for _ in 0..3 {
+                world.look_all();
+            }
+            for node in 0..3 {
+                assert_eq!(
+                    world.take(node, 0).remaining,
+                    1_000,
+                    "{node}, {times}: {quota:?}"
+                );
+            }
+            world.take(1, 10);
+            world.sync_all();
+        }
+    }
 }

@@ -281,9 +281,13 @@ impl World {
     /// Asks each node without spending, so that it tells and hears.
     pub(super) fn look_all(&mut self) {
         for node in 0..self.nodes.len() {
-            self.take(node, 0);
-            self.sync_node(node);
+            self.look(node);
         }
+    }
+
+    pub(super) fn look(&mut self, node: usize) {
+        self.take(node, 0);
+        self.sync_node(node);
     }
 
     pub(super) fn total(&self) -> u64 {
