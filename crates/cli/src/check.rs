@@ -63,7 +63,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
     }
     let sharing = Sharing::load(&args.node)?;
     let options = rules_files::options(args.compile.merge_domains, Refusals::Enforce);
-    let compiled = rules_files::compile(&sources, &options, sharing);
+    let compiled = rules_files::compile(&sources, options, sharing);
     match args.format {
         Format::Text => {
             terminal::eprint(&unreadable.text());

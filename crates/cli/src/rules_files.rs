@@ -72,7 +72,7 @@ pub(crate) fn load(rules: &Rules) -> Result<Compiled, Failure> {
 /// Compiles rules that were read, as the settings want it.
 pub(crate) fn compile_all(sources: &[Source], rules: &Rules) -> Result<Compiled, Report> {
     let options = options(rules.merge_domains, rules.refusals);
-    compile(sources, &options, rules.sharing)
+    compile(sources, options, rules.sharing)
 }
 
 /// Reads the files at `paths`, and those in a folder at one of them, in the order of their names.
@@ -102,10 +102,10 @@ pub(crate) fn read(paths: &[PathBuf], which: RulesFiles) -> (Vec<Source>, Unread
 /// Compiles rules for nodes that share limits in this way: what their store cannot count is a fault.
 pub(crate) fn compile(
     sources: &[Source],
-    options: &CompileOptions,
+    options: CompileOptions,
     sharing: Sharing,
 ) -> Result<Compiled, Report> {
-    compile_for(sources, options, &|quota, said| sharing.fit(quota, said))
+    compile_for(sources, &options, &|quota, said| sharing.fit(quota, said))
 }
 
 /// What the compiler is told.

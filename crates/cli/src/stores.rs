@@ -20,6 +20,10 @@ pub(crate) use opening::{memory_of, open};
 
 /// The store of this process.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one, and the way to memory is to be short"
+)]
 pub(crate) enum AnyStore {
     /// Counters are in its memory.
     Memory(EmbeddedStore),

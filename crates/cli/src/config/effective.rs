@@ -54,8 +54,7 @@ pub(crate) fn json(known: &[Known]) -> Json {
         let value = match &one.kind {
             KnownKind::Block { .. } => Json::Object(Map::new()),
             KnownKind::Setting(setting) => match &setting.shown {
-                Shown::Plain(value) => value.clone(),
-                Shown::Masked(value) => value.clone(),
+                Shown::Plain(value) | Shown::Masked(value) => value.clone(),
                 Shown::Secret => Json::from("redacted"),
                 Shown::Unset => Json::Null,
             },

@@ -99,8 +99,6 @@ fn sharing(store: &Store, other_regions: usize) -> SharedConfig {
     SharedConfig {
         leases: LeaseConfig {
             life: said.lease_life,
-            // Nothing is lent yet.
-            max_keys: 0,
             ..LeaseConfig::default()
         },
         standby: match said.standby {

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 
 use tidegate_store_redis::test_util::{RedisServer, ServerOptions};
@@ -20,13 +20,13 @@ fn rules(folder: &str, limit: u32, fields: &str) -> PathBuf {
     path
 }
 
-fn write_rules(path: &PathBuf, limit: u32, fields: &str) {
+fn write_rules(path: &Path, limit: u32, fields: &str) {
     let limit = format!("{{unit: year, requests_per_unit: {limit}{fields}}}");
     let text = format!("domain: shop\ndescriptors: [{{key: user_id, rate_limit: {limit}}}]\n");
     fs::write(path, text).unwrap();
 }
 
-fn start(redis: &RedisServer, rules: &PathBuf, consistency: &str) -> Server {
+fn start(redis: &RedisServer, rules: &Path, consistency: &str) -> Server {
     let (url, rules) = (redis.url(), rules.to_str().unwrap());
     let args = ["--store", &url, "--consistency", consistency];
     Server::start_with(&[&args[..], &["--rules", rules]].concat(), &PATIENT)
