@@ -1,8 +1,8 @@
 -- Decides on several limits and charges them together.
 --
 -- KEYS: the counters, each once. ARGV: `0` if every limit is charged alone, `1` if all or none, `2` if that
--- hangs on other slots as well; then for each limit a byte for its algorithm, one for its counter (from 1), one for its mode (0 enforce, 1 quota,
--- 2 shadow), and the numbers `a` of its algorithm, as doubles.
+-- hangs on other slots as well; then for each limit a byte for its algorithm, one for its counter (from 1),
+-- one for its mode (0 enforce, 1 quota, 2 shadow), and the numbers `a` of its algorithm, as doubles.
 -- Reply: the time; a `1` or `0` for each limit; then for each counter the state as it was found.
 local counters, words = {}, {}
 local is_refused, quotas, admitting = false, 0, 0

@@ -7,6 +7,7 @@
 //!
 //! `1` is the version of what is stored. Another version has another prefix, and neither sees the other.
 
+use std::fmt;
 use std::time::Duration;
 
 use ring::digest::{SHA256, digest};
@@ -74,6 +75,12 @@ impl Key {
 impl AsRef<[u8]> for Key {
     fn as_ref(&self) -> &[u8] {
         &self.0
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.escape_ascii().fmt(f)
     }
 }
 

@@ -4,7 +4,7 @@ local function refund(c, a)
   if is_ahead and (a[5] > 0 or a[6] > 0) then us, rest = a[5], a[6] end
   us, rest = us - a[1], rest - a[2]
   if rest < 0 then us, rest = us - 1, rest + MICRO end
-  if us < 0 then
+  if us < 0 or us == 0 and rest == 0 then
     call('DEL', c.key)
   else
     put(c, a, now + us, rest, c.over)

@@ -6,6 +6,7 @@ use tidegate_store::StoreError;
 use super::{RedisStore, TimeArgument};
 use crate::client::{Command, Reply, Route};
 use crate::counter::{bend, time};
+use crate::key::Key;
 
 // === impl RedisStore ===
 
@@ -38,6 +39,21 @@ impl RedisStore {
 /// The time in a reply.
 pub(super) fn told_time(reply: &Reply, text: Option<&[u8]>) -> Result<Time, StoreError> {
     text.and_then(time).ok_or_else(|| reply.unexpected())
+}
+
+/// An error of a script with the keys it was about: Redis does not say which one holds something else.
+#[cold]
+pub(super) fn about_keys(error: StoreError, keys: &[Key]) -> StoreError {
+    match error {
+        StoreError::Unavailable { reason } if reason.starts_with("WRONGTYPE") => {
+            let keys: Vec<_> = keys.iter().map(Key::to_string).collect();
+            let reason = format!("{reason} (of {})", keys.join(", "));
+            StoreError::Unavailable {
+                reason: reason.into(),
+            }
+        }
+        error => error,
+    }
 }
 
 // === impl TimeArgument ===

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 use tidegate_algorithms::{Quota, Time};
 use tidegate_store::{Charge, Charging, Decisions, Mode, StoreError};
 
-use super::ask::told_time;
+use super::ask::{about_keys, told_time};
 use super::{RedisStore, TimeArgument};
 use crate::client::{Command, Reply, Route};
 use crate::counter::{Account, Numbers, Told, numbers};
@@ -175,7 +175,8 @@ impl RedisStore {
             TimeArgument::write(argument, command);
         };
         let route = Route::Key(batch.keys[0].as_ref());
-        self.client.eval(route, script, write).await
+        let reply = self.client.eval(route, script, write);
+        reply.await.map_err(|error| about_keys(error, &batch.keys))
     }
 
     /// Makes decisions of what the script said.

@@ -5,7 +5,7 @@ use tidegate_store::{
     Admission, Charge, Charging, CounterKey, Decisions, Mode, Receipt, StoreError,
 };
 
-use super::ask::told_time;
+use super::ask::{about_keys, told_time};
 use super::{RedisStore, TimeArgument};
 use crate::client::{Command, Reply, Route, Script};
 use crate::counter::{Account, Numbers, OverSince, Told, numbers, over_since, refunded};
@@ -81,9 +81,8 @@ impl RedisStore {
             }
             TimeArgument::write(argument, command);
         };
-        self.client
-            .eval(Route::Key(key.as_ref()), script, write)
-            .await
+        let reply = self.client.eval(Route::Key(key.as_ref()), script, write);
+        reply.await.map_err(|error| about_keys(error, &[key]))
     }
 }
 

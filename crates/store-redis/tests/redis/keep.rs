@@ -1,0 +1,180 @@
+//! What is kept in Redis, and for how long: on Redis' own clock.
+
+use std::time::Duration;
+
+use tidegate_algorithms::{
+    Algorithm, Allowance, Headroom, Percent, Quota, QuotaSpec, Refill, Rounding,
+};
+use tidegate_store::{
+    Charge, Charging, Consistency, CounterKey, Decisions, LimitId, Mode, OnFull, Store, StoreError,
+};
+use tidegate_store_redis::RedisStore;
+use tidegate_store_redis::client::Value;
+use tidegate_store_redis::test_util::wait_until;
+
+use crate::subject::Site;
+
+const ALGORITHMS: [Algorithm; 7] = [
+    Algorithm::TokenBucket {
+        burst: None,
+        refill: Refill::Continuous,
+    },
+    Algorithm::TokenBucket {
+        burst: None,
+        refill: Refill::Interval,
+    },
+    Algorithm::LeakyBucket { queue: None },
+    Algorithm::FixedWindow,
+    Algorithm::SlidingLog { log_refused: true },
+    Algorithm::SlidingCounter {
+        sub_windows: 1,
+        rounding: Rounding::Down,
+    },
+    Algorithm::SlidingCounter {
+        sub_windows: 4,
+        rounding: Rounding::Up,
+    },
+];
+
+fn quota(limit: u64, window: Duration, algorithm: Algorithm) -> Quota {
+    let allowance = Allowance::Soft {
+        over: Percent(50),
+        only_for: Some(window / 2),
+    };
+    let spec = QuotaSpec {
+        limit,
+        window,
+        algorithm,
+        allowance,
+    };
+    Quota::new(&spec).expect("valid")
+}
+
+fn charge<'a>(quota: &'a Quota, limit: u128, values: &'a [&'a str]) -> Charge<'a> {
+    Charge {
+        key: CounterKey {
+            limit: LimitId(limit),
+            values,
+        },
+        quota,
+        cost: 1,
+        mode: Mode::Enforce,
+        headroom: Headroom::Absent,
+        on_full: OnFull::Deny,
+        consistency: Consistency::Strict,
+    }
+}
+
+fn try_charge(
+    site: &Site,
+    store: &RedisStore,
+    charges: &[Charge<'_>],
+) -> Result<Decisions, StoreError> {
+    let mut decisions = Decisions::new();
+    let answer = store.charge(charges, Charging::AllOrNone, &mut decisions);
+    site.desk.wait(answer).map(|_| decisions)
+}
+
+/// All keys, by pages, as an operator would look for them.
+fn keys(site: &Site) -> Vec<String> {
+    let reply = site.desk.ask(&["KEYS", "*"]);
+    let keys = reply.array().expect("a list");
+    keys.map(|key| String::from_utf8_lossy(key.text().expect("a key")).into_owned())
+        .collect()
+}
+
+/// Whatever is done to counters of whatever algorithm: every key has its end, and then nothing is left.
+#[test]
+fn nothing_outlives_its_window() {
+    let site = Site::start();
+    let store = RedisStore::new(site.desk.client.clone());
+    let quotas = ALGORITHMS.map(|algorithm| quota(3, Duration::from_millis(40), algorithm));
+    for caller in ["ann", "bob"] {
+        let values = [caller];
+        for _ in 0..6 {
+            for (limit, quota) in (0..).zip(&quotas) {
+                let charge = charge(quota, limit, &values);
+                try_charge(&site, &store, &[charge]).expect("a decision");
+                let refund = store.refund(charge.key, quota, 1, Consistency::Strict);
+                site.desk.wait(refund).expect("a refund");
+                try_charge(&site, &store, &[charge, charge]).expect("two decisions");
+            }
+            for key in keys(&site) {
+                let ttl = site.desk.ask(&["PTTL", &key]).integer().expect("a time");
+                assert!((-2..=200).contains(&ttl) && ttl != -1, "{key}: {ttl}");
+            }
+        }
+    }
+    wait_until("nothing is left", || keys(&site).is_empty());
+}
+
+/// During an upgrade two versions of what is stored lie in one Redis. Neither sees the other's.
+#[test]
+fn another_version_is_left_alone() {
+    let site = Site::start();
+    let store = RedisStore::new(site.desk.client.clone());
+    let five = quota(5, Duration::from_mins(1), Algorithm::FixedWindow);
+    let one = charge(&five, 1, &["ann"]);
+    try_charge(&site, &store, &[one]).expect("a decision");
+    let ours = keys(&site).pop().expect("our key");
+    let theirs = ours.replacen("tg1", "tg2", 1);
+    site.desk.ask(&["SET", &theirs, "who knows"]);
+    let decisions = try_charge(&site, &store, &[one]).expect("a decision");
+    assert_eq!(decisions[0].remaining, 3);
+    let page = site.desk.wait(store.list(Default::default(), 100));
+    assert_eq!(page.expect("a page").counters.len(), 1);
+    let reset = store.reset(one.key, &five, Consistency::Strict);
+    assert!(site.desk.wait(reset).expect("an answer"));
+    assert_eq!(keys(&site), [theirs.clone()]);
+    let left = site.desk.ask(&["GET", &theirs]);
+    assert_eq!(left.value(), Value::Text(b"who knows"));
+}
+
+/// What nobody of ours wrote is no counter, and is neither overwritten nor taken for an empty one.
+#[test]
+fn a_value_that_makes_no_sense_is_an_error_that_names_its_key() {
+    let site = Site::start();
+    let store = RedisStore::new(site.desk.client.clone());
+    for (limit, algorithm) in (0..).zip(ALGORITHMS) {
+        let five = quota(5, Duration::from_mins(1), algorithm);
+        let one = charge(&five, limit, &["ann"]);
+        try_charge(&site, &store, &[one]).expect("a decision");
+        let key = keys(&site).pop().expect("its key");
+        for junk in [&["SET", &key, "junk"][..], &["SADD", &key, "junk"]] {
+            site.desk.ask(&["DEL", &key]);
+            site.desk.ask(junk);
+            for charges in [&[one][..], &[one, one]] {
+                let error = try_charge(&site, &store, charges).expect_err("no counter");
+                assert!(error.to_string().contains(&key), "{algorithm:?}: {error}");
+            }
+            let kind = site.desk.ask(&["EXISTS", &key]).integer();
+            assert_eq!(kind.expect("a number"), 1, "{algorithm:?}: left as it is");
+        }
+        site.desk.ask(&["DEL", &key]);
+    }
+}
+
+/// A server that has forgotten its scripts, or all it knew, is told again.
+#[test]
+fn scripts_that_redis_forgot_are_sent_again() {
+    let site = Site::start();
+    let store = RedisStore::new(site.desk.client.clone());
+    let five = quota(5, Duration::from_mins(1), Algorithm::FixedWindow);
+    let one = charge(&five, 1, &["ann"]);
+    for left in [4, 3] {
+        let decisions = try_charge(&site, &store, &[one]).expect("a decision");
+        assert_eq!(decisions[0].remaining, left);
+        site.desk.ask(&["SCRIPT", "FLUSH"]);
+    }
+    site.server.restart();
+    let mut decisions = None;
+    wait_until("it decides again", || {
+        decisions = try_charge(&site, &store, &[one]).ok();
+        decisions.is_some()
+    });
+    assert_eq!(
+        decisions.expect("just so")[0].remaining,
+        4,
+        "the counts are lost"
+    );
+}
