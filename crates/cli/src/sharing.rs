@@ -106,7 +106,7 @@ impl Sharing {
         }
         match consistency {
             Consistency::Split if quota.limit() < FEW => Some(format!(
-                "`consistency: split` is strict while more than {} nodes share this limit",
+                "`consistency: split` is strict while {} or more nodes share this limit",
                 quota.limit()
             )),
             Consistency::Node if limit.on_failure() != OnFailure::Local => Some(format!(

@@ -5,9 +5,12 @@
 mod common;
 mod redis;
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use allocation_counter::measure;
 use tidegate_algorithms::{Outcome, Quota, Retry, Time};
 use tidegate_share::{SharedConfig, SharedStore, SplitConfig};
 use tidegate_store::{
@@ -168,4 +171,31 @@ async fn who_leaves_makes_way_at_once() {
     second.beat().await;
     assert_eq!(second.store.membership().members(), 1);
     assert_eq!(second.admitted(&quota, 200).await, 99);
+}
+
+/// A decision from memory waits for nobody and allocates nothing, whatever it is.
+#[test]
+fn a_decision_from_memory_is_ready_and_allocates_nothing() {
+    let (clock, quota) = (at(0), fixed_window(1_000, SECOND));
+    let common = Common::new(Arc::clone(&clock));
+    let node = Node::new(&common, &clock);
+    at_once(node.charge(&quota)).unwrap();
+    at_once(node.beat());
+    at_once(node.charge(&quota)).unwrap();
+    let admitted = || {
+        let (admission, _) = at_once(node.charge(&quota)).unwrap();
+        admission == Admission::Admitted
+    };
+    let allocated = measure(|| assert!((0..900).all(|_| admitted())));
+    assert_eq!(allocated.count_total, 0);
+    assert!((0..100).filter(|_| admitted()).count() < 100);
+    let allocated = measure(|| assert!((0..100).all(|_| !admitted())));
+    assert_eq!(allocated.count_total, 0);
+}
+
+fn at_once<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("it waits"),
+    }
 }
