@@ -96,11 +96,11 @@ impl RedisTotals {
 
     /// How many counters one script can tell of.
     fn together(&self) -> usize {
-        if self.client.servers() == 1 {
-            MOST_TOGETHER
-        } else {
+        if self.client.is_cluster() {
             // Each has a slot of its own.
             1
+        } else {
+            MOST_TOGETHER
         }
     }
 }

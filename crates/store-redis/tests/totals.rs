@@ -13,7 +13,7 @@ use tidegate_store::{
 };
 use tidegate_store_redis::RedisTotals;
 use tidegate_store_redis::client::{Client, ClientConfig, Command, Reply, Route};
-use tidegate_store_redis::test_util::{PATIENCE, RedisServer};
+use tidegate_store_redis::test_util::{ClusterSetup, PATIENCE, RedisServer};
 use tokio::runtime::{Builder, Runtime};
 
 /// Long, for keys expire by Redis' own clock while the test has another.
@@ -247,6 +247,37 @@ fn nothing_is_left_behind() {
             }
         };
         tokio::time::timeout(PATIENCE, gone).await.unwrap();
+    });
+}
+
+/// In a Cluster every counter is where it belongs, and all of them are told in one go.
+#[test]
+fn counters_lie_anywhere_in_a_cluster() {
+    let cluster = ClusterSetup::start(3);
+    runtime().block_on(async {
+        let config = ClientConfig::from_url(&cluster.url()).unwrap();
+        let client = Client::new(&config).unwrap();
+        let totals = RedisTotals::new(&client, "cluster");
+        let now = Time::from_micros(START);
+        let tellings = |total| -> Vec<Telling<'static>> {
+            let told = (0..50).map(|counter| Told {
+                counter,
+                total,
+                late: None,
+                edge: Edge::Forgets,
+                resets: 0,
+                view: None,
+            });
+            told.map(|told| told.telling(now)).collect()
+        };
+        let mut tallies = Vec::new();
+        for (node, members) in [(1, 1), (2, 2)] {
+            let tellings = tellings(node);
+            let exchange = totals.exchange(teller(node), &tellings, &mut tallies);
+            assert_eq!(exchange.await.unwrap().members, members);
+        }
+        assert_eq!(tallies.len(), 50);
+        assert!(tallies.iter().all(|tally| tally.others.current == 1));
     });
 }
 
