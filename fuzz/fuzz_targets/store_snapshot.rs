@@ -11,8 +11,8 @@ use tidegate_algorithms::{
     Algorithm, Allowance, Headroom, Quota, QuotaSpec, Refill, Rounding, Time,
 };
 use tidegate_store::{
-    Charge, Charging, Consistency, CounterKey, Decisions, EmbeddedStore, LimitId, ManualClock, Mode, OnFull,
-    StoreConfig,
+    Charge, Charging, Consistency, CounterKey, Decisions, EmbeddedStore, LimitId, ManualClock,
+    Mode, OnFull, StoreConfig,
 };
 
 /// When the seed was written.

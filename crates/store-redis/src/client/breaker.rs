@@ -138,3 +138,71 @@ impl Breaker {
         self.window.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn breaker() -> (Breaker, Instant) {
+        let now = crate::client::time::now();
+        (Breaker::new(now), now)
+    }
+
+    fn fail(breaker: &Breaker, calls: usize, now: Instant) -> Tripped {
+        breaker.failed(calls, now, &"it failed")
+    }
+
+    #[test]
+    fn failures_in_a_row_open_it_once() {
+        let (breaker, now) = breaker();
+        assert_eq!(fail(&breaker, 4, now), Tripped::Not);
+        assert!(!breaker.is_open());
+        assert_eq!(fail(&breaker, 1, now), Tripped::Now);
+        assert!(breaker.is_open());
+        assert_eq!(fail(&breaker, 9, now), Tripped::Not, "it is open");
+        let mut report = ServerReport::default();
+        breaker.add_to(&mut report);
+        assert_eq!(report.breaker, report::Breaker::Open);
+        assert_eq!(
+            (report.opened, report.fault.as_deref()),
+            (1, Some("it failed"))
+        );
+        assert_eq!(breaker.close(now + WINDOW), WINDOW);
+        assert!(!breaker.is_open());
+        assert_eq!(fail(&breaker, 4, now + WINDOW), Tripped::Not, "it forgets");
+    }
+
+    #[test]
+    fn a_success_between_them_counts() {
+        let (breaker, now) = breaker();
+        for _ in 0..4 {
+            assert_eq!(fail(&breaker, 4, now), Tripped::Not);
+            breaker.succeeded(10);
+        }
+        assert!(
+            !breaker.is_open(),
+            "there were fewer failures than successes"
+        );
+    }
+
+    #[test]
+    fn half_of_the_calls_of_a_second_open_it() {
+        let (breaker, now) = breaker();
+        for _ in 0..4 {
+            assert_eq!(fail(&breaker, 4, now), Tripped::Not);
+            breaker.succeeded(4);
+        }
+        assert_eq!(fail(&breaker, 4, now), Tripped::Now);
+    }
+
+    #[test]
+    fn failures_of_another_second_are_forgotten() {
+        let (breaker, mut now) = breaker();
+        for _ in 0..20 {
+            assert_eq!(fail(&breaker, 4, now), Tripped::Not);
+            breaker.succeeded(1);
+            now += WINDOW;
+        }
+        assert!(!breaker.is_open());
+    }
+}

@@ -31,3 +31,6 @@ pub enum WireFault {
     #[error("a reply has more than {MAX_FRAME} bytes")]
     TooLong,
 }
+
+#[cfg(test)]
+mod tests;
