@@ -1,5 +1,10 @@
 //! The client against real servers.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "clippy takes what helps a test for no test"
+)]
+
 mod asking;
 mod cluster;
 mod failing;
