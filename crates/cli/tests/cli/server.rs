@@ -130,6 +130,12 @@ impl Server {
         self.child.wait().unwrap()
     }
 
+    /// Kills it, and gives the rest of its log.
+    pub(crate) fn end(mut self) -> Vec<String> {
+        self.child.kill().unwrap();
+        self.errors.by_ref().map(Result::unwrap).collect()
+    }
+
     /// The next line of its log that has `text` in it.
     pub(crate) fn next_line(&mut self, text: &str) -> String {
         let mut lines = self.errors.by_ref().map(Result::unwrap);

@@ -127,6 +127,11 @@ impl Node {
         body.to_owned()
     }
 
+    /// Ends it, and gives its log.
+    pub(crate) fn end(self) -> Vec<String> {
+        self.server.end()
+    }
+
     pub(crate) fn durations(&self) -> Durations {
         Durations::read(&self.get("/metrics"))
     }
