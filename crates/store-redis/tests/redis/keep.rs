@@ -6,7 +6,8 @@ use tidegate_algorithms::{
     Algorithm, Allowance, Headroom, Percent, Quota, QuotaSpec, Refill, Rounding,
 };
 use tidegate_store::{
-    Charge, Charging, Consistency, CounterKey, Decisions, LimitId, Mode, OnFull, Store, StoreError,
+    Charge, Charging, Consistency, CounterKey, Cursor, Decisions, LimitId, Mode, OnFull, Store,
+    StoreError,
 };
 use tidegate_store_redis::RedisStore;
 use tidegate_store_redis::client::Value;
@@ -121,11 +122,11 @@ fn another_version_is_left_alone() {
     site.desk.ask(&["SET", &theirs, "who knows"]);
     let decisions = try_charge(&site, &store, &[one]).expect("a decision");
     assert_eq!(decisions[0].remaining, 3);
-    let page = site.desk.wait(store.list(Default::default(), 100));
+    let page = site.desk.wait(store.list(Cursor::default(), 100));
     assert_eq!(page.expect("a page").counters.len(), 1);
     let reset = store.reset(one.key, &five, Consistency::Strict);
     assert!(site.desk.wait(reset).expect("an answer"));
-    assert_eq!(keys(&site), [theirs.clone()]);
+    assert_eq!(keys(&site), std::slice::from_ref(&theirs));
     let left = site.desk.ask(&["GET", &theirs]);
     assert_eq!(left.value(), Value::Text(b"who knows"));
 }

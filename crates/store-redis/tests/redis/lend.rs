@@ -193,7 +193,7 @@ fn permits_of_a_log_are_remembered_as_of_their_end() {
     let bank = Bank::new(LENDERS[3]);
     let loan = bank.draw(1, 100, 1);
     assert_eq!(loan.ends, START.plus(SECOND));
-    bank.at(MINUTE + SECOND - Duration::from_micros(1));
+    bank.at(Duration::from_micros(60_999_999));
     assert_eq!(
         bank.remaining(),
         0,

@@ -50,7 +50,7 @@ impl Site {
     pub(crate) fn start() -> Self {
         let server = RedisServer::start();
         let desk = Desk::at(&server.url());
-        Self { server, desk }
+        Self { desk, server }
     }
 }
 
