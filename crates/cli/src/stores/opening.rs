@@ -35,7 +35,7 @@ pub(crate) async fn open(config: &Config, local: EmbeddedStore) -> Result<AnySto
         members: RedisMembers::new(&client, name),
         totals: RedisTotals::new(&client, name),
         elsewhere,
-        store: SharedStore::new(RedisStore::new(client), local, sharing),
+        store: SharedStore::new(RedisStore::new(client).named(name), local, sharing),
     })))
 }
 

@@ -89,6 +89,19 @@ fn a_rule_says_otherwise_than_the_server() {
 }
 
 #[test]
+fn installations_of_other_names_count_apart() {
+    let redis = RedisServer::start();
+    let rules = rules("shared_names", 10, "");
+    let url = redis.url();
+    let args = ["--store", &url, "--rules", rules.to_str().unwrap()];
+    for name in ["one", "other"] {
+        let variables = [&PATIENT[..], &[("TIDEGATE_STORE_NAME", name)]].concat();
+        let server = Server::start_with(&args, &variables);
+        assert_eq!(admitted(&server, 15), 10, "{name}");
+    }
+}
+
+#[test]
 fn a_changed_limit_applies_to_what_was_counted() {
     let redis = RedisServer::start();
     let rules = rules("shared_reload", 5, "");

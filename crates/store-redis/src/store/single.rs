@@ -10,7 +10,6 @@ use super::{RedisStore, TimeArgument};
 use crate::client::{Command, Reply, Route, Script};
 use crate::counter::{Account, Numbers, OverSince, Told, numbers, over_since, refunded};
 use crate::fit::fits;
-use crate::key::Key;
 use crate::script::Kind;
 
 // === impl RedisStore ===
@@ -72,7 +71,7 @@ impl RedisStore {
         script: &Script,
         numbers: &[Numbers],
     ) -> Result<Reply, StoreError> {
-        let key = Key::new(key, quota);
+        let key = self.key(key, quota);
         let argument = self.time.next();
         let write = |command: &mut Command<'_>| {
             command.number(1).arg(&key);

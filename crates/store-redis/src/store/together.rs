@@ -12,7 +12,6 @@ use super::RedisStore;
 use super::batch::{Batch, Heard};
 use crate::client::slot_of;
 use crate::counter::OverSince;
-use crate::key::Key;
 
 /// Most requests reach one slot, for limits of one caller lie together.
 type Batches<'a> = SmallVec<[Batch<'a>; 1]>;
@@ -55,7 +54,7 @@ impl RedisStore {
         let mut batches = Batches::new();
         let is_cluster = self.client.is_cluster();
         for (place, charge) in charges.iter().enumerate() {
-            let key = Key::new(charge.key, charge.quota);
+            let key = self.key(charge.key, charge.quota);
             let slot = if is_cluster { slot_of(key.as_ref()) } else { 0 };
             let known = batches.iter().position(|batch| batch.slot == slot);
             let batch = known.unwrap_or_else(|| {

@@ -132,7 +132,7 @@ impl Redis {
     fn read(section: &mut Section<'_, '_>) -> Self {
         let name = section.value(
             "name",
-            "What keys in Redis begin with, so that several installations can share one",
+            "The name of the installation: those of other names have other counters in the same Redis",
             Name::default(),
         );
         let password = section.optional("password", "The password for Redis, if its URL has none");

@@ -4,11 +4,11 @@ use serde_json::{Value as Json, json};
 
 use super::{Mismatch, Shown, Value};
 
-/// What the keys of one installation begin with.
+/// What tells the keys of one installation from those of others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Name(pub(crate) String);
 
-/// It is in every key, so it costs memory for every caller.
+/// More than a name needs.
 const MOST_BYTES: usize = 64;
 
 // === impl Name ===
