@@ -221,12 +221,12 @@ fn a_slow_clock_does_not_carry_permits_over_an_edge() {
         let hundred = fixed_window(100);
         let ask = charge(1, &hundred);
         stage.next_window(WINDOW).await;
-        stage.pass(WINDOW - SECOND).await;
+        stage.pass(9 * SECOND).await;
         stage.get_hot(0, ask).await;
         // Used now and then, so that nothing is given back.
-        stage.pass(SECOND / 2 - SECOND / 1_000).await;
+        stage.pass(499 * SECOND / 1_000).await;
         stage.admitted(0, ask, 1).await;
-        stage.pass(SECOND / 2 - SECOND / 1_000).await;
+        stage.pass(499 * SECOND / 1_000).await;
         stage.admitted(0, ask, 1).await;
         stage.pass(SECOND / 500).await;
         // In the new window only what that window has is admitted.

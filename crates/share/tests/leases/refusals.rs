@@ -67,7 +67,7 @@ fn a_refusal_ends_when_it_was_said_to() {
             };
             stage.pass(wait / 2).await;
             assert!(!stage.ask(0, ask).await.expect("a decision").is_allowed());
-            stage.pass(wait - wait / 2).await;
+            stage.pass(wait.saturating_sub(wait / 2)).await;
             assert!(stage.ask(0, ask).await.expect("a decision").is_allowed());
         }
     });
