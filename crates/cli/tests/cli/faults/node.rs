@@ -109,11 +109,11 @@ impl Node {
 
     /// Whether a breaker is open.
     pub(crate) fn is_broken(&self) -> bool {
-        self.sum("tidegate_store_degraded", "") > 0.5
+        self.sum("tidegate_store_degraded", "") > 0
     }
 
     /// The sum of the series of one metric that have `label`.
-    pub(crate) fn sum(&self, name: &str, label: &str) -> f64 {
+    pub(crate) fn sum(&self, name: &str, label: &str) -> u64 {
         sum(&self.get("/metrics"), name, label)
     }
 
@@ -166,11 +166,11 @@ impl Durations {
 }
 
 /// The sum of the series of one metric that have `label`.
-pub(crate) fn sum(page: &str, name: &str, label: &str) -> f64 {
+pub(crate) fn sum(page: &str, name: &str, label: &str) -> u64 {
     let of_series = |line: &str| {
         let rest = line.strip_prefix(name)?;
         let is_it = rest.starts_with(['{', ' ']) && rest.contains(label);
-        is_it.then(|| rest.rsplit(' ').next().unwrap().parse::<f64>().unwrap())
+        is_it.then(|| rest.rsplit(' ').next().unwrap().parse::<u64>().unwrap())
     };
     page.lines().filter_map(of_series).sum()
 }

@@ -32,16 +32,13 @@ fn redis_is_killed_and_starts_again_empty() {
     redis.restart();
     node.ask_until_mended();
     let opened = node.sum("tidegate_store_breaker_opened_total", "");
-    assert!(opened >= 2.0);
+    assert!(opened >= 2);
     // The log has a line for each change, and no more.
     let log = node.end();
-    let n_lines = |text: &str| log.iter().filter(|line| line.contains(text)).count() as f64;
-    let (failing, back) = ("Redis fails and is not asked", "Redis is back and asked");
-    assert_eq!(
-        (n_lines(failing), n_lines(back)),
-        (opened, opened),
-        "{log:?}"
-    );
+    for change in ["Redis fails and is not asked", "Redis is back and asked"] {
+        let lines = log.iter().filter(|line| line.contains(change));
+        assert_eq!(lines.count() as u64, opened, "{log:?}");
+    }
 }
 
 #[test]
@@ -147,7 +144,7 @@ fn two_nodes_alone_admit_one_limit_together() {
     let nodes = [Node::start(&redis.url()), Node::start(&redis.url())];
     for node in &nodes {
         wait_until("it knows of the other", || {
-            node.sum("tidegate_members", "") > 1.5
+            node.sum("tidegate_members", "") > 1
         });
     }
     redis.kill();
