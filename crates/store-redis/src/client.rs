@@ -228,7 +228,7 @@ impl Client {
                 return Err(fault.into());
             };
             asking = redirection.asking();
-            match topology.follow(&server, &redirection) {
+            match topology.follow(&server, &redirection)? {
                 Some(other) => server = other,
                 None => pause(LATER).await,
             }

@@ -73,19 +73,27 @@ impl Topology {
         })
     }
 
-    /// Who is to be asked instead, after `server` sent us on.
-    pub(super) fn follow(&self, server: &Server, redirection: &Redirection) -> Option<Arc<Server>> {
+    /// Who is to be asked instead, after `server` sent us on; `None` for the same server, a little later.
+    pub(super) fn follow(
+        &self,
+        server: &Server,
+        redirection: &Redirection,
+    ) -> Result<Option<Arc<Server>>, StoreError> {
         let Self::Many(cluster) = self else {
-            return None;
+            return Err(unavailable(
+                "this Redis is part of a Cluster; write redis+cluster:// in its URL",
+            ));
         };
         if redirection.is_lasting() {
             cluster.doubt(Doubt::Moved);
         }
-        let (host, port) = redirection.place()?;
+        let Some((host, port)) = redirection.place() else {
+            return Ok(None);
+        };
         let asked = server.address();
-        let own = asked.as_ref().and_then(Address::host);
-        let host = if host.is_empty() { own? } else { host };
-        Some(cluster.server_at(Address::tcp(host, port)))
+        let own = asked.as_ref().and_then(Address::host).unwrap_or_default();
+        let host = if host.is_empty() { own } else { host };
+        Ok(Some(cluster.server_at(Address::tcp(host, port))))
     }
 
     /// Takes note that a server failed: in a Cluster another may have taken over.

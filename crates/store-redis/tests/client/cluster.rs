@@ -20,6 +20,7 @@ async fn calls_go_where_their_keys_are() {
     let client = client(&cluster.url());
     assert!(client.is_cluster());
     calls_reach_every_master(&cluster, &client).await;
+    a_url_of_one_server_is_told_of_the_cluster(&cluster).await;
     slots_move_under_calls(&cluster, &client).await;
     one_lost_master_is_lost_alone(&cluster, &client).await;
 }
@@ -46,6 +47,16 @@ async fn calls_reach_every_master(
             .call(Route::Any, super::words(&["PING"]))
             .await
             .is_ok()
+    );
+}
+
+async fn a_url_of_one_server_is_told_of_the_cluster(cluster: &ClusterSetup) {
+    let client = client(&cluster.servers()[0].url());
+    let elsewhere = key_at(cluster, 1);
+    let error = ask(&client, &["SET", &elsewhere, "1"]).await.unwrap_err();
+    assert!(
+        error.to_string().contains("write redis+cluster://"),
+        "{error}"
     );
 }
 

@@ -1,9 +1,6 @@
 //! The client against real servers.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "clippy takes what helps a test for no test"
-)]
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod asking;
 mod cluster;

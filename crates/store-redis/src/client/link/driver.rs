@@ -146,8 +146,14 @@ impl Link {
             _ => &self.stats.lost,
         };
         count.add_len(ended);
-        // A connection that closed while nobody used it is no failure, but one that cannot be made is.
-        if ended > 0 || !matches!(error, SessionError::Closed | SessionError::Renewed) {
+        let is_blamed = match error {
+            // It is we who ended it.
+            SessionError::Renewed => false,
+            // One that closed while nobody used it is no failure.
+            SessionError::Closed => ended > 0,
+            _ => true,
+        };
+        if is_blamed {
             self.server.failed(ended.max(1), now(), error);
         }
     }

@@ -225,3 +225,89 @@ impl Slots {
         self.free.push(ticket);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_millis(5);
+
+    fn span() -> Span {
+        Span::new(PATIENCE)
+    }
+
+    fn poll(slots: &mut Slots, ticket: Ticket) -> Poll<Outcome> {
+        slots.poll(ticket, Waker::noop())
+    }
+
+    fn frame(text: &'static str) -> Bytes {
+        Bytes::from_static(text.as_bytes())
+    }
+
+    #[test]
+    fn replies_go_to_calls_in_order_whoever_gave_up() {
+        let mut slots = Slots::default();
+        let (first, gone, last) = (
+            slots.expect(span()),
+            slots.expect(span()),
+            slots.expect(span()),
+        );
+        slots.expect_nothing(span());
+        slots.abandon(gone);
+        assert_eq!(slots.in_flight(), 4);
+        assert!(matches!(slots.arrived(frame("1")), Arrived::Awaited { .. }));
+        assert_eq!(slots.arrived(frame("2")), Arrived::Skipped);
+        assert!(poll(&mut slots, last).is_pending());
+        assert!(matches!(slots.arrived(frame("3")), Arrived::Awaited { .. }));
+        assert_eq!(slots.arrived(frame("4")), Arrived::Skipped);
+        assert_eq!(slots.arrived(frame("5")), Arrived::Unasked);
+        assert_eq!(poll(&mut slots, last), Poll::Ready(Ok(frame("3"))));
+        assert_eq!(poll(&mut slots, first), Poll::Ready(Ok(frame("1"))));
+        assert_eq!(
+            slots.free.len(),
+            slots.calls.len(),
+            "nothing is left behind"
+        );
+    }
+
+    #[test]
+    fn a_call_whose_time_is_up_leaves_its_reply_to_be_skipped() {
+        let mut slots = Slots::default();
+        let (early, late) = (span(), Span::new(PATIENCE * 10));
+        let (hasty, patient) = (slots.expect(early), slots.expect(late));
+        assert_eq!(slots.due(), Some(early.deadline));
+        assert_eq!(slots.sweep(early.deadline), 1);
+        assert_eq!(slots.due(), Some(late.deadline));
+        let timeout = StoreError::Timeout { after: PATIENCE };
+        assert_eq!(poll(&mut slots, hasty), Poll::Ready(Err(timeout)));
+        // Its place is taken by another call before its reply comes.
+        let next = slots.expect(late);
+        assert_eq!(slots.arrived(frame("1")), Arrived::Skipped);
+        assert!(matches!(slots.arrived(frame("2")), Arrived::Awaited { .. }));
+        assert_eq!(poll(&mut slots, patient), Poll::Ready(Ok(frame("2"))));
+        assert!(poll(&mut slots, next).is_pending());
+    }
+
+    #[test]
+    fn a_lost_connection_ends_all_calls_in_flight_and_spares_those_answered() {
+        let mut slots = Slots::default();
+        let (answered, lost, gone) = (
+            slots.expect(span()),
+            slots.expect(span()),
+            slots.expect(span()),
+        );
+        slots.arrived(frame("1"));
+        slots.abandon(gone);
+        assert!(slots.is_awaited());
+        assert_eq!(slots.fail(&StoreError::Open), 1);
+        assert!(!slots.is_awaited());
+        assert_eq!(slots.in_flight(), 0);
+        assert_eq!(poll(&mut slots, lost), Poll::Ready(Err(StoreError::Open)));
+        slots.abandon(answered);
+        assert_eq!(
+            slots.free.len(),
+            slots.calls.len(),
+            "nothing is left behind"
+        );
+    }
+}

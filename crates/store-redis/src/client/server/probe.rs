@@ -31,7 +31,8 @@ struct Probing(Arc<Server>);
 impl Server {
     /// Looks now and then whether the server is back, unless somebody already does.
     pub(super) fn probe(self: &Arc<Self>, runtime: &Handle) {
-        if !self.is_probed.swap(true, Ordering::AcqRel) {
+        // Looked at first, for all cores come by here while the server is away.
+        if !self.is_probed.load(Ordering::Relaxed) && !self.is_probed.swap(true, Ordering::AcqRel) {
             runtime.spawn(until_back(Probing(Arc::clone(self))));
         }
     }
