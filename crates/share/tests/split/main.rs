@@ -2,7 +2,7 @@
 //! and nodes that come and go under load, through a real Redis.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-mod common;
+mod common_store;
 mod redis;
 
 use std::pin::pin;
@@ -17,7 +17,7 @@ use tidegate_store::{
     Admission, Charging, Decisions, EmbeddedStore, ManualClock, Store, StoreError,
 };
 
-use self::common::{Common, fixed_window, small, split};
+use self::common_store::{Common, fixed_window, small, split};
 
 const SECOND: Duration = Duration::from_secs(1);
 

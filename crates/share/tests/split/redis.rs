@@ -17,7 +17,7 @@ use tidegate_store_redis::{RedisMembers, RedisStore};
 use tokio::task::{AbortHandle, LocalSet, spawn_local};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::common::{fixed_window, small, split};
+use crate::common_store::{fixed_window, small, split};
 
 const HEARTBEAT: Duration = Duration::from_millis(100);
 const EXPIRY: Duration = Duration::from_millis(300);
