@@ -18,7 +18,8 @@ use tidegate_store_redis::test_util::PATIENCE;
 /// A client whose calls take their time, for what becomes of them is looked at, and not the time of a
 /// busy machine.
 fn client(url: &str) -> Client {
-    let config = ClientConfig::from_url(url).expect("the URL is good");
+    let mut config = ClientConfig::from_url(url).expect("the URL is good");
+    config.connect_timeout = PATIENCE;
     let client = Client::new(&config).expect("the certificates are good");
     client.with_timeout(PATIENCE)
 }
