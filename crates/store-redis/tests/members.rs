@@ -1,4 +1,5 @@
 //! Members and plans in Redis: the script against the model, and what it leaves behind.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use tidegate_store_redis::test_util::{ClusterSetup, PATIENCE, RedisServer};
 
 /// Long, for keys expire by Redis' own clock while the test has another.
 const PACE: Duration = Duration::from_secs(20);
-const EXPIRY: Duration = Duration::from_secs(60);
+const EXPIRY: Duration = Duration::from_mins(1);
 
 /// The members in Redis, with their time in the test's hands.
 struct Subject {
