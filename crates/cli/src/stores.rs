@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tidegate_algorithms::{Decision, Headroom, Quota, Time};
 use tidegate_share::SharedStore;
-use tidegate_store::report::StoreReport;
+use tidegate_store::report::{StoreHealth, StoreReport};
 use tidegate_store::{
     Charge, Charging, Consistency, CounterKey, Cursor, Decisions, EmbeddedStore, Page, Receipt,
     Store, StoreError,
@@ -149,6 +149,13 @@ impl Store for AnyStore {
         match self {
             Self::Memory(store) => store.list(cursor, most).await,
             Self::Shared(shared) => shared.store.list(cursor, most).await,
+        }
+    }
+
+    fn health(&self) -> StoreHealth {
+        match self {
+            Self::Memory(_) => StoreHealth::Whole,
+            Self::Shared(shared) => shared.store.health(),
         }
     }
 

@@ -5,7 +5,7 @@ mod charge;
 use std::sync::Arc;
 
 use tidegate_algorithms::{Decision, Headroom, Quota, Time};
-use tidegate_store::report::{SharingReport, StoreReport};
+use tidegate_store::report::{SharingReport, StoreHealth, StoreReport};
 use tidegate_store::{
     Charge, Charging, Clock, Consistency, CounterKey, Cursor, Decisions, EmbeddedStore, Lender,
     MAX_CHARGES, Monotonic, Page, Receipt, Store, StoreError, SystemClock,
@@ -327,6 +327,10 @@ impl<R: Lender + 'static, W: Clock, M: Clock + 'static> Store for SharedStore<R,
         let mut page = self.remote.list(cursor, most).await?;
         page.next = page.next.or(Some(own(Cursor::default())));
         Ok(page)
+    }
+
+    fn health(&self) -> StoreHealth {
+        self.remote.health()
     }
 
     fn report(&self) -> StoreReport {

@@ -179,6 +179,12 @@ impl Client {
         servers.iter().map(|server| server.report()).collect()
     }
 
+    /// Whether every server is asked.
+    pub(crate) fn is_whole(&self) -> bool {
+        let servers = self.inner.topology.servers();
+        servers.iter().all(|server| server.is_asked())
+    }
+
     /// Asks each server how it is, for [`report`](Self::report). One that does not say is left as it was.
     pub async fn refresh_info(&self) {
         for server in self.inner.topology.servers() {

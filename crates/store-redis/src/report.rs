@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_store::report::{StoreKind, StoreReport};
+use tidegate_store::report::{StoreHealth, StoreKind, StoreReport};
 
 use crate::client::{Client, pause};
 
@@ -20,6 +20,15 @@ pub async fn watch(client: &Client) {
         // What a server that fails does not say, its breaker does.
         client.refresh_info().await;
         pause(LOOK).await;
+    }
+}
+
+/// Whether all servers of `client` are asked.
+pub(crate) fn health(client: &Client) -> StoreHealth {
+    if client.is_whole() {
+        StoreHealth::Whole
+    } else {
+        StoreHealth::Degraded
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ring::digest::{SHA256, digest};
 use tidegate_algorithms::{Decision, Headroom, Quota, Time};
-use tidegate_store::report::StoreReport;
+use tidegate_store::report::{StoreHealth, StoreReport};
 use tidegate_store::{
     Charge, Charging, Consistency, CounterKey, Cursor, Decisions, LimitId, MAX_CHARGES, Mode,
     OnFull, Page, Receipt, Store, StoreError,
@@ -193,6 +193,10 @@ impl Store for RedisStore {
 
     async fn list(&self, cursor: Cursor, most: usize) -> Result<Page, StoreError> {
         self.list_page(cursor, most).await
+    }
+
+    fn health(&self) -> StoreHealth {
+        report::health(&self.client)
     }
 
     fn report(&self) -> StoreReport {

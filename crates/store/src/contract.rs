@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use tidegate_algorithms::{Decision, Headroom, Quota, Time};
 
 use crate::StoreError;
-use crate::report::StoreReport;
+use crate::report::{StoreHealth, StoreReport};
 
 /// The most limits that one request may charge.
 pub const MAX_CHARGES: usize = 64;
@@ -77,9 +77,15 @@ pub trait Store: Send + Sync {
         most: usize,
     ) -> impl Future<Output = Result<Page, StoreError>> + Send;
 
-    /// How the store is doing, for metrics and operators. Waits for nobody.
+    /// How the store is doing, for metrics and operators. Waits for nobody, but may look at all that the
+    /// store holds.
     fn report(&self) -> StoreReport {
         StoreReport::default()
+    }
+
+    /// Whether the store decides as it should, for health checks, which come often.
+    fn health(&self) -> StoreHealth {
+        self.report().health()
     }
 }
 

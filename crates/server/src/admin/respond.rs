@@ -2,8 +2,7 @@
 
 use hyper::Request;
 use hyper::body::Incoming;
-use tidegate_limiter::report::StoreHealth;
-use tidegate_limiter::{Limiter, Store};
+use tidegate_limiter::Store;
 
 use super::body::Body;
 use super::fault::Fault;
@@ -58,8 +57,12 @@ async fn dispatch<S: Store>(
     let (limiter, hooks, peer) = (&*admin.limiter, &*admin.hooks, *peer);
     match endpoint {
         Endpoint::Index => Ok(pages::index()),
-        Endpoint::Health => Ok(pages::health(drain, store_health(limiter))),
-        Endpoint::Ready => Ok(pages::ready(&limiter.rules(), drain, store_health(limiter))),
+        Endpoint::Health => Ok(pages::health(drain, limiter.store().health())),
+        Endpoint::Ready => Ok(pages::ready(
+            &limiter.rules(),
+            drain,
+            limiter.store().health(),
+        )),
         Endpoint::Metrics => Ok(pages::metrics(admin)),
         Endpoint::Stats => Ok(pages::stats(admin)),
         Endpoint::RulesText => Ok(pages::rules_text(&limiter.rules())),
@@ -80,8 +83,4 @@ async fn dispatch<S: Store>(
         Endpoint::Store => Ok(api::store(&limiter.store().report(), hooks)),
         Endpoint::OpenApi => Ok(api::openapi()),
     }
-}
-
-fn store_health<S: Store>(limiter: &Limiter<S>) -> StoreHealth {
-    limiter.store().report().health()
 }

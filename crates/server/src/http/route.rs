@@ -33,7 +33,7 @@ pub(super) async fn respond<S: Store>(request: Request<Incoming>, visit: &Visit<
 }
 
 fn health<S: Store>(visit: &Visit<S>) -> Response {
-    let store = visit.door.limiter.store().report().health();
+    let store = visit.door.limiter.store().health();
     answer::health(visit.drain.health(), store)
 }
 
