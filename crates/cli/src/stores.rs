@@ -75,6 +75,7 @@ impl AnyStore {
     }
 }
 
+/// What has to wait is in boxes, so that the future of a request that is decided from memory is small.
 impl Store for AnyStore {
     async fn charge(
         &self,
@@ -109,7 +110,9 @@ impl Store for AnyStore {
     ) -> Result<Decision, StoreError> {
         match self {
             Self::Memory(store) => store.peek(key, quota, headroom, consistency).await,
-            Self::Shared(shared) => shared.store.peek(key, quota, headroom, consistency).await,
+            Self::Shared(shared) => {
+                Box::pin(shared.store.peek(key, quota, headroom, consistency)).await
+            }
         }
     }
 
@@ -122,7 +125,9 @@ impl Store for AnyStore {
     ) -> Result<(), StoreError> {
         match self {
             Self::Memory(store) => store.refund(key, quota, cost, consistency).await,
-            Self::Shared(shared) => shared.store.refund(key, quota, cost, consistency).await,
+            Self::Shared(shared) => {
+                Box::pin(shared.store.refund(key, quota, cost, consistency)).await
+            }
         }
     }
 
@@ -134,21 +139,21 @@ impl Store for AnyStore {
     ) -> Result<bool, StoreError> {
         match self {
             Self::Memory(store) => store.reset(key, quota, consistency).await,
-            Self::Shared(shared) => shared.store.reset(key, quota, consistency).await,
+            Self::Shared(shared) => Box::pin(shared.store.reset(key, quota, consistency)).await,
         }
     }
 
     async fn now(&self) -> Result<Time, StoreError> {
         match self {
             Self::Memory(store) => store.now().await,
-            Self::Shared(shared) => shared.store.now().await,
+            Self::Shared(shared) => Box::pin(shared.store.now()).await,
         }
     }
 
     async fn list(&self, cursor: Cursor, most: usize) -> Result<Page, StoreError> {
         match self {
             Self::Memory(store) => store.list(cursor, most).await,
-            Self::Shared(shared) => shared.store.list(cursor, most).await,
+            Self::Shared(shared) => Box::pin(shared.store.list(cursor, most)).await,
         }
     }
 
@@ -189,5 +194,21 @@ impl Shared {
             store.eventual().sync_now(&self.totals),
             store.split().leave(&self.members),
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_store::StoreConfig;
+
+    use super::*;
+
+    /// The future of every request has that of its charge in it, and is moved now and then.
+    #[test]
+    fn the_future_of_a_charge_is_small() {
+        let store = AnyStore::Memory(EmbeddedStore::new(StoreConfig::default()));
+        let mut decisions = Decisions::new();
+        let charge = store.charge(&[], Charging::AllOrNone, &mut decisions);
+        assert!(size_of_val(&charge) <= 256, "{}", size_of_val(&charge));
     }
 }

@@ -14,7 +14,7 @@ use tidegate_store::{
 use self::charge::{Mixed, Route};
 use crate::Membership;
 use crate::eventual::{Eventual, EventualConfig};
-use crate::leased::{LeaseConfig, Leased};
+use crate::leased::{LeaseConfig, Leased, Taken};
 use crate::memory::FromMemory;
 use crate::node::Node;
 use crate::request::{Request, Ways};
@@ -200,8 +200,12 @@ impl<R: Lender + 'static, W: Clock, M: Clock + 'static> Store for SharedStore<R,
         within_bounds(charges)?;
         match Route::of(charges) {
             Route::Node => self.local().charge_now(charges, charging, decisions),
-            Route::Strict => self.remote.charge(charges, charging, decisions).await,
-            Route::Leased(charge) => self.charge_leased(charge, charging, decisions).await,
+            // What waits is in a box, so that the future of what does not is small.
+            Route::Strict => Box::pin(self.remote.charge(charges, charging, decisions)).await,
+            Route::Leased(charge) => match self.leased.take_alone(charge, charging) {
+                Taken::Decided(decision) => Ok(self.settle_leased(charge, decision, decisions)),
+                taken => Box::pin(self.charge_leased(charge, charging, taken, decisions)).await,
+            },
             Route::Mixed => match self.begin_mixed(charges, charging, decisions)? {
                 Mixed::Decided(receipt) => Ok(receipt),
                 Mixed::Later(receipt) => receipt.await,

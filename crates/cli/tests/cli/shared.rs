@@ -79,6 +79,23 @@ fn leases_are_never_more_than_the_limit_and_come_back() {
     assert_eq!(early + late, 200);
 }
 
+/// How many two servers admit that are asked at the same time, while they find each other.
+fn admitted_by_way_of(consistency: &str, limit: u32) -> usize {
+    let redis = RedisServer::start();
+    let rules = rules(&format!("shared_{consistency}"), limit, "");
+    let [one, other] = [(); 2].map(|()| start(&redis, &rules, consistency));
+    admitted_together([&one, &other], 150)
+}
+
+#[test]
+fn the_other_ways_hold_too() {
+    // A year is too long for shares to follow demand, so that this one is strict.
+    assert_eq!(admitted_by_way_of("split", 200), 200);
+    // Each begins with no word from the other, and with a quarter of what is left.
+    let eventual = admitted_by_way_of("eventual", 200);
+    assert!((1..=300).contains(&eventual), "{eventual}");
+}
+
 #[test]
 fn a_rule_says_otherwise_than_the_server() {
     let redis = RedisServer::start();

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 
-use tidegate_algorithms::Time;
+use tidegate_algorithms::{Decision, Time};
 use tidegate_store::{
     Admission, Charge, Charging, Clock, Consistency, Decisions, Lender, Receipt, StoreError,
 };
@@ -60,25 +60,37 @@ impl<'a> Route<'a> {
 // === impl SharedStore ===
 
 impl<R: Lender + 'static, W: Clock, M: Clock + 'static> SharedStore<R, W, M> {
-    /// Decides a request of one leased limit.
+    /// Writes down a decision on a request of one leased limit.
+    #[inline]
+    pub(super) fn settle_leased(
+        &self,
+        charge: &Charge<'_>,
+        decision: Decision,
+        decisions: &mut Decisions,
+    ) -> Receipt {
+        decisions.clear();
+        decisions.push(decision);
+        Receipt {
+            now: self.leased.reckoned_now(),
+            admission: Admission::of(&[*charge], decisions),
+        }
+    }
+
+    /// Decides a request of one leased limit, as far as it has come.
     pub(super) async fn charge_leased(
         &self,
         charge: &Charge<'_>,
         charging: Charging,
+        taken: Taken<'_>,
         decisions: &mut Decisions,
     ) -> Result<Receipt, StoreError> {
-        let taken = match self.leased.take_alone(charge, charging) {
+        let taken = match taken {
             Taken::Decided(decision) => Some(decision),
             Taken::Ask => None,
             Taken::Later(taken) => taken.await?,
         };
         if let Some(decision) = taken {
-            decisions.clear();
-            decisions.push(decision);
-            return Ok(Receipt {
-                now: self.leased.reckoned_now(),
-                admission: Admission::of(&[*charge], decisions),
-            });
+            return Ok(self.settle_leased(charge, decision, decisions));
         }
         let charges = [*charge];
         let asked = self.leased.own_now();
