@@ -159,6 +159,10 @@ Examples:
   tidegate serve
   tidegate serve --rules rules/ --http 0.0.0.0:8080 --max-memory 1GiB
   tidegate serve --config tidegate.yaml --grpc unix:/run/tidegate.sock --admin off
+  tidegate serve --rules rules/ --store redis://127.0.0.1:6379
+                                          one of several nodes that share limits through a Redis
+  tidegate serve --store redis+cluster://a:6379,b:6379 --consistency strict
+                                          with every decision made there
   RUNTIME_ROOT=/data RUNTIME_SUBDIRECTORY=ratelimit tidegate serve
                                           in the place of envoyproxy/ratelimit
 
@@ -172,6 +176,8 @@ Rules can be in Redis, for all servers at once: see `tidegate rules --help`.
 Change the rules while it runs: good ones come into force and counters live on; bad ones are refused
 with all that is wrong with them, and the old ones stay. SIGHUP has them read at once.
 Stop it with Ctrl-C or SIGTERM: requests under way are answered first.
+Start it before Redis is there, and let Redis come and go: until it is back each rule's `on_failure` says
+who decides. A password that Redis refuses, or a server that is no Redis, is told at once.
 
 Every other setting is in the config file or the environment: `tidegate config` shows them all.";
 
