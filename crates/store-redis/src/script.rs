@@ -181,7 +181,10 @@ impl Scripts {
         let plain = |body: &str| Script::new([header, body].concat());
         Self {
             header,
-            one: Kind::ALL.map(|kind| single(header, kind, "", &[ONE])),
+            one: Kind::ALL.map(|kind| match kind {
+                Kind::Bucket => bucket(header),
+                _ => single(header, kind, "", &[ONE]),
+            }),
             refund: Kind::ALL.map(|kind| single(header, kind, "", &[kind.refund(), REFUND])),
             draw: Kind::ALL.map(|kind| {
                 let [before, after] = kind.lend();
@@ -235,6 +238,13 @@ fn single(header: &str, kind: Kind, before: &str, drivers: &[&str]) -> Script {
     let [count, weight] = kind.shared();
     let functions = [header, &numbers, count, weight, before, kind.body()].concat();
     Script::new(functions + &drivers.concat())
+}
+
+/// The script for one bucket, the most common of all.
+fn bucket(header: &str) -> Script {
+    let numbers = format!("local NUMBERS = {}\n", Kind::Bucket.format());
+    let body = include_str!("../scripts/bucket_one.lua");
+    Script::new([header, &numbers, body].concat())
 }
 
 /// The script for a set of algorithms.
