@@ -1,16 +1,22 @@
 //! Making the store that the settings ask for, and a first look whether it is there.
 
+use std::time::Duration;
+
 use tidegate_share::{
     EventualConfig, LeaseConfig, SharedConfig, SharedStore, SplitConfig, StandbyLimit,
 };
 use tidegate_store::{EmbeddedStore, StoreConfig};
 use tidegate_store_redis::client::{Client, ClientConfig, Credentials, KnockError};
 use tidegate_store_redis::{RedisMembers, RedisStore, RedisTotals};
+use tokio::time::timeout;
 use tracing::{info, warn};
 
 use super::{AnyStore, Shared};
 use crate::config::{Config, Engine, RedisUrl, Standby, Store};
 use crate::failure::Failure;
+
+/// How long the start waits for Redis, however many servers there are to try.
+const LONGEST_KNOCK: Duration = Duration::from_secs(2);
 
 /// Makes the store of a process that has `local` in its memory. Connects to nobody that must be there.
 ///
@@ -76,7 +82,9 @@ fn new_client(config: &ClientConfig) -> Result<Client, Failure> {
 }
 
 async fn knock(client: &Client, url: &RedisUrl) -> Result<(), Failure> {
-    match client.knock().await {
+    let late = || KnockError::Absent(format!("no answer within {LONGEST_KNOCK:?}"));
+    let knocked = timeout(LONGEST_KNOCK, client.knock()).await;
+    match knocked.unwrap_or_else(|_| Err(late())) {
         Ok(()) => info!("counters are in Redis at {url}"),
         Err(KnockError::Absent(reason)) => warn!(
             "Redis is not there: {reason}; until it is, this node decides as `on_failure` of each rule says"
