@@ -4,12 +4,11 @@
 use std::error::Error;
 use std::fmt::Write;
 use std::sync::Arc;
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::arguments::Scale;
 use crate::fleet::{
-    Crowd, Fleet, Histogram, LIMIT, LIMIT_WHEN_LOST, Terms, Told, Verdict, Windows,
+    Crowd, Fleet, Histogram, LIMIT, LIMIT_WHEN_LOST, Terms, Told, Verdict, Windows, pass,
 };
 use crate::machine;
 use crate::redis::Bare;
@@ -170,7 +169,7 @@ impl Phase {
         let (then, counts_then) = look(fleet)?;
         let (answers, refusals) = (crowd.answers(), crowd.refusals());
         let begun = Instant::now();
-        sleep(duration);
+        pass(duration);
         let (now, counts_now) = look(fleet)?;
         let seconds = begun.elapsed().as_secs_f64();
         let p99s = now.iter().zip(&then);

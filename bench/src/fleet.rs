@@ -107,6 +107,16 @@ impl Drop for Fleet {
     }
 }
 
+/// Lets so much time pass: a trial takes as long as it says, whatever happens in it.
+pub fn pass(time: Duration) {
+    std::thread::sleep(time);
+}
+
+/// The same for one caller among many.
+async fn pause(time: Duration) {
+    tokio::time::sleep(time).await;
+}
+
 // === impl Windows ===
 
 impl Windows {

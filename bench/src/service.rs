@@ -106,12 +106,8 @@ pub fn run(scale: Scale) -> Result<Table, Box<dyn Error>> {
     ];
     let noise = Noise::begin(&[&floor, &one, &all])?;
     eprintln!("service: closed loop ...");
-    let closed = sizes.interleave(
-        &subjects,
-        Shape::Closed {
-            in_flight: IN_FLIGHT,
-        },
-    )?;
+    let in_flight = IN_FLIGHT;
+    let closed = sizes.interleave(&subjects, Shape::Closed { in_flight })?;
     eprintln!("service: open loop ...");
     let open = sizes.interleave(&subjects[..2], Shape::Open { per_second: RATE })?;
     let others = noise.others(&[&floor, &one, &all])?;

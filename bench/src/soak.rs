@@ -6,11 +6,10 @@ use std::error::Error;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::arguments::Scale;
-use crate::fleet::{Crowd, Fleet, LIMIT, LIMIT_WHEN_LOST, Terms, Told, Verdict, Windows};
+use crate::fleet::{Crowd, Fleet, LIMIT, LIMIT_WHEN_LOST, Terms, Told, Verdict, Windows, pass};
 use crate::machine;
 use crate::redis::Bare;
 use crate::service::{Keys, LIMITED, Spread};
@@ -198,7 +197,7 @@ impl Course {
             }
             Fault::KillNode => self.replace_node()?,
         }
-        sleep(self.fault);
+        pass(self.fault);
         let redis = &self.fleet.redis;
         let bare = || Bare::connect(redis.address());
         match fault {
@@ -212,7 +211,7 @@ impl Course {
             }
             _ => {}
         }
-        sleep(self.recovery);
+        pass(self.recovery);
         self.touched.extend(first..=self.fleet.windows.now());
         Ok(())
     }
@@ -221,7 +220,7 @@ impl Course {
     fn recover(&mut self, fault: Fault) -> Result<(), Box<dyn Error>> {
         let mut bare = Bare::connect(self.fleet.redis.address())?;
         let before = bare.commands()?;
-        sleep(self.fault + self.fleet.windows.length);
+        pass(self.fault + self.fleet.windows.length);
         if bare.commands()? <= before {
             self.failures
                 .push(format!("nothing went through Redis after {fault:?}"));

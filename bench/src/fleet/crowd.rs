@@ -19,6 +19,9 @@ const WATCHED: u64 = 64;
 const CONNECTIONS: usize = 2;
 const IN_FLIGHT: u64 = 16;
 
+/// How long after a connection was refused another is tried.
+const RETRY: Duration = Duration::from_millis(50);
+
 /// A crowd that asks until it is told to stop.
 pub struct Crowd {
     shared: Arc<Shared>,
@@ -154,7 +157,7 @@ impl Caller {
                 Ok(client) => client,
                 Err(fault) => {
                     caller.fail(&fault.to_string());
-                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    super::pause(RETRY).await;
                     continue;
                 }
             };

@@ -2,14 +2,13 @@
 
 use std::error::Error;
 use std::sync::Arc;
-use std::thread::sleep;
 use std::time::Duration;
 
 use tidegate_algorithms::{Algorithm, Allowance, Quota, QuotaSpec};
 use tidegate_share::{EventualConfig, overshoot_bound};
 
 use crate::arguments::Scale;
-use crate::fleet::{Crowd, Fleet, Terms, Windows};
+use crate::fleet::{Crowd, Fleet, Terms, Windows, pass};
 use crate::service::{Keys, LIMITED, Spread};
 use crate::table::{Aim, Bound, Row};
 
@@ -38,7 +37,7 @@ pub fn overshoot(scale: Scale) -> Result<Row, Box<dyn Error>> {
     for node in &fleet.nodes {
         crowd.ask(node.process.address, Arc::default());
     }
-    sleep(Duration::from_secs(seconds));
+    pass(Duration::from_secs(seconds));
     let told = crowd.finish();
     // Whatever ended in another window than it began in counts for both: rather too much than too little.
     let worst = told.passed_at_most().values().copied().max();

@@ -135,6 +135,10 @@ fn only_the_store_reads_a_clock() {
                 reason: "it measures how long a decision takes, and decides nothing by it",
             },
             Exception {
+                place: "bench/src/fleet.rs",
+                reason: "a trial takes as long as it says, whatever happens in it",
+            },
+            Exception {
                 place: "crates/store-redis/src/client/time.rs",
                 reason: "it measures how long a call waits, and decides no limit by it",
             },
@@ -173,6 +177,10 @@ fn nothing_sleeps() {
             Exception {
                 place: "crates/server/src/server.rs",
                 reason: "load balancers need time to notice that a server leaves, and tell nobody",
+            },
+            Exception {
+                place: "bench/src/fleet.rs",
+                reason: "a trial takes as long as it says, whatever happens in it",
             },
             Exception {
                 place: "crates/store-redis/src/client/time.rs",
