@@ -6,6 +6,7 @@ mod never_over;
 mod refusals;
 mod stage;
 mod time;
+mod together;
 mod usable;
 mod wire;
 mod world;
