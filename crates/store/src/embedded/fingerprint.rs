@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use smallvec::SmallVec;
 
-use super::sip::sip13;
+use super::sip::{sip13, sip13_wide};
 use super::table::CHOICE_BITS;
 use super::tag::FINGERPRINT_BITS;
 use crate::CounterKey;
@@ -29,7 +29,9 @@ pub(super) struct Fingerprinter {
 /// Makes digests of keys, for tables that hold nothing else of them: 128 bits under a secret of the
 /// process' own, so that nobody can choose two callers with the same.
 #[derive(Clone, Copy, Debug)]
-pub struct Digester([Fingerprinter; 2]);
+pub struct Digester {
+    secret: [u64; 2],
+}
 
 // === impl Fingerprinter ===
 
@@ -73,18 +75,7 @@ impl Fingerprinter {
     /// lists of values read the same.
     #[inline]
     pub(super) fn hash(&self, key: CounterKey<'_>) -> u64 {
-        let [low, high] = halves(key.limit.0);
-        let [first, second] = self.secret;
-        let [first, second] = [first ^ low, second ^ high];
-        if let [value] = key.values {
-            return self.complete(sip13([first, second], value.as_bytes()));
-        }
-        let mut bytes: SmallVec<[u8; INLINE]> = SmallVec::new();
-        for value in key.values {
-            bytes.extend_from_slice(&length_word(value));
-            bytes.extend_from_slice(value.as_bytes());
-        }
-        self.complete(sip13([first, second ^ SEVERAL], &bytes))
+        self.complete(hashed(self.secret, key, sip13))
     }
 }
 
@@ -93,14 +84,15 @@ impl Fingerprinter {
 impl Digester {
     /// A digester with a secret of its own.
     pub fn new() -> Self {
-        Self([Fingerprinter::random(), Fingerprinter::random()])
+        let Fingerprinter { secret, .. } = Fingerprinter::random();
+        Self { secret }
     }
 
     /// The digest of `key`, the same for the life of this digester.
     #[inline]
     pub fn digest(&self, key: CounterKey<'_>) -> u128 {
-        let [low, high] = self.0.map(|half| u128::from(half.hash(key)));
-        low | (high << 64)
+        let [low, high] = hashed(self.secret, key, sip13_wide);
+        u128::from(low) | (u128::from(high) << 64)
     }
 }
 
@@ -108,6 +100,27 @@ impl Default for Digester {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// A hash of `key` under a key made of a secret, the limit and whether there is one value: see
+/// [`Fingerprinter::hash`].
+#[inline]
+fn hashed<T>(
+    [first, second]: [u64; 2],
+    key: CounterKey<'_>,
+    hash: impl FnOnce([u64; 2], &[u8]) -> T,
+) -> T {
+    let [low, high] = halves(key.limit.0);
+    let [first, second] = [first ^ low, second ^ high];
+    if let [value] = key.values {
+        return hash([first, second], value.as_bytes());
+    }
+    let mut bytes: SmallVec<[u8; INLINE]> = SmallVec::new();
+    for value in key.values {
+        bytes.extend_from_slice(&length_word(value));
+        bytes.extend_from_slice(value.as_bytes());
+    }
+    hash([first, second ^ SEVERAL], &bytes)
 }
 
 /// The low and the high half of a number.

@@ -7,17 +7,17 @@
 #[inline]
 pub(super) fn sip13(key: [u64; 2], bytes: &[u8]) -> u64 {
     let mut state = Sip::new(key);
-    let (words, tail) = bytes.as_chunks::<8>();
-    for word in words {
-        state.absorb(u64::from_le_bytes(*word));
-    }
-    // The last word: what is left of the string, and its length in the highest byte.
-    let mut last = (bytes.len() as u64) << 56;
-    for (place, &byte) in tail.iter().enumerate() {
-        last |= u64::from(byte) << (place * 8);
-    }
-    state.absorb(last);
+    state.absorb_all(bytes);
     state.finish()
+}
+
+/// The hash of `bytes` in 128 bits, the low ones first.
+#[inline]
+pub(super) fn sip13_wide(key: [u64; 2], bytes: &[u8]) -> [u64; 2] {
+    let mut state = Sip::new(key);
+    state.v1 ^= 0xee;
+    state.absorb_all(bytes);
+    state.finish_wide()
 }
 
 struct Sip {
@@ -49,8 +49,35 @@ impl Sip {
     }
 
     #[inline]
+    fn absorb_all(&mut self, bytes: &[u8]) {
+        let (words, tail) = bytes.as_chunks::<8>();
+        for word in words {
+            self.absorb(u64::from_le_bytes(*word));
+        }
+        // The last word: what is left of the string, and its length in the highest byte.
+        let mut last = (bytes.len() as u64) << 56;
+        for (place, &byte) in tail.iter().enumerate() {
+            last |= u64::from(byte) << (place * 8);
+        }
+        self.absorb(last);
+    }
+
+    #[inline]
     const fn finish(mut self) -> u64 {
         self.v2 ^= 0xff;
+        self.finalize()
+    }
+
+    #[inline]
+    const fn finish_wide(mut self) -> [u64; 2] {
+        self.v2 ^= 0xee;
+        let low = self.finalize();
+        self.v1 ^= 0xdd;
+        [low, self.finalize()]
+    }
+
+    #[inline]
+    const fn finalize(&mut self) -> u64 {
         self.round();
         self.round();
         self.round();
@@ -76,6 +103,7 @@ impl Sip {
 mod tests {
     use proptest::prelude::*;
     use siphasher::sip::SipHasher13;
+    use siphasher::sip128;
 
     use super::*;
 
@@ -85,6 +113,8 @@ mod tests {
         fn agrees_with_the_reference(key: [u64; 2], bytes: Vec<u8>) {
             let reference = SipHasher13::new_with_keys(key[0], key[1]).hash(&bytes);
             prop_assert_eq!(sip13(key, &bytes), reference);
+            let reference = sip128::SipHasher13::new_with_keys(key[0], key[1]).hash(&bytes);
+            prop_assert_eq!(sip13_wide(key, &bytes), [reference.h1, reference.h2]);
         }
     }
 }
