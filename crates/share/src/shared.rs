@@ -114,7 +114,7 @@ impl<R, W, M> SharedStore<R, W, M> {
     }
 }
 
-impl<R: Lender, W, M: Clock> SharedStore<R, W, M> {
+impl<R: Lender + 'static, W, M: Clock + 'static> SharedStore<R, W, M> {
     /// Gives back, again and again, permits that are not spent. Shares and totals have loops of their own.
     pub async fn run(&self) {
         self.leased.run().await;

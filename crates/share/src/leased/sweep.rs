@@ -1,8 +1,10 @@
 //! Giving back what is not spent.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_store::{Clock, Lender};
+use tokio::task::JoinSet;
 
 use super::borrower::Return;
 use super::{Leased, Ordering};
@@ -10,11 +12,14 @@ use super::{Leased, Ordering};
 /// How often purses are looked through.
 const SWEEP_EVERY: Duration = Duration::from_millis(50);
 
+/// How many loans are given back at a time: they go out together, and the end of a node is quick.
+const AT_ONCE: usize = 64;
+
 // === impl Leased ===
 
-impl<R: Lender, M: Clock> Leased<R, M> {
+impl<R: Lender + 'static, M: Clock + 'static> Leased<R, M> {
     /// Gives back, again and again, what is not spent.
-    pub(crate) async fn run(&self) -> ! {
+    pub(crate) async fn run(self: &Arc<Self>) -> ! {
         let mut interval = tokio::time::interval(SWEEP_EVERY);
         interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -24,7 +29,7 @@ impl<R: Lender, M: Clock> Leased<R, M> {
     }
 
     /// Looks through all purses once and gives back what is past its time or not asked for any more.
-    pub(crate) async fn sweep(&self) {
+    pub(crate) async fn sweep(self: &Arc<Self>) {
         let now = self.clock.now();
         let returns: Vec<Return> = self
             .table
@@ -38,7 +43,7 @@ impl<R: Lender, M: Clock> Leased<R, M> {
     }
 
     /// Gives back everything, and draws nothing more.
-    pub(crate) async fn finish(&self) {
+    pub(crate) async fn finish(self: &Arc<Self>) {
         self.is_closed.store(true, Ordering::Relaxed);
         let now = self.clock.now();
         let returns: Vec<Return> = self
@@ -52,26 +57,36 @@ impl<R: Lender, M: Clock> Leased<R, M> {
         self.give_back(returns).await;
     }
 
-    async fn give_back(&self, returns: Vec<Return>) {
-        for Return {
+    async fn give_back(self: &Arc<Self>, returns: Vec<Return>) {
+        let mut under_way = JoinSet::new();
+        for returned in returns {
+            if under_way.len() >= AT_ONCE {
+                under_way.join_next().await;
+            }
+            let leased = Arc::clone(self);
+            under_way.spawn(async move { leased.give_one_back(returned).await });
+        }
+        while under_way.join_next().await.is_some() {}
+    }
+
+    async fn give_one_back(&self, returned: Return) {
+        let Return {
             borrower,
             loan,
             permits,
-        } in returns
-        {
-            let values = borrower.values();
-            let key = borrower.key(&values);
-            let given = self.remote.give_back(key, &borrower.quota, &loan, permits);
-            let is_given = given.await.is_ok();
-            let mut shard = self.table.shard(borrower.digest);
-            if is_given {
-                shard.leases.given_back += permits;
-                if let Some(purse) = shard.find_any(borrower.digest) {
-                    purse.forgive();
-                }
-            } else {
-                shard.leases.lapsed += permits;
+        } = returned;
+        let values = borrower.values();
+        let key = borrower.key(&values);
+        let given = self.remote.give_back(key, &borrower.quota, &loan, permits);
+        let is_given = given.await.is_ok();
+        let mut shard = self.table.shard(borrower.digest);
+        if is_given {
+            shard.leases.given_back += permits;
+            if let Some(purse) = shard.find_any(borrower.digest) {
+                purse.forgive();
             }
+        } else {
+            shard.leases.lapsed += permits;
         }
     }
 }
