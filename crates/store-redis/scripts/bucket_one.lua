@@ -35,19 +35,16 @@ if v then
 end
 local after, after_rest = us + asked, rest + asked_rest
 if after_rest >= 4294967296000 then after, after_rest = after + 1, after_rest - 4294967296000 end
-local takes, refused = asked > 0 or asked_rest > 0, false
+local takes, refused, word = asked > 0 or asked_rest > 0, false, '1'
 if after > most or after == most and after_rest > most_rest then
   refused, takes = takes, takes and is_clamped
   if refused and not takes and v and not is_marked then call('SET', key, '-' .. v, 'KEEPTTL') end
   after, after_rest = us, rest
-  told = '0' .. told
+  word = '0'
+elseif exceeded_for < 0 or after < capacity or after == capacity and after_rest <= capacity_rest then
+  over = nil
 else
-  if exceeded_for < 0 or after < capacity or after == capacity and after_rest <= capacity_rest then
-    over = nil
-  else
-    over = over or now
-  end
-  told = '1' .. told
+  over = over or now
 end
 if takes then
   after = after + now
@@ -66,4 +63,4 @@ if takes then
     call('SET', key, value, 'PXAT', format('%d', (steps + 1) * step / 1000 + shift))
   end
 end
-return told .. ' ' .. (v or '')
+return word .. told .. ' ' .. (v or '')

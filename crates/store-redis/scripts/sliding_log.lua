@@ -77,7 +77,7 @@ local function weigh(c, a)
     return true
   end
   want(c, a, cost, a[3])
-  want(c, a, cost, a[2])
+  if a[2] < a[3] then want(c, a, cost, a[2]) end
   if a[8] == 1 and a[1] > 0 then c.denied, c.denied_n = at, math.min(cost, a[7], a[1]) end
   return false
 end
