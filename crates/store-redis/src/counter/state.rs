@@ -210,3 +210,6 @@ fn pairs<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<Known> {
     }
     Some(known)
 }
+
+#[cfg(test)]
+mod tests;

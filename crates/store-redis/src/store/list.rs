@@ -23,6 +23,10 @@ impl RedisStore {
     pub(super) async fn list_page(&self, cursor: Cursor, most: usize) -> Result<Page, StoreError> {
         let server = usize::try_from(cursor.0 >> SERVER_SHIFT).unwrap_or(usize::MAX);
         let at = cursor.0 & ((1 << SERVER_SHIFT) - 1);
+        if self.client.servers() == 0 {
+            // A Cluster is not known before somebody has asked it.
+            self.ask_time().await?;
+        }
         let argument = self.time.next();
         let write = |command: &mut Command<'_>| {
             command.number(0).number(at).arg(PATTERN);
