@@ -1,8 +1,15 @@
 -- Decides on one bucket and charges it: what `bucket.lua` and `one.lua` do together, for the most common of all
--- calls, with nothing set up that is not needed. Values, numbers and reply are theirs.
-local asked, asked_rest, most, most_rest, capacity, capacity_rest, bound, bound_rest, exceeded_for, step =
-  unpack_struct(NUMBERS, ARGV[1])
-local key = KEYS[1]
+-- calls, with nothing set up that is not needed. Values, numbers and reply are theirs; of a limit that nothing
+-- may exceed the numbers are only what is asked, the capacity (pairs), and the step of expiry.
+local numbers, key = ARGV[1], KEYS[1]
+local asked, asked_rest, most, most_rest, capacity, capacity_rest, bound, bound_rest, exceeded_for, step
+if #numbers == 40 then
+  asked, asked_rest, most, most_rest, step = unpack_struct('<ddddd', numbers)
+  capacity, capacity_rest, bound, bound_rest, exceeded_for = most, most_rest, most, most_rest, -1
+else
+  asked, asked_rest, most, most_rest, capacity, capacity_rest, bound, bound_rest, exceeded_for, step =
+    unpack_struct(NUMBERS, numbers)
+end
 local v = call('GET', key)
 local us, rest, found, found_rest, is_plain, is_marked, over, is_clamped = 0, 0
 if v then

@@ -76,6 +76,25 @@ pub(crate) fn numbers(quota: &Quota, cost: u64, headroom: Headroom, charging: Ch
     to
 }
 
+/// The same for the script that knows one limit only, and takes less for the most common of all.
+pub(crate) fn numbers_of_one(
+    quota: &Quota,
+    cost: u64,
+    headroom: Headroom,
+    charging: Charging,
+) -> Numbers {
+    let spans = match (quota.allowance(), quota.meter()) {
+        (Allowance::Hard, Meter::TokenBucket(meter)) => meter.spans(),
+        (Allowance::Hard, Meter::LeakyBucket(meter)) => meter.spans(),
+        _ => return numbers(quota, cost, headroom, charging),
+    };
+    let mut to = Numbers::new();
+    pair(&mut to, asked(&spans, cost));
+    pair(&mut to, spans.capacity.0);
+    number(&mut to, expiry_step(quota));
+    to
+}
+
 /// What a script is to know to give back `cost`.
 pub(crate) fn refunded(quota: &Quota, cost: u64) -> Numbers {
     numbers(quota, cost, Headroom::Available, Charging::AllOrNone)
@@ -153,15 +172,25 @@ fn bucket(to: &mut Numbers, quota: &Quota, spans: &Spans, cost: u64, extra: u64)
         capacity,
         bound,
     } = *spans;
-    let asked = interval.0.saturating_mul(u128::from(cost)).min(NEVER);
+    let asked = asked(spans, cost);
     let most = capacity.0 + interval.0 * u128::from(extra);
     for Ticks(ticks) in [Ticks(asked), Ticks(most), capacity, bound] {
         pair(to, ticks);
     }
     exceeded_for(to, quota);
-    // Half a window, in whole milliseconds: it may not depend on numbers that a reload can change.
-    let step = (quota.window().as_millis() / 2).max(1);
-    number(to, step * 1_000);
+    number(to, expiry_step(quota));
+}
+
+/// What a cost takes of a bucket.
+fn asked(spans: &Spans, cost: u64) -> u128 {
+    let takes = spans.interval.0.saturating_mul(u128::from(cost));
+    takes.min(NEVER)
+}
+
+/// Half a window, in whole milliseconds and told in microseconds: it may not depend on numbers that a reload can
+/// change.
+fn expiry_step(quota: &Quota) -> u128 {
+    (quota.window().as_millis() / 2).max(1) * 1_000
 }
 
 /// A span in microseconds, and the rest in ticks.

@@ -8,7 +8,7 @@ use tidegate_store::{
 use super::ask::{about_keys, told_time};
 use super::{RedisStore, TimeArgument};
 use crate::client::{Command, Reply, Route, Script};
-use crate::counter::{Account, Numbers, OverSince, Told, numbers, over_since, refunded};
+use crate::counter::{Account, Numbers, OverSince, Told, numbers_of_one, over_since, refunded};
 use crate::fit::fits;
 use crate::script::Kind;
 
@@ -22,7 +22,7 @@ impl RedisStore {
         decisions: &mut Decisions,
     ) -> Result<Receipt, StoreError> {
         let quota = charge.quota;
-        let numbers = numbers(quota, charge.cost, charge.headroom, charging);
+        let numbers = numbers_of_one(quota, charge.cost, charge.headroom, charging);
         let script = self.scripts.one(Kind::of(quota));
         let reply = self.about(charge.key, quota, script, &[numbers]).await?;
         let (word, now, state) = split(reply.text()?).ok_or_else(|| reply.unexpected())?;
