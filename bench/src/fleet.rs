@@ -92,10 +92,16 @@ impl Fleet {
     /// A further node on the same Redis.
     pub fn node(&self) -> Result<Node, Box<dyn Error>> {
         let metrics = free_address()?;
-        let (store, metrics_flag) = (self.redis.url(), metrics.to_string());
-        let mut flags = vec!["--store", &store, "--metrics", &metrics_flag];
+        let store = self.redis.url();
+        let mut flags = vec!["--store", &store];
         flags.extend(self.flags.iter().map(String::as_str));
-        let process = Process::tidegate_with(&self.rules, 1, &flags)?;
+        let address = metrics.to_string();
+        let settings = [
+            ("TIDEGATE_LISTENERS_METRICS_ADDRESS", address.as_str()),
+            // A machine that the crowd keeps busy is no dead Redis.
+            ("TIDEGATE_STORE_TIMEOUT", "100ms"),
+        ];
+        let process = Process::tidegate_with(&self.rules, 1, &flags, &settings)?;
         Ok(Node { process, metrics })
     }
 }

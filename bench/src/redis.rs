@@ -294,7 +294,9 @@ fn node(
     consistency: &str,
 ) -> Result<Process, Box<dyn Error>> {
     let flags = ["--store", &redis.url(), "--consistency", consistency];
-    let node = Process::tidegate_with(rules.path(), 1, &flags)?;
+    // Here every decision is to be Redis', however busy the machine is.
+    let settings = [("TIDEGATE_STORE_TIMEOUT", "5s")];
+    let node = Process::tidegate_with(rules.path(), 1, &flags, &settings)?;
     fill(&node, keys(1, Spread::Even), 1)?;
     Ok(node)
 }

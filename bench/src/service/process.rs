@@ -34,14 +34,15 @@ impl Process {
 
     /// `tidegate serve` with those rules, on so many threads.
     pub fn tidegate(rules: &Path, threads: u32) -> Result<Self, Box<dyn Error>> {
-        Self::tidegate_with(rules, threads, &[])
+        Self::tidegate_with(rules, threads, &[], &[])
     }
 
-    /// The same with further flags.
+    /// The same with further flags, and settings by their names in the environment.
     pub fn tidegate_with(
         rules: &Path,
         threads: u32,
         flags: &[&str],
+        settings: &[(&str, &str)],
     ) -> Result<Self, Box<dyn Error>> {
         let executable = std::env::var_os(EXECUTABLE)
             .ok_or("TIDEGATE names no executable; run scripts/bench, which builds one")?;
@@ -52,7 +53,8 @@ impl Process {
             .args(["--grpc", "127.0.0.1:0", "--log-level", "warn"])
             .args(["--threads", &threads, "--rules"])
             .arg(rules)
-            .args(flags);
+            .args(flags)
+            .envs(settings.iter().copied());
         Self::start(command, |line| {
             line.split_whitespace()
                 .find_map(|word| word.strip_prefix("grpc://")?.parse().ok())
