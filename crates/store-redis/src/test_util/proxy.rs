@@ -7,6 +7,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::now;
+
 /// Passes bytes between clients and one server, and does to them what it is told; ends when dropped.
 #[derive(Debug)]
 pub struct FaultyProxy {
@@ -236,12 +238,4 @@ impl State {
             let _ = connection.shutdown(Shutdown::Both);
         }
     }
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a delay is by the clock of the machine, which no test moves"
-)]
-fn now() -> Instant {
-    Instant::now()
 }

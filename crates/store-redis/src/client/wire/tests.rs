@@ -30,7 +30,9 @@ impl Tree {
             }
             Self::Array(trees) => {
                 out.extend(format!("*{}\r\n", trees.len()).bytes());
-                trees.iter().for_each(|tree| tree.write(out));
+                for tree in trees {
+                    tree.write(out);
+                }
             }
         }
     }
@@ -38,8 +40,9 @@ impl Tree {
     fn matches(&self, value: Value<'_>) -> bool {
         match (self, value) {
             (Self::Integer(integer), Value::Integer(read)) => *integer == read,
-            (Self::Simple(text), Value::Text(read)) => text.as_bytes() == read,
-            (Self::Error(text), Value::Error(read)) => text.as_bytes() == read,
+            (Self::Simple(text), Value::Text(read)) | (Self::Error(text), Value::Error(read)) => {
+                text.as_bytes() == read
+            }
             (Self::Bulk(bytes), Value::Text(read)) => bytes == read,
             (Self::Nil | Self::NilArray, Value::Nil) => true,
             (Self::Array(trees), Value::Array(read)) => {
@@ -85,7 +88,9 @@ proptest! {
         piece in 1_usize..50,
     ) {
         let mut wire = Vec::new();
-        replies.iter().for_each(|reply| reply.write(&mut wire));
+        for reply in &replies {
+            reply.write(&mut wire);
+        }
         let (mut read, mut found) = (Vec::new(), Vec::new());
         let mut scanner = Scanner::default();
         for piece in wire.chunks(piece) {
@@ -126,7 +131,7 @@ fn what_is_no_resp_is_a_fault() {
     assert_eq!(fault(b"$1\r\nabc"), WireFault::BadEnd);
     assert_eq!(fault(b"$99999999999\r\n"), WireFault::TooLong);
     assert_eq!(fault(b"*60000000\r\n"), WireFault::TooLong);
-    assert_eq!(fault(&[b'+'; 70_000]), WireFault::TooLong);
+    assert_eq!(fault(&b"+".repeat(70_000)), WireFault::TooLong);
 }
 
 #[test]
