@@ -51,6 +51,9 @@ pub enum UrlError {
     /// A path that means nothing.
     #[error("{0:?} is too much; only the number of a database may come after the host")]
     BadPath(String),
+    /// A password with a `?` in it.
+    #[error("a ? in a password must be written %3F")]
+    BareMark,
     /// A `%` that two hexadecimal digits do not follow, or bytes that are no UTF-8.
     #[error("a % must be written %25; two hexadecimal digits follow any other, and make up UTF-8")]
     BadPercent,
@@ -118,6 +121,11 @@ impl ClientConfig {
         let (scheme, rest) = url.split_once("://").unwrap_or((url, ""));
         let (kind, tls) = kind(scheme)?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let name = query.split('=').next().unwrap_or_default();
+        if name.contains('@') && !rest.contains('@') {
+            // It is no name, but the rest of a password, which no error is to show.
+            return Err(UrlError::BareMark);
+        }
         let mut query = Query::parse(query)?;
         let parts = Parts::of(rest);
         let mut config = match kind {
@@ -274,7 +282,7 @@ fn database(path: Option<&str>) -> Result<u32, UrlError> {
 }
 
 fn address(text: &str, default_port: u16) -> Result<Address, UrlError> {
-    let bad = || UrlError::BadHost(text.to_owned());
+    let bad = || UrlError::BadHost(shown(text));
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
             let (host, port) = rest.split_once(']').ok_or_else(bad)?;
@@ -299,6 +307,16 @@ fn address(text: &str, default_port: u16) -> Result<Address, UrlError> {
         return Err(bad());
     }
     Ok(Address::tcp(&host, port))
+}
+
+/// A host that is none, without what may be a password that somebody forgot to end in `@`.
+fn shown(text: &str) -> String {
+    match text.split_once(':') {
+        Some((host, port)) if !port.contains(':') && port.parse::<u32>().is_err() => {
+            format!("{host}:…")
+        }
+        _ => text.to_owned(),
+    }
 }
 
 /// A time with its unit.

@@ -59,6 +59,10 @@ fn credentials_are_decoded_and_never_shown() {
         "redis://:secret@a/b/c",
         "redis+sentinel://:secret@a",
         "me:secret@host:1",
+        "redis://me:secret",
+        "redis://:sec?secret@a",
+        "redis://:secret?more@a?timeout=5ms",
+        "redis://:secret?more=x@a",
     ] {
         let error = error(url);
         assert!(
@@ -159,7 +163,7 @@ fn faults_say_what_to_write() {
         ("http://a", "\"http\" is no way to reach Redis"),
         ("redis://", "there is no host"),
         ("redis://:6379", "\":6379\" is no HOST:PORT"),
-        ("redis://a:b", "\"a:b\" is no HOST:PORT"),
+        ("redis://a:b", "\"a:…\" is no HOST:PORT"),
         ("redis://a:70000", "is no HOST:PORT"),
         ("redis://::1", "an IPv6 address goes in brackets"),
         ("redis://[::1", "is no HOST:PORT"),
