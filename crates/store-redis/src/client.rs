@@ -175,14 +175,12 @@ impl Client {
 
     /// How each server fares.
     pub fn report(&self) -> Vec<ServerReport> {
-        let servers = self.inner.topology.servers();
-        servers.iter().map(|server| server.report()).collect()
+        self.inner.topology.report()
     }
 
     /// Whether every server is asked.
     pub(crate) fn is_whole(&self) -> bool {
-        let servers = self.inner.topology.servers();
-        servers.iter().all(|server| server.is_asked())
+        self.inner.topology.is_whole()
     }
 
     /// Asks each server how it is, for [`report`](Self::report). One that does not say is left as it was.

@@ -39,6 +39,8 @@ struct Window {
     changed: Instant,
     /// How often it opened.
     opened: u64,
+    /// How often in a row it opened soon after it had closed.
+    relapses: u32,
     /// What opened it last.
     fault: Option<Arc<str>>,
 }
@@ -51,6 +53,9 @@ pub(crate) const IN_A_ROW: u32 = 5;
 pub(crate) const IN_A_WINDOW: u64 = 20;
 
 const WINDOW: Duration = Duration::from_secs(1);
+
+/// A server that fails again within this time after it was back was not: it is given longer each time.
+const RELAPSE: Duration = Duration::from_secs(1);
 
 // === impl Breaker ===
 
@@ -66,6 +71,7 @@ impl Breaker {
                 successes_before: 0,
                 changed: now,
                 opened: 0,
+                relapses: 0,
                 fault: None,
             }),
         }
@@ -85,6 +91,11 @@ impl Breaker {
             report.breaker = report::Breaker::Open;
             report.fault.clone_from(&window.fault);
         }
+    }
+
+    /// How often in a row the server failed again as soon as it was asked again.
+    pub(crate) fn relapses(&self) -> u32 {
+        self.window().relapses
     }
 
     /// So many calls were answered in time.
@@ -113,6 +124,8 @@ impl Breaker {
         if (in_a_row < IN_A_ROW && !often) || self.is_open() {
             return Tripped::Not;
         }
+        let is_relapse = window.opened > 0 && now.duration_since(window.changed) < RELAPSE;
+        window.relapses = if is_relapse { window.relapses + 1 } else { 0 };
         window.changed = now;
         window.opened += 1;
         window.fault = Some(reason.to_string().into());
@@ -170,6 +183,23 @@ mod tests {
         assert_eq!(breaker.close(now + WINDOW), WINDOW);
         assert!(!breaker.is_open());
         assert_eq!(fail(&breaker, 4, now + WINDOW), Tripped::Not, "it forgets");
+    }
+
+    #[test]
+    fn a_server_that_fails_again_at_once_has_a_relapse() {
+        let (breaker, mut now) = breaker();
+        for (calm, relapses) in [
+            (RELAPSE, 0),
+            (RELAPSE / 2, 1),
+            (RELAPSE / 2, 2),
+            (RELAPSE, 0),
+        ] {
+            now += calm;
+            assert_eq!(fail(&breaker, 5, now), Tripped::Now);
+            assert_eq!(breaker.relapses(), relapses);
+            now += RELAPSE * 2;
+            breaker.close(now);
+        }
     }
 
     #[test]

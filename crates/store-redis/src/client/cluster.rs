@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use tidegate_store::StoreError;
+use tidegate_store::report::{Breaker, ServerReport};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
@@ -33,8 +34,8 @@ pub(crate) struct Cluster {
     servers: Mutex<HashMap<Address, Arc<Server>>>,
     /// Somebody learns the slots at this moment.
     is_learning: AtomicBool,
-    /// Nobody could tell when asked last.
-    is_lost: AtomicBool,
+    /// Why nobody could tell when asked last, if nobody could.
+    lost: ArcSwapOption<String>,
     is_closed: AtomicBool,
     learnt: Notify,
     began: Instant,
@@ -58,6 +59,9 @@ struct Learning(Arc<Cluster>);
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
+/// The most servers that have no slots and are asked all the same: those that slots are on their way to.
+const MOST_STRANGERS: usize = 64;
+
 // === impl Cluster ===
 
 impl Cluster {
@@ -68,7 +72,7 @@ impl Cluster {
             map: ArcSwap::default(),
             servers: Mutex::default(),
             is_learning: AtomicBool::new(false),
-            is_lost: AtomicBool::new(false),
+            lost: ArcSwapOption::empty(),
             is_closed: AtomicBool::new(false),
             learnt: Notify::new(),
             began: now(),
@@ -94,9 +98,51 @@ impl Cluster {
         serving.or(servers.first()).map(Arc::clone)
     }
 
-    /// The server at an address that another server told of.
-    pub(crate) fn server_at(&self, address: Address) -> Arc<Server> {
+    /// How each server fares; as long as no slots are known, that of the seeds nobody can be asked for them.
+    pub(crate) fn report(&self) -> Vec<ServerReport> {
+        let map = self.map.load();
+        if !map.is_empty() {
+            return map.servers().iter().map(|it| it.report()).collect();
+        }
+        let Some(lost) = self.lost.load_full() else {
+            return Vec::new();
+        };
+        let fault: Arc<str> = lost.as_str().into();
+        let unanswered = |seed: &Address| ServerReport {
+            address: seed.to_string().into(),
+            breaker: Breaker::Open,
+            fault: Some(Arc::clone(&fault)),
+            ..ServerReport::default()
+        };
+        self.seeds.iter().map(unanswered).collect()
+    }
+
+    /// Whether every server is asked.
+    pub(crate) fn is_whole(&self) -> bool {
+        let map = self.map.load();
+        let is_lost = map.is_empty() && self.lost.load().is_some();
+        !is_lost && map.servers().iter().all(|server| server.is_asked())
+    }
+
+    /// The server at an address that another server sent us to; `None` if there are too many such.
+    pub(crate) fn stranger_at(&self, address: Address) -> Option<Arc<Server>> {
+        let n_known = self.map.load().servers().len();
         let mut servers = self.known();
+        if servers.len() >= n_known + MOST_STRANGERS && !servers.contains_key(&address) {
+            return None;
+        }
+        Some(self.server_among(&mut servers, address))
+    }
+
+    fn server_at(&self, address: Address) -> Arc<Server> {
+        self.server_among(&mut self.known(), address)
+    }
+
+    fn server_among(
+        &self,
+        servers: &mut HashMap<Address, Arc<Server>>,
+        address: Address,
+    ) -> Arc<Server> {
         let server = servers
             .entry(address.clone())
             .or_insert_with(|| Server::new(Place::Fixed(address), Arc::clone(&self.manners)));
@@ -112,7 +158,7 @@ impl Cluster {
         }
         self.start_learning();
         // Somebody tries again and again; until that succeeds nobody needs to wait for it.
-        if self.is_lost.load(Ordering::Relaxed) {
+        if self.lost.load().is_some() {
             return Err(StoreError::Open);
         }
         if timeout(patience, learnt).await.is_err() {
@@ -224,13 +270,14 @@ async fn until_learnt(learning: Learning) {
     while !cluster.is_closed.load(Ordering::Relaxed) {
         match cluster.ask_around().await {
             Ok(()) => {
-                if cluster.is_lost.swap(false, Ordering::Relaxed) {
+                if cluster.lost.swap(None).is_some() {
                     info!("the slots of the Redis Cluster are known again");
                 }
                 break;
             }
             Err(reason) => {
-                if !cluster.is_lost.swap(true, Ordering::Relaxed) {
+                let told = Some(Arc::new(reason.to_string()));
+                if cluster.lost.swap(told).is_none() {
                     warn!(%reason, "no server of the Redis Cluster can tell who has which slot");
                 }
             }

@@ -31,7 +31,7 @@ impl Client {
 impl Topology {
     async fn knock(&self) -> Result<(), SessionError> {
         match self {
-            Self::One(server) => server.connect().await?.ask(&["PING"]).await.map(drop),
+            Self::One(server) => server.ping().await,
             Self::Many(cluster) => cluster.ask_around().await,
         }
     }

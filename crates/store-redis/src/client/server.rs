@@ -117,6 +117,10 @@ impl Server {
             self.probe(&runtime);
             return Err(StoreError::Open);
         }
+        if self.is_closed() {
+            // A link that is started now would never end.
+            return Err(unavailable("the server is none of the Cluster's any more"));
+        }
         let start = || self.start_link(&runtime);
         Ok(lanes::link(self.id, runtime.id(), start))
     }
@@ -125,6 +129,15 @@ impl Server {
     pub(crate) async fn connect(&self) -> Result<Session, SessionError> {
         match timeout(self.manners.connect_timeout, self.greet()).await {
             Ok(session) => session,
+            Err(_) => Err(SessionError::Late),
+        }
+    }
+
+    /// Connects and asks for a sign of life, in bounded time.
+    pub(crate) async fn ping(&self) -> Result<(), SessionError> {
+        let mut session = self.connect().await?;
+        match timeout(self.manners.connect_timeout, session.ask(&["PING"])).await {
+            Ok(answer) => answer.map(drop),
             Err(_) => Err(SessionError::Late),
         }
     }

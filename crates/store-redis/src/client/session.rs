@@ -159,8 +159,20 @@ impl From<SessionError> for StoreError {
     }
 }
 
-/// Text of a server, for people, of bounded length.
+/// Text of a server, for people, of bounded length. Nothing in it can forge a line of a log.
 pub(crate) fn lossy(text: &[u8]) -> Arc<str> {
     const SHOWN: usize = 256;
-    String::from_utf8_lossy(&text[..text.len().min(SHOWN)]).into()
+    let shown = String::from_utf8_lossy(&text[..text.len().min(SHOWN)]);
+    shown.replace(char::is_control, " ").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_says_is_one_line_of_bounded_length() {
+        assert_eq!(&*lossy(b"ERR a\nWARN \x1b[31mb"), "ERR a WARN  [31mb");
+        assert_eq!(lossy(&b"a".repeat(1000)).len(), 256);
+    }
 }

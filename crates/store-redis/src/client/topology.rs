@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_store::StoreError;
+use tidegate_store::report::ServerReport;
 
 use super::cluster::{Cluster, Doubt};
 use super::config::{ClientConfig, Deployment};
@@ -93,7 +94,29 @@ impl Topology {
         let asked = server.address();
         let own = asked.as_ref().and_then(Address::host).unwrap_or_default();
         let host = if host.is_empty() { own } else { host };
-        Ok(Some(cluster.server_at(Address::tcp(host, port))))
+        let Some(other) = cluster.stranger_at(Address::tcp(host, port)) else {
+            cluster.doubt(Doubt::Moved);
+            return Err(unavailable(
+                "the Cluster sends calls to more servers than have slots",
+            ));
+        };
+        Ok(Some(other))
+    }
+
+    /// How each server fares.
+    pub(super) fn report(&self) -> Vec<ServerReport> {
+        match self {
+            Self::One(server) => vec![server.report()],
+            Self::Many(cluster) => cluster.report(),
+        }
+    }
+
+    /// Whether every server is asked.
+    pub(super) fn is_whole(&self) -> bool {
+        match self {
+            Self::One(server) => server.is_asked(),
+            Self::Many(cluster) => cluster.is_whole(),
+        }
     }
 
     /// Takes note that a server failed: in a Cluster another may have taken over.

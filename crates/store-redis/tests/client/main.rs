@@ -7,6 +7,7 @@ mod cluster;
 mod failing;
 mod greeting;
 mod knock;
+mod lying;
 mod pipelining;
 mod reports;
 mod sentinel;

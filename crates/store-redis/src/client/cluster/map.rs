@@ -61,7 +61,9 @@ impl Map {
 /// calls of them fail.
 pub(super) fn ranges(reply: &Reply, asked: &Address) -> Vec<Range> {
     let ranges = reply.array().ok().into_iter().flatten();
+    // There cannot be more of them than slots.
     ranges
+        .take(usize::from(SLOTS))
         .filter_map(|range| self::range(range, asked))
         .collect()
 }

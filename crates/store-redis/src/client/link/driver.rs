@@ -44,7 +44,7 @@ struct End<'a>(&'a Link);
 /// Room for the replies to a full pipeline of decisions.
 const READ_AHEAD: usize = 16 * 1024;
 
-/// A write buffer that has grown beyond this by a large command is not kept.
+/// A buffer that has grown beyond this, by a burst or a large command or reply, is not kept.
 const KEPT_BUFFER: usize = 256 * 1024;
 
 /// A server that says nothing for this long after a reply was due is taken for stalled, and its connection
@@ -85,7 +85,7 @@ impl Link {
             if !state.out.is_empty() {
                 return Poll::Ready(true);
             }
-            state.driver = Some(cx.waker().clone());
+            state.call_back(cx);
             Poll::Pending
         })
         .await
@@ -114,7 +114,7 @@ impl Link {
         loop {
             let due = {
                 let mut state = self.state();
-                state.driver = Some(cx.waker().clone());
+                state.call_back(cx);
                 state.slots.due()
             };
             if timer.poll(cx, due).is_pending() {
@@ -170,9 +170,18 @@ impl State {
         }
     }
 
+    /// Has the driver woken by the next call.
+    fn call_back(&mut self, cx: &Context<'_>) {
+        match &mut self.driver {
+            Some(driver) => driver.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+    }
+
     fn fail(&mut self, error: &StoreError) -> usize {
         self.is_connected = false;
         self.out.clear();
+        self.out.shrink_to(KEPT_BUFFER);
         self.scripts.clear();
         self.slots.fail(error)
     }
@@ -216,7 +225,11 @@ impl<'a> Wire<'a> {
             }
             let rest = &self.writing[self.written..];
             match Pin::new(&mut self.stream).poll_write(cx, rest)? {
-                Poll::Pending => return Ok(()),
+                Poll::Pending => {
+                    // Whoever calls now is not written yet, but has a deadline to be watched.
+                    self.link.state().call_back(cx);
+                    return Ok(());
+                }
                 Poll::Ready(0) => return Err(SessionError::Closed),
                 Poll::Ready(written) => {
                     self.written += written;
@@ -237,11 +250,10 @@ impl<'a> Wire<'a> {
             return Err(SessionError::Renewed);
         }
         // Before it looks at what is there, so that nothing comes in between unseen.
-        match &mut state.driver {
-            Some(driver) => driver.clone_from(cx.waker()),
-            none => *none = Some(cx.waker().clone()),
-        }
+        state.call_back(cx);
         mem::swap(&mut state.out, &mut self.writing);
+        state.body.clear();
+        state.body.shrink_to(KEPT_BUFFER);
         Ok(!self.writing.is_empty())
     }
 
@@ -266,6 +278,9 @@ impl<'a> Wire<'a> {
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<usize>> {
+        if self.reading.is_empty() && self.reading.capacity() > KEPT_BUFFER {
+            self.reading = BytesMut::new();
+        }
         // Gets back the room of replies that were fetched, if it can.
         self.reading.reserve(READ_AHEAD);
         let read = ready!(pin!(self.stream.read_buf(&mut self.reading)).poll(cx));

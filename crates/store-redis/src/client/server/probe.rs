@@ -40,14 +40,21 @@ impl Server {
     /// Asks for a sign of life, and whether it may be written to.
     async fn is_back(&self) -> Result<(), SessionError> {
         let mut session = self.connect().await?;
-        // As quickly as a call would have to be answered.
-        timeout(self.manners.timeout, may_write(&mut session))
-            .await
-            .map_err(|_| SessionError::Late)??;
+        // Each as quickly as a call would have to be answered; a server that stalls in between must not
+        // stop us from looking again.
+        self.in_time(may_write(&mut session)).await?;
         match self.address() {
-            Some(address) => session.require_master(&address).await,
+            Some(address) => self.in_time(session.require_master(&address)).await,
             None => Ok(()),
         }
+    }
+
+    async fn in_time<T>(
+        &self,
+        asking: impl Future<Output = Result<T, SessionError>>,
+    ) -> Result<T, SessionError> {
+        let asked = timeout(self.manners.timeout, asking).await;
+        asked.unwrap_or(Err(SessionError::Late))
     }
 }
 
@@ -63,7 +70,7 @@ async fn may_write(session: &mut Session) -> Result<(), SessionError> {
 
 async fn until_back(probing: Probing) {
     let server = &probing.0;
-    let mut wait = FIRST_WAIT;
+    let mut wait = first_wait(server.breaker.relapses());
     loop {
         pause(jittered(wait)).await;
         if server.is_closed() {
@@ -72,10 +79,21 @@ async fn until_back(probing: Probing) {
         if server.is_back().await.is_ok() {
             break;
         }
-        wait = (wait * 2).min(LONGEST_WAIT);
+        wait = twice(wait);
     }
     let open_for = server.breaker.close(now());
     info!(server = %server, ?open_for, "Redis is back and asked again");
+}
+
+/// How long to wait at first for a server that relapsed so often: one that comes and goes is not to be asked
+/// and logged about all the time.
+fn first_wait(relapses: u32) -> Duration {
+    // After a few it is as long as it gets.
+    (0..relapses.min(8)).fold(FIRST_WAIT, |wait, _| twice(wait))
+}
+
+fn twice(wait: Duration) -> Duration {
+    (wait * 2).min(LONGEST_WAIT)
 }
 
 /// Up to a quarter more, so that nodes that lost a server together do not all come back at once.
