@@ -4,6 +4,7 @@
 //! back it decides again, without a restart. In each case the counters say what happened.
 
 mod cluster;
+mod grpc;
 mod network;
 mod node;
 mod sentinel;

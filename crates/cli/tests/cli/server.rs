@@ -83,6 +83,15 @@ impl Server {
         answer
     }
 
+    /// Where gRPC is spoken.
+    pub(crate) fn grpc_address(&self) -> String {
+        let of_grpc = |line: &String| Some(line.split_once("grpc://")?.1.to_owned());
+        self.banner
+            .iter()
+            .find_map(of_grpc)
+            .expect("a listener of gRPC")
+    }
+
     /// Where operators are answered.
     pub(crate) fn admin_address(&self) -> String {
         let of_admin = |line: &String| {

@@ -127,6 +127,11 @@ impl Node {
         body.to_owned()
     }
 
+    /// Where it speaks gRPC.
+    pub(crate) fn grpc_address(&self) -> String {
+        self.server.grpc_address()
+    }
+
     /// Ends it, and gives its log.
     pub(crate) fn end(self) -> Vec<String> {
         self.server.end()
