@@ -19,11 +19,17 @@ use tidegate_store::{CounterKey, LimitId};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Key(SmallVec<[u8; 112]>);
 
+/// Among installations that share a Redis, the one that counters are of.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Installation(Option<u128>);
+
 /// What begins the key of every counter.
 const PREFIX: &[u8] = b"tg1{";
 
-/// What the keys of all counters look like, to Redis' `MATCH`.
-pub(crate) const PATTERN: &str = "tg1{*";
+/// Digits of a limit's identity that say of which installation it is, and the bits that they hold: the first
+/// digit has two. The bits below tell limits apart.
+const MARK_DIGITS: usize = 5;
+const MARK_BITS: u32 = 26;
 
 /// Longer values than this, with their lengths, are replaced by a digest.
 const LONGEST_VALUES: usize = 64;
@@ -69,6 +75,37 @@ impl Key {
         };
         let count: u64 = window.strip_suffix(unit)?.parse().ok()?;
         Some(Duration::from_nanos(count.checked_mul(nanos)?))
+    }
+}
+
+// === impl Installation ===
+
+impl Installation {
+    /// The one that has this name.
+    pub(crate) fn named(name: &str) -> Self {
+        let hash = digest(&SHA256, name.as_bytes());
+        let half = hash.as_ref().first_chunk().copied();
+        Self(half.map(u128::from_be_bytes))
+    }
+
+    /// A limit's identity among those of all installations. It is no longer for that, and begins with the
+    /// mark of this one.
+    pub(crate) const fn own(self, LimitId(limit): LimitId) -> LimitId {
+        let Self(Some(hash)) = self else {
+            return LimitId(limit);
+        };
+        let marks = u128::MAX << (u128::BITS - MARK_BITS);
+        LimitId((hash & marks) | ((limit ^ hash) & !marks))
+    }
+
+    /// What the keys of its counters look like, to Redis' `MATCH`; without a name, those of all.
+    pub(crate) fn pattern(self) -> String {
+        let mut mark = Vec::new();
+        if let Self(Some(hash)) = self {
+            digits(&mut mark, hash, 22);
+            mark.truncate(MARK_DIGITS);
+        }
+        format!("tg1{{????}}{}*", String::from_utf8_lossy(&mark))
     }
 }
 

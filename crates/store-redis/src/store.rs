@@ -9,18 +9,17 @@ mod together;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ring::digest::{SHA256, digest};
 use tidegate_algorithms::{Decision, Headroom, Quota, Time};
 use tidegate_store::report::{StoreHealth, StoreReport};
 use tidegate_store::{
-    Charge, Charging, Consistency, CounterKey, Cursor, Decisions, LimitId, MAX_CHARGES, Mode,
-    OnFull, Page, Receipt, Store, StoreError,
+    Charge, Charging, Consistency, CounterKey, Cursor, Decisions, MAX_CHARGES, Mode, OnFull, Page,
+    Receipt, Store, StoreError,
 };
 
 use crate::client::Client;
 use crate::counter::OverSince;
 use crate::fit::fits;
-use crate::key::Key;
+use crate::key::{Installation, Key};
 use crate::report;
 use crate::script::{Header, Scripts};
 
@@ -32,7 +31,7 @@ pub struct RedisStore {
     scripts: Scripts,
     time: TimeArgument,
     /// What tells the counters of this installation from those of others.
-    installation: u128,
+    installation: Installation,
     /// How often a script and the core did not agree.
     disagreements: AtomicU64,
 }
@@ -63,7 +62,7 @@ impl RedisStore {
             client,
             scripts: Scripts::new(header),
             time,
-            installation: 0,
+            installation: Installation::default(),
             disagreements: AtomicU64::new(0),
         }
     }
@@ -72,18 +71,15 @@ impl RedisStore {
     /// name has other counters, though its rules are the same.
     #[must_use]
     pub fn named(self, name: &str) -> Self {
-        let hash = digest(&SHA256, name.as_bytes());
-        let half = hash.as_ref().first_chunk().copied().unwrap_or_default();
         Self {
-            installation: u128::from_be_bytes(half),
+            installation: Installation::named(name),
             ..self
         }
     }
 
-    /// The key of a counter. The name of the installation is mixed into the limit's identity, so that keys
-    /// are no longer for it.
+    /// The key of a counter of this installation.
     fn key(&self, key: CounterKey<'_>, quota: &Quota) -> Key {
-        let limit = LimitId(key.limit.0 ^ self.installation);
+        let limit = self.installation.own(key.limit);
         Key::new(CounterKey { limit, ..key }, quota)
     }
 

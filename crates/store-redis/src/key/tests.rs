@@ -3,7 +3,7 @@ use std::time::Duration;
 use tidegate_algorithms::{Algorithm, Allowance, Quota, QuotaSpec, Rounding};
 use tidegate_store::{CounterKey, LimitId};
 
-use super::Key;
+use super::{Installation, Key, MARK_DIGITS};
 
 fn quota(window: Duration, algorithm: Algorithm) -> Quota {
     let spec = QuotaSpec {
@@ -78,6 +78,28 @@ fn limits_of_one_caller_share_a_tag_and_callers_spread() {
     tags.sort();
     tags.dedup();
     assert!(tags.len() > 990, "{} tags for 1,000 callers", tags.len());
+}
+
+#[test]
+fn keys_of_an_installation_begin_alike_and_tell_limits_apart() {
+    let [one, other] = ["one", "other"].map(Installation::named);
+    let key = |installation: Installation, limit| {
+        let LimitId(limit) = installation.own(LimitId(limit));
+        key(limit, &["ann"])
+    };
+    for installation in [one, other] {
+        let pattern = installation.pattern();
+        let mark = pattern.strip_prefix("tg1{????}").expect("a prefix");
+        let mark = mark.strip_suffix('*').expect("an end");
+        assert_eq!(mark.len(), MARK_DIGITS);
+        for limit in [0, 1, u128::MAX, u128::MAX >> 30] {
+            let key = key(installation, limit);
+            assert_eq!(&key[9..9 + MARK_DIGITS], mark);
+        }
+    }
+    assert_ne!(one.pattern(), other.pattern());
+    assert_ne!(key(one, 1), key(one, 2));
+    assert_eq!(Installation::default().pattern(), "tg1{????}*");
 }
 
 #[test]

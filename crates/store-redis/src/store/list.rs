@@ -9,7 +9,7 @@ use tidegate_store::{Counter, Cursor, Page, StoreError};
 use super::ask::told_time;
 use super::{RedisStore, TimeArgument};
 use crate::client::{Command, Reply, Route, Value};
-use crate::key::{Key, PATTERN};
+use crate::key::Key;
 
 /// Bits of a cursor that say where on a server to go on; those above say on which server.
 const SERVER_SHIFT: u32 = 56;
@@ -27,9 +27,9 @@ impl RedisStore {
             // A Cluster is not known before somebody has asked it.
             self.ask_time().await?;
         }
-        let argument = self.time.next();
+        let (argument, pattern) = (self.time.next(), self.installation.pattern());
         let write = |command: &mut Command<'_>| {
-            command.number(0).number(at).arg(PATTERN);
+            command.number(0).number(at).arg(&pattern);
             command.number(most.clamp(1, MOST_KEYS));
             TimeArgument::write(argument, command);
         };

@@ -131,6 +131,29 @@ fn another_version_is_left_alone() {
     assert_eq!(left.value(), Value::Text(b"who knows"));
 }
 
+/// Installations that share a Redis have counters of their own, and list nobody else's.
+#[test]
+fn another_installation_is_left_alone() {
+    let site = Site::start();
+    let five = quota(5, Duration::from_mins(1), Algorithm::FixedWindow);
+    let stores = ["one", "other"].map(|name| {
+        let store = RedisStore::new(site.desk.client.clone());
+        store.named(name)
+    });
+    for (store, callers) in stores.iter().zip([3, 7]) {
+        for caller in 0..callers {
+            let values = [&*caller.to_string()];
+            let decisions = try_charge(&site, store, &[charge(&five, 1, &values)]);
+            assert_eq!(decisions.expect("a decision")[0].remaining, 4);
+        }
+    }
+    let listed = stores.map(|store| {
+        let page = site.desk.wait(store.list(Cursor::default(), 100));
+        page.expect("a page").counters.len()
+    });
+    assert_eq!(listed, [3, 7]);
+}
+
 /// What nobody of ours wrote is no counter, and is neither overwritten nor taken for an empty one.
 #[test]
 fn a_value_that_makes_no_sense_is_an_error_that_names_its_key() {
