@@ -191,7 +191,7 @@ impl Shared {
         // Whoever is not reached notices by itself, later.
         let _ = tokio::join!(
             store.finish(),
-            store.eventual().sync_now(&self.totals),
+            store.eventual().finish(&self.totals, &self.elsewhere),
             store.split().leave(&self.members),
         );
     }

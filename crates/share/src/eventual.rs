@@ -19,7 +19,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tidegate_algorithms::{Algorithm, Percent, Quota, Time};
@@ -30,6 +30,7 @@ pub use self::budget::overshoot_bound;
 use self::clock::StoreClock;
 use self::mirror::Mirror;
 use self::table::Table;
+use crate::Membership;
 
 /// How a node shares limits eventually.
 #[derive(Clone, Debug)]
@@ -59,7 +60,7 @@ pub struct Eventual<C = Monotonic> {
     mirror: Mirror<C>,
     /// The own region first.
     regions: Box<[Region]>,
-    members: AtomicU32,
+    membership: Membership,
     tallies: Tallies,
     /// Which part of the table is looked over for what is idle next.
     next_part: AtomicU64,
@@ -155,7 +156,7 @@ impl<C: Clock> Eventual<C> {
             regions: std::iter::repeat_with(Region::default)
                 .take(regions)
                 .collect(),
-            members: AtomicU32::new(1),
+            membership: Membership::default(),
             tallies: Tallies::default(),
             next_part: AtomicU64::new(0),
             config,
@@ -169,12 +170,12 @@ impl<C: Clock> Eventual<C> {
 
     /// How many nodes share, this one included, as far as it knows.
     pub fn members(&self) -> u32 {
-        // Relaxed, as all that stands for itself here.
-        self.members.load(Ordering::Relaxed)
+        self.membership.members()
     }
 
     /// Whether a region could not be told the last time.
     fn is_cut_off(&self) -> bool {
+        // Relaxed, as all that stands for itself here.
         let is_cut = |region: &Region| region.is_cut.load(Ordering::Relaxed);
         self.regions.iter().any(is_cut)
     }

@@ -164,11 +164,13 @@ impl<M: Clock> Split<M> {
         while let Some(wants) = next {
             let asked = self.time().own().now();
             let beat = self.beat_of(wants);
-            self.heartbeats.fetch_add(1, Ordering::Relaxed);
             let pulse = members.beat(&beat).await;
             let pulse = pulse.inspect_err(|_| {
                 self.failures.fetch_add(1, Ordering::Relaxed);
+                let now = self.time().own().now();
+                self.membership.doubt(now.plus(self.config.expiry));
             })?;
+            self.heartbeats.fetch_add(1, Ordering::Relaxed);
             self.hear(asked, wants, &pulse);
             next = said.next();
         }
@@ -206,8 +208,8 @@ impl<M: Clock> Split<M> {
 
     /// Takes note of what the store said to a heartbeat that was sent at `asked`.
     fn hear(&self, asked: Time, wants: &[Want], pulse: &Pulse) {
-        self.membership.hear(pulse.members);
         let answered = self.time().own().now();
+        self.membership.hear(pulse.members, answered);
         self.answered
             .store(answered.nanos().max(1), Ordering::Relaxed);
         self.time().hear(Heard {

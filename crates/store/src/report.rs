@@ -187,7 +187,7 @@ pub struct EventualReport {
 pub struct SplitReport {
     /// Counters of which this node has a share.
     pub counters: u64,
-    /// Heartbeats that were sent.
+    /// Heartbeats that were heard.
     pub heartbeats: u64,
     /// Heartbeats that came to nothing.
     pub failures: u64,

@@ -70,6 +70,19 @@ impl<C: Clock> Eventual<C> {
         }
     }
 
+    /// Tells every region what it does not know yet, once; for a node that ends.
+    pub async fn finish<T: Totals>(&self, home: &T, others: &[T]) {
+        // Whoever is not reached does not hear of what was admitted last.
+        let _ = tokio::join!(self.sync(HOME, home), self.tell_rest(HOME + 1, others));
+    }
+
+    async fn tell_rest<T: Totals>(&self, region: usize, others: &[T]) {
+        if let [next, rest @ ..] = others {
+            let rest = Box::pin(self.tell_rest(region + 1, rest));
+            let _ = tokio::join!(self.sync(region, next), rest);
+        }
+    }
+
     /// Tells the store of the own region and hears from it, now.
     pub async fn sync_now<T: Totals>(&self, home: &T) -> Result<(), StoreError> {
         self.sync(HOME, home).await
@@ -87,9 +100,13 @@ impl<C: Clock> Eventual<C> {
         way.is_awaited.store(false, Ordering::Relaxed);
         let told = Round::new(self, region).tell_all(store).await;
         way.is_cut.store(told.is_err(), Ordering::Relaxed);
-        let tally = match told {
-            Ok(()) => &self.tallies.syncs,
-            Err(_) => &self.tallies.failures,
+        let tally = if told.is_ok() {
+            &self.tallies.syncs
+        } else {
+            // Those behind a cut are not seen and still there.
+            let until = self.clock.own().plus(self.config.life());
+            self.membership.doubt(until);
+            &self.tallies.failures
         };
         tally.fetch_add(1, Ordering::Relaxed);
         if told.is_ok() && region == HOME {
@@ -98,16 +115,6 @@ impl<C: Clock> Eventual<C> {
             self.tallies.synced_at.store(own, Ordering::Relaxed);
         }
         told
-    }
-
-    /// Takes note of how many nodes there are. While a region is cut off, those behind the cut are not
-    /// seen and still there.
-    fn count_members(&self, members: u32) {
-        if self.is_cut_off() {
-            self.members.fetch_max(members, Ordering::Relaxed);
-        } else {
-            self.members.store(members.max(1), Ordering::Relaxed);
-        }
     }
 
     /// Forgets, in one part of the table, the counters that nobody has asked about for so long that
@@ -243,7 +250,9 @@ impl<'a, C: Clock> Round<'a, C> {
         let exchanged = exchange.await?;
         if self.region == HOME {
             eventual.clock.set(exchanged.now, asked);
-            eventual.count_members(exchanged.members);
+            eventual
+                .membership
+                .hear(exchanged.members, eventual.clock.own());
         }
         for (draft, tally) in drafts.iter().zip(tallies) {
             eventual.note(self.region, draft, tally, asked);

@@ -130,7 +130,7 @@ fn store(standby: StandbyLimit, members: u32) -> Shared {
         ..SharedConfig::default()
     };
     let shared = SharedStore::with_clock(remote, embedded(), config, clock.clone());
-    shared.membership().hear(members);
+    shared.membership().hear(members, Time::ZERO);
     shared
 }
 
@@ -252,7 +252,7 @@ fn a_share_follows_the_members_and_the_rules() {
         quota(10, Algorithm::FixedWindow),
     );
     assert_eq!(alone(&store, &[charge(1, &hundred, 1)]), ["49/50"]);
-    store.membership().hear(4);
+    store.membership().hear(4, Time::ZERO);
     assert_eq!(alone(&store, &[charge(1, &hundred, 1)]), ["23/25"]);
     assert_eq!(alone(&store, &[charge(1, &ten, 0)]), ["0/2"]);
 }

@@ -133,7 +133,8 @@ async fn a_node_without_the_store_has_its_share_until_the_epoch_ends() {
         clock.advance(SECOND);
     }
     assert_eq!(node.charge(&quota).await.unwrap_err(), StoreError::Open);
-    assert_eq!(node.store.report().sharing.unwrap().split.failures, 1);
+    let report = node.store.report().sharing.unwrap().split;
+    assert_eq!((report.heartbeats, report.failures), (1, 1));
     common.find();
     node.beat().await;
     assert_eq!(node.admitted(&quota, 200).await, 100);
@@ -171,6 +172,33 @@ async fn who_leaves_makes_way_at_once() {
     second.beat().await;
     assert_eq!(second.store.membership().members(), 1);
     assert_eq!(second.admitted(&quota, 200).await, 99);
+}
+
+/// A store that was away for long has forgotten everybody. Who is back first does not take himself for the only
+/// one: were the store lost again, each node would admit the whole limit.
+#[tokio::test]
+async fn who_is_back_first_does_not_forget_the_others() {
+    let clock = at(0);
+    let common = Common::new(Arc::clone(&clock));
+    let nodes = [(); 3].map(|()| Node::new(&common, &clock));
+    for _ in 0..2 {
+        for node in &nodes {
+            node.beat().await;
+        }
+    }
+    common.lose();
+    for _ in 0..20 {
+        clock.advance(SECOND);
+        nodes[0].beat().await;
+    }
+    common.find();
+    nodes[0].beat().await;
+    let members = || nodes[0].store.membership().members();
+    assert_eq!(members(), 3);
+    // The others do not come back.
+    clock.advance(SECOND * 4);
+    nodes[0].beat().await;
+    assert_eq!(members(), 1);
 }
 
 /// A decision from memory waits for nobody and allocates nothing, whatever it is.
