@@ -90,10 +90,14 @@ pub(crate) struct CheckArgs {
 #[derive(Debug, Parser)]
 #[command(after_help = EXPLAIN_EXAMPLES)]
 pub(crate) struct ExplainArgs {
-    /// A file of rules, or a folder of *.yaml and *.yml files; may be repeated; without it, an example
-    /// inside the binary
+    /// A file of rules, a folder of *.yaml and *.yml files, or the Redis they were pushed to:
+    /// redis://HOST:PORT and the like; may be repeated; without it, an example inside the binary
     #[arg(long, value_name = "PATH")]
-    pub(crate) rules: Vec<PathBuf>,
+    pub(crate) rules: Vec<String>,
+
+    /// Which rules, where several sets of them are in one Redis [default: default]
+    #[arg(long, value_name = "NAME")]
+    rules_name: Option<String>,
 
     /// The domain of the request
     #[arg(long)]
@@ -107,7 +111,7 @@ pub(crate) struct ExplainArgs {
     pub(crate) compile: CompileArgs,
 
     #[command(flatten)]
-    pub(crate) node: NodeArgs,
+    node: NodeArgs,
 }
 
 #[derive(Clone, Copy, Debug, Parser)]
@@ -153,6 +157,15 @@ Examples:
                                           which limits hold user 42?
 
 `tidegate help COMMAND` says more about a command.";
+
+// === impl ExplainArgs ===
+
+impl ExplainArgs {
+    /// The same as flags of what a server is told.
+    pub(crate) fn settings(&self) -> SettingArgs {
+        SettingArgs::from(&self.node).with_rules_at(self.rules.clone(), self.rules_name.clone())
+    }
+}
 
 const SERVE_EXAMPLES: &str = "\
 Examples:
@@ -221,6 +234,8 @@ Examples:
   tidegate explain --domain example 'user_id=\"a,b\"' 'user_id=a\\,b'
   tidegate explain --domain example user_id=42 --store redis://127.0.0.1:6379 --consistency strict
                                           how nodes share the limit, and what holds without Redis
+  tidegate explain --rules redis://127.0.0.1:6379 --domain api user_id=42
+                                          by the newest rules that were pushed there
 
 Exit code: 0 explained, 1 the rules have faults or no such domain, 2 they could not be read.";
 

@@ -3,14 +3,15 @@
 use std::io;
 use std::process::ExitCode;
 
-use tidegate_rules::{Domain, Entry, Refusals, RuleSet, explain};
+use tidegate_rules::{Compiled, Domain, Entry, Refusals, RuleSet, explain};
 
 use crate::args::ExplainArgs;
-use crate::config::{Rules, RulesFiles};
+use crate::config::{self, PushedPlace, Rules, RulesFiles};
 use crate::descriptor::{self, TypedEntry};
 use crate::failure::Failure;
+use crate::rules_source::RulesSource;
 use crate::sharing::Sharing;
-use crate::{rules_files, terminal};
+use crate::{rules_files, runtime, terminal};
 
 /// Explains each descriptor on stdout.
 pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode, Failure> {
@@ -19,8 +20,9 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode, Failure> {
         .iter()
         .map(|text| parse(text))
         .collect::<Result<Vec<_>, _>>()?;
-    let sharing = Sharing::load(&args.node)?;
-    let rules = rules_files::load(&rules_of(args, sharing))?.rules;
+    let rules = rules_of(args)?;
+    let sharing = rules.sharing;
+    let rules = read(&rules)?.rules;
     let domain = rules
         .domain(&args.domain)
         .ok_or_else(|| no_such_domain(&args.domain, &rules))?;
@@ -34,16 +36,32 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn rules_of(args: &ExplainArgs, sharing: Sharing) -> Rules {
-    Rules {
-        paths: args.rules.clone(),
+/// The rules that are named, and those alone: whatever rules the settings have, who names none gets the example.
+fn rules_of(args: &ExplainArgs) -> Result<Rules, Failure> {
+    let config = config::load(&args.settings())?.config;
+    let sharing = Sharing::of(&config.store);
+    let named = (!args.rules.is_empty()).then_some(config.rules);
+    let (paths, pushed) = named.map_or_else(Default::default, |it| (it.paths, it.pushed));
+    Ok(Rules {
+        paths,
         files: RulesFiles::Yaml,
         merge_domains: args.compile.merge_domains,
         refusals: Refusals::Enforce,
         watch: false,
         sharing,
-        pushed: None,
+        // The copy is a server's, and neither written nor believed by anybody else.
+        pushed: pushed.map(|place| PushedPlace {
+            cache: None,
+            ..place
+        }),
+    })
+}
+
+fn read(rules: &Rules) -> Result<Compiled, Failure> {
+    if rules.pushed.is_none() {
+        return rules_files::load(rules);
     }
+    runtime::start()?.block_on(async { RulesSource::of(rules)?.read().await })
 }
 
 impl<'a> From<&'a TypedEntry> for Entry<'a> {

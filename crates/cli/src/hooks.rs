@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use serde_json::Value as Json;
+use tidegate_rules::Limit;
 use tidegate_server::{AdminHooks, ReloadReport, ReloadTrigger, Reloading, StateReport};
 
 use crate::log::{Filter, LogHandle, NotAFilter};
 use crate::reload::Reloader;
+use crate::sharing::Sharing;
 use crate::state::Reporter;
 use crate::stores::AnyStore;
 
@@ -15,6 +17,8 @@ use crate::stores::AnyStore;
 pub(crate) struct Hooks {
     /// The settings in force, secrets redacted.
     pub(crate) config: Json,
+    /// How nodes share limits.
+    pub(crate) sharing: Sharing,
     /// Who reads the rules.
     pub(crate) reloader: Arc<Reloader<AnyStore>>,
     /// The log.
@@ -36,6 +40,10 @@ impl AdminHooks for Hooks {
 
     fn rules_source(&self) -> String {
         self.reloader.source()
+    }
+
+    fn sharing(&self, limit: &Limit) -> Vec<String> {
+        self.sharing.explain(limit)
     }
 
     fn last_reload(&self) -> Option<ReloadReport> {

@@ -14,6 +14,7 @@ mod reload;
 mod rules;
 mod rules_files;
 mod rules_source;
+mod runtime;
 mod sample;
 mod serve;
 mod sharing;

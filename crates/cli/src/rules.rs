@@ -13,17 +13,12 @@ use crate::args::{AboutArgs, RulesArgs, RulesCommand, SettingArgs};
 use crate::config::{self, PushedPlace, Rules};
 use crate::failure::Failure;
 use crate::rules_source::PushedError;
+use crate::runtime;
 use crate::version::Bundle;
 
 /// Does what is asked.
 pub(crate) fn run(args: &RulesArgs) -> Result<ExitCode, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|reason| Failure::System {
-            what: "start the runtime",
-            reason,
-        })?;
+    let runtime = runtime::start()?;
     runtime.block_on(async {
         match &args.command {
             RulesCommand::Push(args) => push::run(args).await,

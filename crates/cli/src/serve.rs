@@ -24,7 +24,8 @@ use crate::hooks::Hooks;
 use crate::log::{self, LogFormat, LogHandle};
 use crate::reload::{self, Reloader};
 use crate::rules_source::RulesSource;
-use crate::{state, stores, terminal};
+use crate::sharing::Sharing;
+use crate::{runtime, state, stores, terminal};
 
 /// Serves until it is told to stop.
 pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
@@ -35,13 +36,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let log = &loaded.config.observing.log;
     let log = log::start(log.level.clone(), log.format);
     loaded.warn();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|reason| Failure::System {
-            what: "start the runtime",
-            reason,
-        })?;
+    let runtime = runtime::start()?;
     let source = RulesSource::of(&loaded.config.rules)?;
     let compiled = runtime.block_on(source.start());
     let compiled = compiled.map_err(|failure| match failure {
@@ -81,16 +76,16 @@ async fn serve(
         Arc::clone(&limiter),
         Arc::clone(&observatory),
     ));
-    let hooks = Hooks {
-        config: config::effective_json(&loaded.known),
-        reloader: Arc::clone(&reloader),
-        log,
-        state: state.reporter(),
-    };
     let admin = Admin {
         limiter: Arc::clone(&limiter),
         observatory: Arc::clone(&observatory),
-        hooks: Arc::new(hooks),
+        hooks: Arc::new(Hooks {
+            config: config::effective_json(&loaded.known),
+            sharing: Sharing::of(&config.store),
+            reloader: Arc::clone(&reloader),
+            log,
+            state: state.reporter(),
+        }),
         config: settings::admin(config, token),
     };
     let parts = Parts {

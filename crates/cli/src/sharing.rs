@@ -37,6 +37,10 @@ enum Among {
 /// A limit of few permits is worth a word about how many nodes can have a share of it.
 const FEW: u64 = 64;
 
+/// What becomes of an `eventual` limit without Redis, whatever its rule says.
+const ALWAYS_SHARED: &str =
+    "each node goes on with its part of what is left, divided by the nodes it last knew of";
+
 // === impl Sharing ===
 
 impl Default for Sharing {
@@ -113,6 +117,10 @@ impl Sharing {
                 "`on_failure: {}` does nothing here: `consistency: node` never asks Redis",
                 word(limit.on_failure())
             )),
+            Consistency::Eventual if limit.on_failure() != OnFailure::Local => Some(format!(
+                "`on_failure: {}` does nothing here: without Redis {ALWAYS_SHARED}",
+                word(limit.on_failure())
+            )),
             _ => None,
         }
     }
@@ -135,10 +143,12 @@ impl Sharing {
         if consistency == Consistency::Node {
             return vec![shared];
         }
-        vec![
-            shared,
-            format!("without Redis: {}", self.alone(limit.on_failure())),
-        ]
+        let alone = if self.never_fails(consistency, quota) {
+            ALWAYS_SHARED
+        } else {
+            self.alone(limit.on_failure())
+        };
+        vec![shared, format!("without Redis: {alone}")]
     }
 
     fn consistency(&self, said: Option<Said>) -> Consistency {
@@ -150,6 +160,11 @@ impl Sharing {
             Some(Said::Eventual) => Consistency::Eventual,
             Some(Said::Split) => Consistency::Split,
         }
+    }
+
+    /// Whether requests never wait for Redis, so that `on_failure` is not asked.
+    fn never_fails(&self, consistency: Consistency, quota: &Quota) -> bool {
+        consistency == Consistency::Eventual && self.why_strict(consistency, quota).is_none()
     }
 
     /// Why a limit that is to be shared otherwise is decided in Redis every time, if it is.

@@ -123,6 +123,15 @@ impl SettingArgs {
         }
     }
 
+    /// The same flags, and these rules.
+    pub(super) fn with_rules_at(self, rules: Vec<String>, rules_name: Option<String>) -> Self {
+        Self {
+            rules,
+            rules_name,
+            ..self
+        }
+    }
+
     /// What was typed, setting by setting.
     pub(crate) fn written(&self, page: &mut Page) -> Vec<Written> {
         let single = [

@@ -472,6 +472,31 @@ fn sets_of_rules_of_other_names_are_apart() {
 }
 
 #[test]
+fn the_newest_rules_are_explained() {
+    let stage = Stage::new("explained");
+    let explain = |more: &[&str]| {
+        let args = ["explain", "--rules", &stage.url, "--domain", "shop"];
+        run(&[&args, more, &["user_id=42"]].concat())
+    };
+    let nothing = explain(&[]);
+    assert_eq!(nothing.code, Some(2), "{nothing:?}");
+    assert!(nothing.stderr.contains("there are no rules"), "{nothing:?}");
+    for limit in ["11", "12"] {
+        succeeded(&stage.push(limit));
+    }
+    let newest = explain(&[]);
+    succeeded(&newest);
+    assert!(newest.stdout.contains("12 per year"), "{newest:?}");
+    assert!(!newest.stdout.contains("without Redis"), "{newest:?}");
+    let shared = explain(&["--store", &stage.url]);
+    assert!(shared.stdout.contains("without Redis"), "{shared:?}");
+    stage.redis.kill();
+    let gone = explain(&[]);
+    assert_eq!(gone.code, Some(2), "{gone:?}");
+    assert!(gone.stderr.contains("cannot reach"), "{gone:?}");
+}
+
+#[test]
 fn commands_without_a_redis_say_how_to_name_one() {
     let nowhere = run(&["rules", "history"]);
     assert_eq!(nowhere.code, Some(2), "{nowhere:?}");

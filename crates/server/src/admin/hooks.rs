@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
-use tidegate_rules::Report;
+use tidegate_rules::{Limit, Report};
 
 /// A reload under way.
 pub type Reloading<'a> = Pin<Box<dyn Future<Output = ReloadReport> + Send + 'a>>;
@@ -21,6 +21,10 @@ pub trait AdminHooks: fmt::Debug + Send + Sync {
 
     /// Where the rules in force come from, such as their files, or a version in Redis.
     fn rules_source(&self) -> String;
+
+    /// How nodes share a limit and what becomes of it without their store, a line each; nothing where there is
+    /// nobody to share it with.
+    fn sharing(&self, limit: &Limit) -> Vec<String>;
 
     /// How the last reload went, whoever asked for it; `None` before the first.
     fn last_reload(&self) -> Option<ReloadReport>;

@@ -8,7 +8,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde_json::{Value, json};
 use tidegate_limiter::{Limiter, LimiterConfig};
 use tidegate_observe::Observatory;
-use tidegate_rules::{CompileOptions, Compiled, Report, Source, compile};
+use tidegate_rules::{CompileOptions, Compiled, Limit, Report, Source, compile};
 use tidegate_server::{
     Address, Admin, AdminConfig, AdminHooks, AdminReach, AdminToken, DrainConfig, Front,
     ListenConfig, Parts, ReloadOutcome, ReloadReport, ReloadTrigger, Reloading, ServerConfig,
@@ -273,6 +273,10 @@ impl AdminHooks for Hooks {
 
     fn rules_source(&self) -> String {
         "rules.yaml".to_owned()
+    }
+
+    fn sharing(&self, limit: &Limit) -> Vec<String> {
+        vec![format!("strict: {}", limit.description())]
     }
 
     fn last_reload(&self) -> Option<ReloadReport> {

@@ -65,6 +65,9 @@ async fn a_request_is_explained() {
     let replaced: Vec<_> = user["limits"].as_array().unwrap().iter().collect();
     assert_eq!(replaced[0]["replaced"], true, "the plan replaces it");
     assert_eq!(replaced[1]["replaced"], false);
+    let sharing = replaced[1]["sharing"][0].as_str().unwrap();
+    assert!(sharing.starts_with("strict: "), "{sharing}");
+    assert!(user["text"].as_str().unwrap().contains(sharing));
     assert_eq!(free["steps"][0]["candidates"][0]["by"], "exact_value");
     assert_eq!(
         (&other["ending"], &other["rule"]),

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_limiter::{Descriptor, Entry, KeyError, Limiter, Origin, Ruling, Status, Store};
 use tidegate_rules::{Candidate, Color, Domain, Ending, Fate, Rank, Step, explain as words};
 
+use crate::admin::AdminHooks;
 use crate::admin::body::OwnedEntry;
 use crate::admin::fault::Fault;
 use crate::admin::reply::{self, Reply};
@@ -49,6 +50,8 @@ struct AppliedView<'a> {
     limit: LimitView<'a>,
     /// Whether another limit of the request puts it out of force.
     replaced: bool,
+    /// How nodes share it, in words, a line each; nothing if there is nobody to share it with.
+    sharing: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -78,6 +81,7 @@ const MOST_MISSES: usize = 8;
 /// Explains a request.
 pub(in crate::admin) async fn explain<S: Store>(
     limiter: &Limiter<S>,
+    hooks: &dyn AdminHooks,
     question: Question,
 ) -> Result<Reply, Fault> {
     if question.descriptors.len() > MOST_DESCRIPTORS {
@@ -103,7 +107,7 @@ pub(in crate::admin) async fn explain<S: Store>(
     Ok(reply::json(&ExplainView {
         domain: domain.name(),
         descriptors: described
-            .map(|(status, entries)| DescriptorView::new(domain, &status, entries))
+            .map(|(status, entries)| DescriptorView::new(domain, &status, entries, hooks))
             .collect(),
     }))
 }
@@ -111,7 +115,12 @@ pub(in crate::admin) async fn explain<S: Store>(
 // === impl DescriptorView ===
 
 impl<'a> DescriptorView<'a> {
-    fn new(domain: &'a Domain, status: &Status<'a>, entries: &[Entry<'a>]) -> Self {
+    fn new(
+        domain: &'a Domain,
+        status: &Status<'a>,
+        entries: &[Entry<'a>],
+        hooks: &dyn AdminHooks,
+    ) -> Self {
         let trace = domain.trace(entries);
         let (rule, ending) = match trace.ending {
             Ending::Rule(rule) => (Some(RuleView::new(domain.name(), rule)), "rule"),
@@ -123,21 +132,22 @@ impl<'a> DescriptorView<'a> {
         Self {
             entries: EntryView::all(entries.iter().copied()),
             rule,
-            limits: applied(status),
+            limits: applied(status, hooks),
             ending,
             steps: trace.steps.iter().map(StepView::from).collect(),
-            text: words::render(domain, entries, &|_| Vec::new(), Color::Never),
+            text: words::render(domain, entries, &|limit| hooks.sharing(limit), Color::Never),
         }
     }
 }
 
-fn applied<'a>(status: &Status<'a>) -> Vec<AppliedView<'a>> {
+fn applied<'a>(status: &Status<'a>, hooks: &dyn AdminHooks) -> Vec<AppliedView<'a>> {
     let mut limits = Vec::new();
     for limit in status.limits() {
         if let Origin::Rule { limit: of_rule, .. } = limit.origin() {
             limits.push(AppliedView {
                 limit: of_rule.into(),
                 replaced: limit.ruling() == Ruling::Replaced,
+                sharing: hooks.sharing(of_rule),
             });
         }
     }
