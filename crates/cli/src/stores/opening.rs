@@ -18,6 +18,11 @@ use crate::failure::Failure;
 /// How long the start waits for Redis, however many servers there are to try.
 const LONGEST_KNOCK: Duration = Duration::from_secs(2);
 
+/// How long a call to another region may take, where its URL does not say, and connecting: nobody's request waits
+/// for it, and an encrypted greeting goes around the world four times.
+const FAR_TIMEOUT: Duration = Duration::from_secs(1);
+const FAR_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// Makes the store of a process that has `local` in its memory. Connects to nobody that must be there.
 ///
 /// # Errors
@@ -33,7 +38,7 @@ pub(crate) async fn open(config: &Config, local: EmbeddedStore) -> Result<AnySto
     let name = &config.store.redis.name.0;
     let elsewhere = config.regions.others(url);
     let elsewhere: Result<Vec<RedisTotals>, Failure> = elsewhere
-        .map(|url| Ok(RedisTotals::new(&new_client(&url.config)?, name)))
+        .map(|url| Ok(RedisTotals::new(&new_client(&far(&url.config))?, name)))
         .collect();
     let elsewhere = elsewhere?;
     let sharing = sharing(&config.store, elsewhere.len());
@@ -75,6 +80,18 @@ fn client(store: &Store, url: &RedisUrl) -> Result<Client, Failure> {
         tls.key = tls.key.take().or_else(|| said.key.clone());
     }
     new_client(&config)
+}
+
+/// The Redis of another region. By the measure of a decision it would never be back once it was gone.
+fn far(config: &ClientConfig) -> ClientConfig {
+    let mut config = config.clone();
+    if config.timeout == ClientConfig::TIMEOUT {
+        config.timeout = FAR_TIMEOUT;
+    }
+    if config.connect_timeout == ClientConfig::CONNECT_TIMEOUT {
+        config.connect_timeout = FAR_CONNECT_TIMEOUT;
+    }
+    config
 }
 
 fn new_client(config: &ClientConfig) -> Result<Client, Failure> {

@@ -6,7 +6,7 @@
 mod cluster;
 mod grpc;
 mod network;
-mod node;
+pub(crate) mod node;
 mod sentinel;
 mod single;
 

@@ -145,7 +145,7 @@ impl Node {
 // === impl Durations ===
 
 impl Durations {
-    fn read(page: &str) -> Self {
+    pub(crate) fn read(page: &str) -> Self {
         let prefix = "tidegate_decision_duration_seconds_bucket{le=\"";
         let buckets = page.lines().filter_map(|line| {
             let (bound, count) = line.strip_prefix(prefix)?.split_once("\"} ")?;
