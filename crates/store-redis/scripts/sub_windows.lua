@@ -7,6 +7,12 @@ local CHUNK = 32
 
 local function index_of(n) return format('%d', n) end
 
+-- A whole number that can be counted up from; nil for anything else, on which a loop might never end.
+local function whole(text)
+  local n = tonumber(text)
+  return n and n >= 0 and n < 9007199254740992 and n == floor(n) and n or nil
+end
+
 -- The counts of the sub-windows from one on, a number of them.
 local function counts(c, from, n)
   local fields = {}
@@ -20,7 +26,7 @@ local function open(c, a)
   local v = call('HMGET', c.key, 'n', 't', 'o', 'r', index_of(newest), index_of(newest - parts))
   c.newest, c.total, c.current, c.oldest = newest, 0, 0, 0
   if not v[1] then return end
-  local was, total = tonumber(v[1]), tonumber(v[2])
+  local was, total = whole(v[1]), whole(v[2])
   if not was or not total then error('undecodable value of ' .. c.key, 0) end
   c.found, c.over, c.marked = '', tonumber(v[3]), v[4]
   c.was_over, c.had_over = c.over, c.over

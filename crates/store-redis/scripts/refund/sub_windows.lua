@@ -8,7 +8,8 @@ local function refund(c, a)
   local taken = math.min(left, c.current)
   local index, changes = c.newest, {}
   c.total, c.current, left = c.total - left, c.current - taken, left - taken
-  while left > 0 do
+  local oldest = index - a[7]
+  while left > 0 and index > oldest do
     index = index - 1
     local count = tonumber(call('HGET', c.key, index_of(index))) or 0
     local back = math.min(left, count)
