@@ -98,6 +98,17 @@ impl<'a> Request<'a> {
         Ok(request)
     }
 
+    /// Fills in what somebody knows of limits that are still open.
+    pub(crate) fn recall(&mut self, know: impl Fn(&Charge<'_>) -> Option<Decision>) {
+        for (charge, answer) in self.charges.iter().zip(&mut self.answers) {
+            if let Answer::Open = answer
+                && let Some(decision) = know(charge)
+            {
+                *answer = Answer::Told(decision);
+            }
+        }
+    }
+
     /// What is left for the common store to decide; nothing if that is not needed.
     pub(crate) fn rest(&self) -> Rest<'a> {
         self.with_outlook(|_| true)

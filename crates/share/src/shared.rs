@@ -17,6 +17,7 @@ use crate::eventual::{Eventual, EventualConfig};
 use crate::leased::{LeaseConfig, Leased, Taken};
 use crate::memory::FromMemory;
 use crate::node::Node;
+use crate::noted::Noted;
 use crate::request::{Request, Ways};
 use crate::split::{self, Split, SplitConfig};
 use crate::standby::{Standby, StandbyLimit};
@@ -40,13 +41,11 @@ pub struct SharedConfig {
 /// common store said something.
 #[derive(Debug)]
 pub struct SharedStore<R, W = SystemClock, M = Monotonic> {
-    remote: Arc<R>,
-    node: Node<W>,
+    common: Arc<Noted<R, W>>,
     split: Split<M>,
     eventual: Eventual<Arc<M>>,
     config: SharedConfig,
-    leased: Arc<Leased<R, M>>,
-    standby: Standby,
+    leased: Arc<Leased<Noted<R, W>, M>>,
 }
 
 /// The part of a [`Cursor`] that says that the listing has got to this node's own counters. A common
@@ -68,13 +67,12 @@ impl<R, W: Clock, M: Clock> SharedStore<R, W, M> {
         let clock = Arc::new(clock);
         let split = Split::with_clock(config.split, Arc::clone(&clock));
         let eventual = Eventual::with_clock(config.eventual.clone(), Arc::clone(&clock));
-        let remote = Arc::new(remote);
         let wall = local.clock().now();
+        let standby = Standby::new(config.standby, split.membership().clone());
+        let common = Arc::new(Noted::new(remote, Node::new(local), standby));
         Self {
-            leased: Arc::new(Leased::new(Arc::clone(&remote), config.leases, clock, wall)),
-            remote,
-            node: Node::new(local),
-            standby: Standby::new(config.standby, split.membership().clone()),
+            leased: Arc::new(Leased::new(Arc::clone(&common), config.leases, clock, wall)),
+            common,
             split,
             eventual,
             config,
@@ -85,12 +83,17 @@ impl<R, W: Clock, M: Clock> SharedStore<R, W, M> {
 impl<R, W, M> SharedStore<R, W, M> {
     /// The store in common.
     pub fn remote(&self) -> &R {
-        &self.remote
+        self.common.remote()
     }
 
     /// The store in this node's memory.
-    pub const fn local(&self) -> &EmbeddedStore<W> {
-        self.node.store()
+    pub fn local(&self) -> &EmbeddedStore<W> {
+        self.common.node().store()
+    }
+
+    /// What this node decides by when it is alone.
+    fn standby(&self) -> &Standby {
+        self.common.standby()
     }
 
     /// How many nodes there are.
@@ -114,7 +117,7 @@ impl<R, W, M> SharedStore<R, W, M> {
     }
 }
 
-impl<R: Lender + 'static, W, M: Clock + 'static> SharedStore<R, W, M> {
+impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R, W, M> {
     /// Gives back, again and again, permits that are not spent. Shares and totals have loops of their own.
     pub async fn run(&self) {
         self.leased.run().await;
@@ -145,7 +148,7 @@ impl<R: Store, W: Clock, M: Clock> SharedStore<R, W, M> {
         let reserve = self.split.reserve(key.limit, quota);
         let reserve = reserve.as_deref().unwrap_or(quota);
         let consistency = Consistency::Split;
-        let decision = self.remote.peek(key, reserve, headroom, consistency);
+        let decision = self.remote().peek(key, reserve, headroom, consistency);
         Ok(split::whole(quota, 0, decision.await?))
     }
 
@@ -162,15 +165,20 @@ impl<R: Store, W: Clock, M: Clock> SharedStore<R, W, M> {
         let reserve = self.split.reserve(key.limit, quota);
         let reserve = reserve.as_deref().unwrap_or(quota);
         let consistency = Consistency::Split;
-        self.remote.refund(key, reserve, cost, consistency).await
+        let refunded = self.remote().refund(key, reserve, cost, consistency).await;
+        if refunded.is_err() {
+            // Who is charged alone is given back alone.
+            self.standby().refund(self.local(), key, quota, cost);
+        }
+        refunded
     }
 }
 
-impl<R: Lender + 'static, W: Clock, M: Clock + 'static> Ways for SharedStore<R, W, M> {
+impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> Ways for SharedStore<R, W, M> {
     type Wall = W;
 
     fn node(&self) -> &Node<W> {
-        &self.node
+        self.common.node()
     }
 
     fn way(&self, consistency: Consistency) -> Option<&dyn FromMemory> {
@@ -190,7 +198,7 @@ impl<R: Lender + 'static, W: Clock, M: Clock + 'static> Ways for SharedStore<R, 
     }
 }
 
-impl<R: Lender + 'static, W: Clock, M: Clock + 'static> Store for SharedStore<R, W, M> {
+impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> Store for SharedStore<R, W, M> {
     async fn charge(
         &self,
         charges: &[Charge<'_>],
@@ -201,7 +209,7 @@ impl<R: Lender + 'static, W: Clock, M: Clock + 'static> Store for SharedStore<R,
         match Route::of(charges) {
             Route::Node => self.local().charge_now(charges, charging, decisions),
             // What waits is in a box, so that the future of what does not is small.
-            Route::Strict => Box::pin(self.remote.charge(charges, charging, decisions)).await,
+            Route::Strict => Box::pin(self.common.charge(charges, charging, decisions)).await,
             Route::Leased(charge) => match self.leased.take_alone(charge, charging) {
                 Taken::Decided(decision) => Ok(self.settle_leased(charge, decision, decisions)),
                 taken => Box::pin(self.charge_leased(charge, charging, taken, decisions)).await,
@@ -221,10 +229,11 @@ impl<R: Lender + 'static, W: Clock, M: Clock + 'static> Store for SharedStore<R,
     ) -> Result<Receipt, StoreError> {
         within_bounds(charges)?;
         let mut request = Request::take(charges, charging, self)?;
+        request.recall(|charge| self.standby().recall(self.local(), charge));
         let rest = request.rest();
         if !rest.is_empty() {
             let decided = self
-                .standby
+                .standby()
                 .charge(self.local(), &rest, charging, decisions);
             if let Err(error) = decided {
                 request.put_back(self);
@@ -233,7 +242,7 @@ impl<R: Lender + 'static, W: Clock, M: Clock + 'static> Store for SharedStore<R,
             request.fill(decisions);
         }
         let admission = request.close(self, decisions);
-        self.standby.decided(admission);
+        self.standby().decided(admission);
         let now = self.leased.reckoned_now();
         Ok(Receipt { now, admission })
     }
@@ -250,13 +259,13 @@ impl<R: Lender + 'static, W: Clock, M: Clock + 'static> Store for SharedStore<R,
             Consistency::Split => self.peek_split(key, quota, headroom).await,
             Consistency::Eventual if self.eventual.suits(quota) => self.eventual.peek(key, quota),
             Consistency::Leased => {
-                let looked = self.remote.peek(key, quota, headroom, consistency);
+                let looked = self.remote().peek(key, quota, headroom, consistency);
                 let mut decision = looked.await?;
                 let remaining = decision.remaining.saturating_add(self.leased.in_hand(key));
                 decision.remaining = remaining.min(decision.limit);
                 Ok(decision)
             }
-            _ => self.remote.peek(key, quota, headroom, consistency).await,
+            _ => self.remote().peek(key, quota, headroom, consistency).await,
         }
     }
 
@@ -269,19 +278,15 @@ impl<R: Lender + 'static, W: Clock, M: Clock + 'static> Store for SharedStore<R,
     ) -> Result<(), StoreError> {
         let refunded = match consistency {
             Consistency::Node => return self.local().refund_now(key, quota, cost),
-            Consistency::Split => self.refund_split(key, quota, cost).await,
+            Consistency::Split => return self.refund_split(key, quota, cost).await,
             Consistency::Eventual if self.eventual.suits(quota) => {
                 self.eventual.refund(key, quota, cost);
                 return Ok(());
             }
-            _ => self.remote.refund(key, quota, cost, consistency).await,
+            _ => self.common.refund(key, quota, cost, consistency).await,
         };
         if consistency == Consistency::Leased {
             self.leased.forgive(key);
-        }
-        if refunded.is_err() {
-            // Who is charged alone is given back alone.
-            self.standby.refund(self.local(), key, quota, cost);
         }
         refunded
     }
@@ -298,12 +303,11 @@ impl<R: Lender + 'static, W: Clock, M: Clock + 'static> Store for SharedStore<R,
         if consistency == Consistency::Eventual && self.eventual.suits(quota) {
             return self.eventual.reset(key, quota);
         }
-        self.standby.reset(self.local(), key, quota);
         if consistency == Consistency::Leased {
             self.leased.forget(key);
         }
         let was_here = consistency == Consistency::Split && self.split.reset_share(key, quota);
-        let was_there = self.remote.reset(key, quota, consistency).await?;
+        let was_there = self.common.reset(key, quota, consistency).await?;
         Ok(was_here || was_there)
     }
 
@@ -311,7 +315,7 @@ impl<R: Lender + 'static, W: Clock, M: Clock + 'static> Store for SharedStore<R,
     /// so, and others can be.
     async fn now(&self) -> Result<Time, StoreError> {
         let asked = self.leased.own_now();
-        match self.remote.now().await {
+        match self.remote().now().await {
             Ok(now) => {
                 self.leased.learn_time(now, asked);
                 Ok(now)
@@ -328,13 +332,13 @@ impl<R: Lender + 'static, W: Clock, M: Clock + 'static> Store for SharedStore<R,
             page.next = page.next.map(own);
             return Ok(page);
         }
-        let mut page = self.remote.list(cursor, most).await?;
+        let mut page = self.remote().list(cursor, most).await?;
         page.next = page.next.or(Some(own(Cursor::default())));
         Ok(page)
     }
 
     fn health(&self) -> StoreHealth {
-        self.remote.health()
+        self.remote().health()
     }
 
     fn report(&self) -> StoreReport {
@@ -347,9 +351,9 @@ impl<R: Lender + 'static, W: Clock, M: Clock + 'static> Store for SharedStore<R,
                 refusals,
                 eventual: self.eventual.report(),
                 split: self.split.report(),
-                standby: self.standby.report(),
+                standby: self.standby().report(),
             }),
-            ..self.remote.report()
+            ..self.remote().report()
         }
     }
 }

@@ -9,7 +9,6 @@
 mod counters;
 mod cut;
 mod portion;
-mod refusals;
 mod reserve;
 mod spend;
 mod store_time;
@@ -31,11 +30,12 @@ use tokio::sync::Notify;
 use self::counters::Counters;
 pub use self::cut::{Indivisible, LONGEST_SPLIT_WINDOW, divisible};
 use self::portion::Portion;
-use self::refusals::Refusals;
 pub(crate) use self::spend::whole;
+pub(crate) use self::store_time::Bounds;
 use self::store_time::StoreTime;
 use crate::Membership;
 use crate::reckoning::Heard;
+use crate::refusals::Refusals;
 
 /// The most limits that a node has shares of. Of others it gets what every plan leaves in the store.
 const MOST_LIMITS: usize = 4_096;

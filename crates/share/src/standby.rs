@@ -1,9 +1,11 @@
 //! What a node does alone, while the common store cannot decide.
 //!
 //! It goes on limiting in its own memory. So that all nodes that are alone admit about one limit together,
-//! each enforces its share: the limit divided by the members that were last heard of. What it counts alone
-//! stays here: when the store is back, its counts are the ones that count again, and those made alone expire
-//! with their windows.
+//! each enforces its share: the limit divided by the members that were last heard of. It begins with what it
+//! knows: what the store admitted here is noted under the same key while the store is well, so that only the
+//! rest of the share is left, and whom the store refused is refused until that could change. What it counts
+//! alone stays here: when the store is back, its counts are the ones that count again, and those made alone
+//! expire with their windows.
 
 mod cuts;
 
@@ -11,14 +13,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use smallvec::SmallVec;
-use tidegate_algorithms::{Algorithm, Decision, Outcome, Quota, Retry};
+use tidegate_algorithms::{Algorithm, Decision, Meter, Outcome, Quota, QuotaSpec, Retry, Time};
 use tidegate_store::report::StandbyReport;
 use tidegate_store::{
-    Admission, Charge, Charging, Clock, CounterKey, Decisions, EmbeddedStore, StoreError,
+    Admission, Charge, Charging, Clock, CounterKey, Decisions, EmbeddedStore, Loan, Mode, OnFull,
+    StoreError,
 };
 
 use self::cuts::{Cut, Cuts};
 use crate::Membership;
+use crate::refusals::{Refusals, Trust};
+use crate::split::Bounds;
 
 /// How much of a limit a node enforces while it is alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,12 +41,31 @@ pub(crate) struct Standby {
     limit: StandbyLimit,
     membership: Membership,
     cuts: Cuts,
+    refusals: Refusals,
     requests: AtomicU64,
     refused: AtomicU64,
 }
 
+/// What became of a note.
+#[derive(Clone, Copy, Debug)]
+enum Written {
+    /// It is there, or there is no room for its counter.
+    All,
+    /// It did not fit.
+    Nothing {
+        /// What would.
+        left: u64,
+    },
+}
+
 /// When who asks for more than a share ever admits may come again: the whole limit may be there by then.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// What the store refused to a strict request stands for as long as it said.
+const UNTIL_RETRY: Trust = Trust {
+    least: Duration::ZERO,
+    most: Duration::MAX,
+};
 
 // === impl Standby ===
 
@@ -51,6 +75,7 @@ impl Standby {
             limit,
             membership,
             cuts: Cuts::default(),
+            refusals: Refusals::new(),
             requests: AtomicU64::new(0),
             refused: AtomicU64::new(0),
         }
@@ -78,7 +103,72 @@ impl Standby {
         Ok(())
     }
 
-    /// Gives back what was charged alone.
+    /// Notes what the common store has charged. Of a bucket it notes as much as fits.
+    pub(crate) fn note<W: Clock>(&self, store: &EmbeddedStore<W>, charge: &Charge<'_>) {
+        let whole = charge.quota;
+        let is_plain = counts_plainly(whole);
+        let cut = if is_plain {
+            Cut::None
+        } else {
+            self.cut(charge.key, whole)
+        };
+        let left = match write(store, &cut.apply(charge)) {
+            Written::All => return,
+            Written::Nothing { left } => left,
+        };
+        if is_plain && let Some(roomy) = doubled(whole) {
+            let quota = &roomy;
+            write(store, &Charge { quota, ..*charge });
+        } else if left > 0 {
+            let cost = left.min(charge.cost);
+            let rest = Charge { cost, ..*charge };
+            write(store, &cut.apply(&rest));
+        }
+    }
+
+    /// Takes back the note of permits that were not spent. A counter that has begun another window since
+    /// they were drawn has forgotten it already.
+    pub(crate) fn unnote<W: Clock>(
+        &self,
+        store: &EmbeddedStore<W>,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        loan: &Loan,
+        permits: u64,
+    ) {
+        let window_of = |time: Time| u128::from(time.nanos()) / quota.window().as_nanos().max(1);
+        let is_same = window_of(store.clock().now()) == window_of(loan.now);
+        if is_same || !has_edges(quota) {
+            self.refund(store, key, quota, permits);
+        }
+    }
+
+    /// Notes what the common store has refused.
+    pub(crate) fn note_refusal<W: Clock>(
+        &self,
+        store: &EmbeddedStore<W>,
+        charge: &Charge<'_>,
+        decision: Decision,
+    ) {
+        let now = store.clock().now();
+        self.refusals.remember(charge, decision, now, UNTIL_RETRY);
+    }
+
+    /// What the common store refused, if that still stands.
+    pub(crate) fn recall<W: Clock>(
+        &self,
+        store: &EmbeddedStore<W>,
+        charge: &Charge<'_>,
+    ) -> Option<Decision> {
+        let now = store.clock().now();
+        let bounds = Bounds {
+            earliest: now,
+            latest: now,
+        };
+        self.refusals.recall(charge, bounds)
+    }
+
+    /// Gives back what was charged alone, or noted.
     pub(crate) fn refund<W: Clock>(
         &self,
         store: &EmbeddedStore<W>,
@@ -86,17 +176,19 @@ impl Standby {
         quota: &Quota,
         cost: u64,
     ) {
+        self.refusals.forget(key);
         // Cannot fail but for a window that was never charged.
         let _ = store.refund_now(key, self.cut(key, quota).quota(quota), cost);
     }
 
-    /// Forgets what was charged alone.
+    /// Forgets what was charged alone, or noted.
     pub(crate) fn reset<W: Clock>(
         &self,
         store: &EmbeddedStore<W>,
         key: CounterKey<'_>,
         quota: &Quota,
     ) {
+        self.refusals.forget(key);
         // Cannot fail but for a window that was never charged.
         let _ = store.reset_now(key, self.cut(key, quota).quota(quota));
     }
@@ -130,6 +222,61 @@ impl Standby {
             StandbyLimit::Share => self.membership.members(),
             StandbyLimit::Whole => 1,
         }
+    }
+}
+
+/// Writes a note, if it fits.
+fn write<W: Clock>(store: &EmbeddedStore<W>, charge: &Charge<'_>) -> Written {
+    let note = Charge {
+        mode: Mode::Enforce,
+        on_full: OnFull::Allow,
+        ..*charge
+    };
+    let mut decisions = Decisions::new();
+    // An error leaves it unknown, as it would be without notes.
+    let _ = store.charge_now(&[note], Charging::AllOrNone, &mut decisions);
+    match decisions.first() {
+        Some(decision) if !decision.is_allowed() => Written::Nothing {
+            left: decision.remaining,
+        },
+        _ => Written::All,
+    }
+}
+
+/// Room for all that a node can have admitted in a window: one limit through the store, and before that
+/// up to one alone.
+#[cold]
+fn doubled(quota: &Quota) -> Option<Quota> {
+    let spec = QuotaSpec {
+        limit: quota.limit().saturating_mul(2),
+        window: quota.window(),
+        algorithm: quota.algorithm(),
+        allowance: quota.allowance(),
+    };
+    Quota::new(&spec).ok()
+}
+
+/// Whether a counter holds plain numbers, which say the same whatever the limit. Such a one is noted beyond
+/// the share, so that it is true also when the members or the rules change. A bucket holds a time or what is
+/// missing from a full one, which mean something to its own numbers alone: it is emptied, but no further.
+const fn counts_plainly(quota: &Quota) -> bool {
+    match quota.meter() {
+        Meter::FixedWindow(_)
+        | Meter::SlidingCounter(_)
+        | Meter::SubWindows(_)
+        | Meter::SlidingLog(_) => true,
+        Meter::TokenBucket(_) | Meter::IntervalBucket(_) | Meter::LeakyBucket(_) => false,
+    }
+}
+
+/// Whether a counter forgets at the edges of windows, and not bit by bit.
+const fn has_edges(quota: &Quota) -> bool {
+    match quota.meter() {
+        Meter::FixedWindow(_)
+        | Meter::SlidingCounter(_)
+        | Meter::SubWindows(_)
+        | Meter::IntervalBucket(_) => true,
+        Meter::TokenBucket(_) | Meter::LeakyBucket(_) | Meter::SlidingLog(_) => false,
     }
 }
 

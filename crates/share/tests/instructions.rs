@@ -1,5 +1,6 @@
 //! Holds the number of instructions of a decision from memory: of this node alone, leased, refused as
-//! before, and of two leased limits together. Time on a shared machine says little; this number says when
+//! before, and of two leased limits together; and of a strict one, where the common store is another table
+//! in memory, so that beside it only the note is paid for. Time on a shared machine says little; this number says when
 //! a change made the path longer. It fails on both sides, so that a gain is written down too.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
@@ -17,7 +18,7 @@ const TOLERANCE: u64 = 5;
 /// So many that a draw in between does not show.
 const N_DECISIONS: u64 = 10_000;
 
-const WORKLOADS: [&str; 4] = ["node", "leased", "refused", "several"];
+const WORKLOADS: [&str; 5] = ["node", "strict", "leased", "refused", "several"];
 
 #[test]
 fn a_decision_takes_as_many_instructions_as_written_down() {

@@ -32,6 +32,6 @@ fn decide_repeatedly(workload: &Workload, n_decisions: u64) -> usize {
 }
 
 fn usage() -> ExitCode {
-    eprintln!("usage: decisions node|leased|refused|several NUMBER");
+    eprintln!("usage: decisions node|strict|leased|refused|several NUMBER");
     ExitCode::from(2)
 }

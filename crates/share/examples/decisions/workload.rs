@@ -1,4 +1,4 @@
-//! Requests that are decided from memory, for the tests of instructions and allocations.
+//! Requests that are decided from memory, and one that is noted there, for the tests of instructions and allocations.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -35,6 +35,7 @@ impl Workload {
         let plenty = 1_000_000_000;
         let (limits, consistency): (&[u64], _) = match name {
             "node" => (&[plenty], Consistency::Node),
+            "strict" => (&[plenty], Consistency::Strict),
             "leased" => (&[plenty], Consistency::Leased),
             "refused" => (&[1], Consistency::Leased),
             "several" => (&[plenty, plenty], Consistency::Leased),

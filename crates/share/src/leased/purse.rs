@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrayvec::ArrayVec;
-use tidegate_algorithms::{Algorithm, Allowance, Decision, Quota, Time};
+use tidegate_algorithms::{Decision, Quota, Time};
 use tidegate_store::{Charge, Charging, Draw, Loan};
 use tokio::sync::futures::OwnedNotified;
 
@@ -12,6 +12,7 @@ use super::borrower::{Borrower, Plan, Return};
 use super::demand::Demand;
 use super::terms::{LeaseConfig, Terms};
 use super::word::{Asked, Bounds, Word, safely};
+use crate::numbers::Numbers;
 use crate::reckoning::Heard;
 
 /// So many permits are worth a draw where they come in drops.
@@ -46,14 +47,6 @@ pub(super) enum Step {
     Draw(Plan),
     /// The store is to be asked, strictly.
     Ask,
-}
-
-/// The numbers of a quota, which a reload of the rules may change under the same key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Numbers {
-    limit: u64,
-    algorithm: Algorithm,
-    allowance: Allowance,
 }
 
 /// Permits of one loan.
@@ -356,19 +349,6 @@ impl Purse {
             }
             false
         });
-    }
-}
-
-// === impl Numbers ===
-
-impl Numbers {
-    #[inline]
-    const fn of(quota: &Quota) -> Self {
-        Self {
-            limit: quota.limit(),
-            algorithm: quota.algorithm(),
-            allowance: quota.allowance(),
-        }
     }
 }
 

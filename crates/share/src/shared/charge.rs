@@ -4,7 +4,7 @@ use std::pin::Pin;
 
 use tidegate_algorithms::{Decision, Time};
 use tidegate_store::{
-    Admission, Charge, Charging, Clock, Consistency, Decisions, Lender, Receipt, StoreError,
+    Admission, Charge, Charging, Clock, Consistency, Decisions, Lender, Receipt, Store, StoreError,
 };
 
 use super::SharedStore;
@@ -59,7 +59,7 @@ impl<'a> Route<'a> {
 
 // === impl SharedStore ===
 
-impl<R: Lender + 'static, W: Clock, M: Clock + 'static> SharedStore<R, W, M> {
+impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R, W, M> {
     /// Writes down a decision on a request of one leased limit.
     #[inline]
     pub(super) fn settle_leased(
@@ -94,7 +94,7 @@ impl<R: Lender + 'static, W: Clock, M: Clock + 'static> SharedStore<R, W, M> {
         }
         let charges = [*charge];
         let asked = self.leased.own_now();
-        let receipt = self.remote.charge(&charges, charging, decisions).await?;
+        let receipt = self.common.charge(&charges, charging, decisions).await?;
         let heard = self.leased.learn_time(receipt.now, asked);
         if let Some(decision) = decisions.first() {
             self.leased.hear(charge, decision, receipt.admission, heard);
@@ -163,7 +163,7 @@ impl<R: Lender + 'static, W: Clock, M: Clock + 'static> SharedStore<R, W, M> {
     ) -> Result<Time, StoreError> {
         let reserves = self.split.reserves(rest);
         let asked = reserves.apply(rest);
-        let receipt = self.remote.charge(&asked, charging, decisions).await?;
+        let receipt = self.common.charge(&asked, charging, decisions).await?;
         self.split.settle(rest, &reserves, receipt.now, decisions)?;
         Ok(receipt.now)
     }

@@ -1,6 +1,7 @@
 //! What nodes ask of the common store for a split limit: the reserve that its plan leaves there.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use smallvec::SmallVec;
 use tidegate_algorithms::{Decision, Outcome, Quota, Retry, Time};
@@ -8,12 +9,19 @@ use tidegate_store::{Charge, Clock, Consistency, LimitId, StoreError};
 
 use super::cut::divisible;
 use super::portion::least_reserve;
-use super::refusals::Living;
 use super::{Split, whole};
+use crate::refusals::Trust;
 
 /// The quotas with which the common store is asked, one for each charge; `None` for the charge's own.
 #[derive(Debug)]
 pub(crate) struct Reserves(SmallVec<[Option<Arc<Quota>>; 8]>);
+
+/// How long a refusal is believed at the longest: somebody may have given back what he took.
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// How long the reserve is left alone at the least by who has a share to live on. A bucket of the reserve
+/// has another token every moment, and all nodes would run for each.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 // === impl Split ===
 
@@ -49,8 +57,8 @@ impl<M: Clock> Split<M> {
                 });
             }
             *decision = whole(charge.quota, charge.cost, *decision);
-            let living = self.living(charge);
-            self.refusals.remember(charge, *decision, now, living);
+            let trust = self.trust(charge);
+            self.refusals.remember(charge, *decision, now, trust);
         }
         Ok(())
     }
@@ -61,16 +69,17 @@ impl<M: Clock> Split<M> {
         charges.iter().map(|charge| self.refusal(charge)).collect()
     }
 
-    fn living(&self, charge: &Charge<'_>) -> Living {
+    /// For how long to leave the reserve alone after a refusal.
+    fn trust(&self, charge: &Charge<'_>) -> Trust {
         let limits = self.limits.load();
         let portion = limits.get(&charge.key.limit);
         let has_share = portion
             .zip(self.time().bounds())
             .is_some_and(|(portion, bounds)| portion.held().has_share(bounds));
-        if has_share {
-            Living::Share
-        } else {
-            Living::Nothing
+        let least = if has_share { PATIENCE } else { Duration::ZERO };
+        Trust {
+            least,
+            most: LONGEST,
         }
     }
 

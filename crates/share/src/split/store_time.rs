@@ -30,11 +30,11 @@ pub(super) struct StoreTime<C> {
 
 /// Between what times the store's is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Bounds {
+pub(crate) struct Bounds {
     /// It is not before this.
-    pub(super) earliest: Time,
+    pub(crate) earliest: Time,
     /// It is not after this.
-    pub(super) latest: Time,
+    pub(crate) latest: Time,
 }
 
 // === impl StoreTime ===

@@ -1,5 +1,7 @@
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+mod bounds;
+mod seeded;
+
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tidegate_algorithms::{Algorithm, Allowance, Headroom, QuotaSpec, Time};
@@ -16,11 +18,21 @@ const NOON: Time = Time::from_micros(1_794_744_000_000_000);
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// A common store that can be lost.
+/// A node's way to the common store, which can be lost.
 #[derive(Debug)]
 struct Losable {
-    store: EmbeddedStore<OneClock>,
-    is_lost: AtomicBool,
+    store: Arc<EmbeddedStore<OneClock>>,
+    fault: Mutex<Fault>,
+}
+
+/// What is wrong with the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    None,
+    /// The store does not hear.
+    Lost,
+    /// The store hears, and is not heard.
+    Late,
 }
 
 /// One clock for everybody.
@@ -40,11 +52,23 @@ impl Clock for OneClock {
 // === impl Losable ===
 
 impl Losable {
+    fn set(&self, fault: Fault) {
+        *self.fault.lock().unwrap() = fault;
+    }
+
     fn there(&self) -> Result<&EmbeddedStore<OneClock>, StoreError> {
-        if self.is_lost.load(Ordering::Relaxed) {
-            Err(StoreError::Open)
-        } else {
-            Ok(&self.store)
+        match *self.fault.lock().unwrap() {
+            Fault::Lost => Err(StoreError::Open),
+            Fault::None | Fault::Late => Ok(&self.store),
+        }
+    }
+
+    fn back<T>(&self, reply: T) -> Result<T, StoreError> {
+        match *self.fault.lock().unwrap() {
+            Fault::Late => Err(StoreError::Timeout {
+                after: Duration::from_millis(5),
+            }),
+            Fault::None | Fault::Lost => Ok(reply),
         }
     }
 }
@@ -56,7 +80,8 @@ impl Store for Losable {
         charging: Charging,
         decisions: &mut Decisions,
     ) -> Result<Receipt, StoreError> {
-        self.there()?.charge_now(charges, charging, decisions)
+        let receipt = self.there()?.charge_now(charges, charging, decisions)?;
+        self.back(receipt)
     }
 
     async fn peek(
@@ -104,7 +129,8 @@ impl Lender for Losable {
         quota: &Quota,
         draw: Draw,
     ) -> Result<Loan, StoreError> {
-        self.there()?.draw(key, quota, draw).await
+        let loan = self.there()?.draw(key, quota, draw).await?;
+        self.back(loan)
     }
 
     async fn give_back(
@@ -118,18 +144,31 @@ impl Lender for Losable {
     }
 }
 
+/// A node that has lost the common store.
 fn store(standby: StandbyLimit, members: u32) -> Shared {
+    let store = node(&common(), standby, members);
+    store.remote().set(Fault::Lost);
+    store
+}
+
+fn common() -> Arc<EmbeddedStore<OneClock>> {
     let clock = OneClock(Arc::new(ManualClock::at(NOON)));
-    let embedded = || EmbeddedStore::with_clock(StoreConfig::default(), clock.clone());
+    Arc::new(EmbeddedStore::with_clock(StoreConfig::default(), clock))
+}
+
+/// One of the nodes that have `common` in common.
+fn node(common: &Arc<EmbeddedStore<OneClock>>, standby: StandbyLimit, members: u32) -> Shared {
+    let clock = common.clock().clone();
     let remote = Losable {
-        store: embedded(),
-        is_lost: AtomicBool::new(true),
+        store: Arc::clone(common),
+        fault: Mutex::new(Fault::None),
     };
+    let local = EmbeddedStore::with_clock(StoreConfig::default(), clock.clone());
     let config = SharedConfig {
         standby,
         ..SharedConfig::default()
     };
-    let shared = SharedStore::with_clock(remote, embedded(), config, clock.clone());
+    let shared = SharedStore::with_clock(remote, local, config, clock);
     shared.membership().hear(members, Time::ZERO);
     shared
 }
@@ -321,9 +360,9 @@ fn refunds_and_resets_reach_what_was_counted_alone() {
 #[test]
 fn time_goes_on_while_the_store_is_lost() {
     let store = store(StandbyLimit::Share, 1);
-    store.remote().is_lost.store(false, Ordering::Relaxed);
+    store.remote().set(Fault::None);
     assert_eq!(wait(store.now()), Ok(NOON));
-    store.remote().is_lost.store(true, Ordering::Relaxed);
+    store.remote().set(Fault::Lost);
     store.local().clock().0.advance(MINUTE);
     assert_eq!(wait(store.now()), Ok(NOON.plus(MINUTE)));
 }
@@ -338,12 +377,16 @@ fn the_store_counts_on_where_it_was_when_it_is_back() {
         wait(store.charge(&charges, Charging::AllOrNone, &mut decisions))?;
         Ok(decisions[0].remaining)
     };
-    store.remote().is_lost.store(false, Ordering::Relaxed);
+    store.remote().set(Fault::None);
     assert_eq!(shared(), Ok(6));
-    store.remote().is_lost.store(true, Ordering::Relaxed);
+    store.remote().set(Fault::Lost);
     assert_eq!(shared(), Err(StoreError::Open));
-    assert_eq!(alone(&store, &charges), ["6/10"], "alone, it begins anew");
-    store.remote().is_lost.store(false, Ordering::Relaxed);
+    assert_eq!(
+        alone(&store, &charges),
+        ["2/10"],
+        "alone, it goes on from there"
+    );
+    store.remote().set(Fault::None);
     assert_eq!(shared(), Ok(2), "what was counted alone is not told");
 }
 

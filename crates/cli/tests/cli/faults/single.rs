@@ -2,7 +2,7 @@
 
 use tidegate_store_redis::test_util::{RedisServer, ServerOptions, wait_until};
 
-use super::node::Node;
+use super::node::{Answer, Node};
 use super::{Counts, Marks, decided_by_redis, holds_alone, ride_out};
 
 /// What a node needs, as docs/failure.md has it.
@@ -154,6 +154,46 @@ fn two_nodes_alone_admit_one_limit_together() {
         let n_allowed = answers.iter().filter(|it| it.is_allowed).count();
         assert_eq!(n_allowed, 5);
     }
+}
+
+/// What Redis admitted on a node counts when the node is alone: Redis dies in the middle of a window, and with
+/// traffic that is even not one request too many passes.
+#[test]
+fn two_nodes_admit_one_limit_in_the_window_in_which_redis_dies() {
+    let redis = RedisServer::start();
+    let nodes = [Node::start(&redis.url()), Node::start(&redis.url())];
+    for node in &nodes {
+        wait_until("it knows of the other", || {
+            node.sum("tidegate_members", "") > 1
+        });
+    }
+    let ask_each = |times: usize| {
+        let answers = nodes
+            .iter()
+            .flat_map(|node| node.ask_often("local", "seeded", times));
+        answers.filter(|answer| answer.is_allowed).count()
+    };
+    assert_eq!(ask_each(3), 6);
+    redis.kill();
+    for node in &nodes {
+        node.ask_until_broken();
+    }
+    assert_eq!(ask_each(10), 4, "of 10");
+}
+
+/// A caller whom Redis refused is refused on: a node that admitted nobody itself knows of it, too.
+#[test]
+fn a_node_alone_refuses_whom_redis_refused() {
+    let redis = RedisServer::start();
+    let nodes = [Node::start(&redis.url()), Node::start(&redis.url())];
+    let [first, second] = &nodes;
+    let is_allowed = |answer: &Answer| answer.is_allowed;
+    assert!(first.ask_often("local", "spent", 10).iter().all(is_allowed));
+    assert!(!second.ask("local", "spent").is_allowed);
+    redis.kill();
+    second.ask_until_broken();
+    let answer = second.ask("local", "spent");
+    assert!(!answer.is_allowed && answer.is_degraded, "{answer:?}");
 }
 
 /// With leases most callers do not even notice.

@@ -1,4 +1,5 @@
-//! Refusals of the common store that are remembered: a caller who hammers costs it nothing.
+//! Refusals of the common store that are remembered: so that a caller who hammers costs it nothing, and so
+//! that a node that is left alone knows of them.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -6,8 +7,8 @@ use std::time::Duration;
 use tidegate_algorithms::{Algorithm, Decision, Headroom, Outcome, Retry, Time};
 use tidegate_store::{Charge, CounterKey, Digester};
 
-use super::cut::capacity;
-use super::store_time::Bounds;
+use crate::numbers::Numbers;
+use crate::split::Bounds;
 
 /// How many refusals are remembered at the most.
 const SLOTS: usize = 1 << 13;
@@ -15,12 +16,9 @@ const SLOTS: usize = 1 << 13;
 /// Slots under one lock.
 const SLOTS_OF_SHARD: usize = 1 << 8;
 
-/// How long a refusal is believed at the longest: somebody may have given back what he took.
-const LONGEST: Duration = Duration::from_secs(1);
-
 /// The refusals that are remembered. Each key has one place; of two that have the same, the newer stays.
 #[derive(Debug)]
-pub(super) struct Refusals {
+pub(crate) struct Refusals {
     digester: Digester,
     shards: Box<[Mutex<Slots>]>,
 }
@@ -30,42 +28,29 @@ type Slots = Box<[Option<Refusal>]>;
 #[derive(Clone, Copy, Debug)]
 struct Refusal {
     digest: u128,
+    /// The rules may give it others later.
+    numbers: Numbers,
     cost: u64,
     /// With what headroom, for limits that mind.
     headroom: Headroom,
     decision: Decision,
-    /// When the store said so, by its own time.
+    /// When the store said so, by whatever clock the node keeps to.
     at: Time,
     /// Until when it stands.
     until: Time,
 }
 
-/// What a caller has but the reserve.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Living {
-    /// The node's own share.
-    Share,
-    /// Nothing.
-    Nothing,
-}
-
-// === impl Living ===
-
-impl Living {
-    /// How long to leave the reserve alone at the least. A bucket of the reserve has another token every
-    /// moment, and all nodes would run for each.
-    const fn patience(self) -> Duration {
-        match self {
-            Self::Share => Duration::from_millis(100),
-            Self::Nothing => Duration::ZERO,
-        }
-    }
+/// For how long a refusal is believed, whatever it says itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Trust {
+    pub(crate) least: Duration,
+    pub(crate) most: Duration,
 }
 
 // === impl Refusals ===
 
 impl Refusals {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let shard = || Mutex::new(vec![None; SLOTS_OF_SHARD].into_boxed_slice());
         Self {
             digester: Digester::new(),
@@ -73,15 +58,9 @@ impl Refusals {
         }
     }
 
-    /// Remembers what the store said at `at`, if that is a refusal: until it can change, or somewhat longer
-    /// where the caller has a share to live on.
-    pub(super) fn remember(
-        &self,
-        charge: &Charge<'_>,
-        decision: Decision,
-        at: Time,
-        living: Living,
-    ) {
+    /// Remembers what the store said at `at`, if that is a refusal: until it can change, as far as it is
+    /// trusted.
+    pub(crate) fn remember(&self, charge: &Charge<'_>, decision: Decision, at: Time, trust: Trust) {
         let Outcome::Denied {
             retry: Retry::After(after),
         } = decision.outcome
@@ -93,17 +72,18 @@ impl Refusals {
         }
         let refusal = Refusal {
             digest: self.digester.digest(charge.key),
+            numbers: Numbers::of(charge.quota),
             cost: charge.cost,
             headroom: charge.headroom,
             decision,
             at,
-            until: at.plus(after.min(LONGEST).max(living.patience())),
+            until: at.plus(after.min(trust.most).max(trust.least)),
         };
         self.with_slot(refusal.digest, |slot| *slot = Some(refusal));
     }
 
     /// What the store would say, if it has said so lately and it surely still stands.
-    pub(super) fn recall(&self, charge: &Charge<'_>, bounds: Bounds) -> Option<Decision> {
+    pub(crate) fn recall(&self, charge: &Charge<'_>, bounds: Bounds) -> Option<Decision> {
         if charge.cost == 0 {
             return None;
         }
@@ -112,14 +92,13 @@ impl Refusals {
         let stands = refusal.digest == digest
             && refusal.cost <= charge.cost
             && refusal.headroom == charge.headroom
-            // The rules may give it other numbers now.
-            && refusal.decision.limit == capacity(charge.quota)
+            && refusal.numbers == Numbers::of(charge.quota)
             && bounds.latest < refusal.until;
         stands.then(|| refusal.told(bounds.earliest))
     }
 
     /// Forgets what was said of a counter: it has changed.
-    pub(super) fn forget(&self, key: CounterKey<'_>) {
+    pub(crate) fn forget(&self, key: CounterKey<'_>) {
         let digest = self.digester.digest(key);
         self.with_slot(digest, |slot| *slot = None);
     }

@@ -1,0 +1,172 @@
+//! The store in common, with a note in this node's memory of all that it admits here and of what it refuses:
+//! that is what the node knows when it is left alone.
+
+use tidegate_algorithms::{Decision, Headroom, Quota, Time};
+use tidegate_store::{
+    Admission, Charge, Charging, Clock, Consistency, CounterKey, Cursor, Decisions, Draw, Lender,
+    Loan, Mode, OnFull, Page, Receipt, Store, StoreError,
+};
+
+use crate::node::Node;
+use crate::standby::Standby;
+
+/// The store in common. What is asked of it for a split limit is not noted: that is not the limit, but what
+/// the plan leaves of it.
+#[derive(Debug)]
+pub(crate) struct Noted<R, W> {
+    remote: R,
+    node: Node<W>,
+    standby: Standby,
+}
+
+// === impl Noted ===
+
+impl<R, W> Noted<R, W> {
+    pub(crate) const fn new(remote: R, node: Node<W>, standby: Standby) -> Self {
+        Self {
+            remote,
+            node,
+            standby,
+        }
+    }
+
+    pub(crate) const fn remote(&self) -> &R {
+        &self.remote
+    }
+
+    pub(crate) const fn node(&self) -> &Node<W> {
+        &self.node
+    }
+
+    pub(crate) const fn standby(&self) -> &Standby {
+        &self.standby
+    }
+}
+
+impl<R, W: Clock> Noted<R, W> {
+    /// Notes what a request was charged, and what refused it.
+    fn note(
+        &self,
+        charges: &[Charge<'_>],
+        charging: Charging,
+        admission: Admission,
+        decisions: &[Decision],
+    ) {
+        let is_charged = charging == Charging::EveryMatch || admission == Admission::Admitted;
+        for (charge, decision) in charges.iter().zip(decisions) {
+            if charge.consistency == Consistency::Split || charge.cost == 0 {
+                continue;
+            }
+            if !decision.is_allowed() {
+                self.standby
+                    .note_refusal(self.node.store(), charge, *decision);
+            } else if is_charged {
+                self.standby.note(self.node.store(), charge);
+            }
+        }
+    }
+}
+
+impl<R: Store, W: Clock> Store for Noted<R, W> {
+    async fn charge(
+        &self,
+        charges: &[Charge<'_>],
+        charging: Charging,
+        decisions: &mut Decisions,
+    ) -> Result<Receipt, StoreError> {
+        let receipt = self.remote.charge(charges, charging, decisions).await?;
+        self.note(charges, charging, receipt.admission, decisions);
+        Ok(receipt)
+    }
+
+    fn peek(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        headroom: Headroom,
+        consistency: Consistency,
+    ) -> impl Future<Output = Result<Decision, StoreError>> + Send {
+        self.remote.peek(key, quota, headroom, consistency)
+    }
+
+    /// Gives back the note too, also when the store cannot be told: who is charged alone is given back
+    /// alone.
+    async fn refund(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        cost: u64,
+        consistency: Consistency,
+    ) -> Result<(), StoreError> {
+        self.standby.refund(self.node.store(), key, quota, cost);
+        self.remote.refund(key, quota, cost, consistency).await
+    }
+
+    async fn reset(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        consistency: Consistency,
+    ) -> Result<bool, StoreError> {
+        self.standby.reset(self.node.store(), key, quota);
+        self.remote.reset(key, quota, consistency).await
+    }
+
+    fn now(&self) -> impl Future<Output = Result<Time, StoreError>> + Send {
+        self.remote.now()
+    }
+
+    fn list(
+        &self,
+        cursor: Cursor,
+        most: usize,
+    ) -> impl Future<Output = Result<Page, StoreError>> + Send {
+        self.remote.list(cursor, most)
+    }
+}
+
+impl<R: Lender, W: Clock> Lender for Noted<R, W> {
+    /// Notes a loan as a whole, so that nothing is noted when its permits are spent.
+    async fn draw(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        draw: Draw,
+    ) -> Result<Loan, StoreError> {
+        let loan = self.remote.draw(key, quota, draw).await?;
+        let (decision, permits) = (loan.decision, loan.permits);
+        let charge = Charge {
+            key,
+            quota,
+            cost: if decision.is_allowed() {
+                permits
+            } else {
+                draw.least
+            },
+            mode: Mode::Enforce,
+            headroom: Headroom::Absent,
+            on_full: OnFull::Allow,
+            consistency: Consistency::Leased,
+        };
+        self.note(
+            &[charge],
+            Charging::EveryMatch,
+            Admission::Admitted,
+            &[decision],
+        );
+        Ok(loan)
+    }
+
+    async fn give_back(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        loan: &Loan,
+        permits: u64,
+    ) -> Result<(), StoreError> {
+        self.remote.give_back(key, quota, loan, permits).await?;
+        self.standby
+            .unnote(self.node.store(), key, quota, loan, permits);
+        Ok(())
+    }
+}
