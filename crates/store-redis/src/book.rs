@@ -155,8 +155,13 @@ impl RuleBook {
     ///
     /// If the files of TLS are of no use.
     pub fn new(config: &ClientConfig, name: &str) -> Result<Self, TlsError> {
+        // Not only for calls: a server that was gone is back when it answers a look within that time.
+        let config = ClientConfig {
+            timeout: TIMEOUT,
+            ..config.clone()
+        };
         Ok(Self {
-            client: Client::new(config)?.with_timeout(TIMEOUT),
+            client: Client::new(&config)?,
             keys: Keys::new(name),
             push: Script::new(include_str!("../scripts/push_rules.lua")),
         })

@@ -1,7 +1,9 @@
 use tokio::time::timeout;
 
 use super::*;
-use crate::test_util::{ClusterSetup, PATIENCE, RedisServer, SentinelSetup, ServerOptions};
+use crate::test_util::{
+    ClusterSetup, Fault, FaultyProxy, PATIENCE, RedisServer, SentinelSetup, ServerOptions,
+};
 
 /// The book of a server that has nothing else in it.
 fn book(server: &RedisServer) -> RuleBook {
@@ -281,6 +283,28 @@ async fn who_may_not_publish_pushes_all_the_same() {
     assert!(newest(&book).await.is_some());
     let refused = book.listen().await.expect_err("it may not");
     assert!(refused.to_string().contains("NOPERM"), "{refused}");
+}
+
+/// A Redis that no decision would wait for is good enough for rules, also after it was gone.
+#[tokio::test]
+async fn a_book_far_away_comes_back() {
+    const FAR: Fault = Fault::Delay(Duration::from_millis(25));
+    let server = RedisServer::start();
+    let proxy = FaultyProxy::start(server.address());
+    let book = open(&proxy.url(), "default");
+    proxy.set(FAR);
+    push(&book, "one").await;
+    proxy.set(Fault::Refuse);
+    let mut ticks = tokio::time::interval(Duration::from_millis(5));
+    let given_up = timeout(PATIENCE, async {
+        while !matches!(book.head().await, Err(BookError::Store(StoreError::Open))) {
+            ticks.tick().await;
+        }
+    });
+    given_up.await.expect("it is not asked any more");
+    proxy.set(FAR);
+    until_back(&book).await;
+    assert!(newest(&book).await.is_some());
 }
 
 #[tokio::test]
