@@ -143,8 +143,8 @@ fn only_the_store_reads_a_clock() {
                 reason: "it measures how long a call waits, and decides no limit by it",
             },
             Exception {
-                place: "crates/store-redis/src/test_util/proxy.rs",
-                reason: "it delays bytes in tests",
+                place: "crates/store-redis/src/test_util.rs",
+                reason: "it waits for other programs, and delays bytes, in tests",
             },
             Exception {
                 place: "crates/cli/src/reload/clock.rs",
