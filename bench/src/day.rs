@@ -30,6 +30,9 @@ const WORLD: f64 = 10e6;
 /// How much of a core a Redis may use before a shard more is wanted.
 const FULL: f64 = 0.7;
 
+/// How long a node takes at the most to notice that Redis is gone, or back.
+const RECOVERY: Duration = Duration::from_secs(2);
+
 struct Plan {
     users: u64,
     windows: Windows,
@@ -122,7 +125,7 @@ impl Plan {
     fn of(scale: Scale) -> Self {
         let (users, window, [before, without, after]) = match scale {
             Scale::Full => (1_000_000, 20, [300, 90, 210]),
-            Scale::Quick => (10_000, 1, [3, 3, 4]),
+            Scale::Quick => (10_000, 1, [4, 5, 6]),
         };
         let seconds = Duration::from_secs;
         Self {
@@ -149,7 +152,7 @@ impl Phase {
         crowd: &Crowd,
     ) -> Result<Self, Box<dyn Error>> {
         let is_up = name != "without Redis";
-        let first = fleet.windows.now() + 1;
+        let first = fleet.windows.after(RECOVERY) + 1;
         let look = |fleet: &Fleet| -> Result<_, Box<dyn Error>> {
             let nodes = fleet.nodes.iter();
             let histograms = nodes.map(|node| Histogram::scrape(node.metrics, DECISIONS));

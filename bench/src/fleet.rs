@@ -128,8 +128,13 @@ async fn pause(time: Duration) {
 impl Windows {
     /// Which window it is now.
     pub fn now(self) -> u64 {
+        self.after(Duration::ZERO)
+    }
+
+    /// Which window it will be after so long.
+    pub fn after(self, time: Duration) -> u64 {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        now.unwrap_or_default().as_secs() / self.length.as_secs().max(1)
+        (now.unwrap_or_default() + time).as_secs() / self.length.as_secs().max(1)
     }
 }
 

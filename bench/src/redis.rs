@@ -2,6 +2,7 @@
 //! instead.
 
 mod bare;
+mod commands;
 mod eventual;
 mod peers;
 mod strict;
@@ -18,6 +19,7 @@ use crate::service::{
 };
 use crate::table::{About, Aim, Bound, Row, Table};
 pub use bare::Bare;
+use commands::Commands;
 
 /// How its section begins, by which it is found in a page.
 pub const HEADING: &str = "# Through Redis\n";
@@ -213,11 +215,10 @@ impl Sizes {
     fn commands(&self) -> Result<Vec<Row>, Box<dyn Error>> {
         eprintln!("redis: commands ...");
         let mut rows = Vec::new();
+        let aim = Aim::on_tidegate(Bound::AtMost, 100.0, 20.0);
         for (count, aim) in [
-            (
-                self.keys / 10,
-                Some(Aim::on_tidegate(Bound::AtMost, 100.0, 20.0)),
-            ),
+            (self.keys / 100, Some(aim)),
+            (self.keys / 10, None),
             (self.keys, None),
         ] {
             let redis = RedisServer::start();
@@ -229,16 +230,15 @@ impl Sizes {
                     in_flight: IN_FLIGHT,
                 },
                 keys: callers,
-                warmup: Duration::ZERO,
+                warmup: self.zipf * 2,
                 duration: self.zipf,
             };
-            let mut bare = Bare::connect(redis.address())?;
-            let before = bare.commands()?;
+            let watch = Commands::watch(redis.address(), self.zipf * 2, self.zipf)?;
             let sample = load.run(&node, 1)?;
-            let commands = (bare.commands()? - before) / sample.calls * 1e3;
+            let commands = watch.seen()? / sample.calls * 1e3;
             let what = format!(
-                "Redis commands for 1,000 `leased` decisions, {count} callers by Zipf's law, the first {} s",
-                self.zipf.as_secs()
+                "Redis commands for 1,000 `leased` decisions, {count} callers by Zipf's law, after {} s",
+                (self.zipf * 2).as_secs()
             );
             let row = Row::pair(&what, "", &[1e3], &[commands]);
             rows.push(match aim {

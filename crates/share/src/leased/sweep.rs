@@ -9,8 +9,11 @@ use tokio::task::JoinSet;
 use super::borrower::Return;
 use super::{Leased, Ordering};
 
-/// How often purses are looked through.
+/// How often some of the purses are looked through.
 const SWEEP_EVERY: Duration = Duration::from_millis(50);
+
+/// One in so many of them at a time: a full table takes a processor some milliseconds to look through.
+const PARTS: usize = 4;
 
 /// How many loans are given back at a time: they go out together, and the end of a node is quick.
 const AT_ONCE: usize = 64;
@@ -22,18 +25,24 @@ impl<R: Lender + 'static, M: Clock + 'static> Leased<R, M> {
     pub(crate) async fn run(self: &Arc<Self>) -> ! {
         let mut interval = tokio::time::interval(SWEEP_EVERY);
         interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut part = 0;
         loop {
             interval.tick().await;
-            self.sweep().await;
+            self.sweep_part(part, PARTS).await;
+            part = (part + 1) % PARTS;
         }
     }
 
     /// Looks through all purses once and gives back what is past its time or not asked for any more.
     pub(crate) async fn sweep(self: &Arc<Self>) {
+        self.sweep_part(0, 1).await;
+    }
+
+    async fn sweep_part(self: &Arc<Self>, part: usize, parts: usize) {
         let now = self.clock.now();
         let returns: Vec<Return> = self
             .table
-            .shards()
+            .part(part, parts)
             .flat_map(|mut shard| {
                 shard.sweep(now);
                 std::mem::take(&mut shard.returns)

@@ -64,7 +64,16 @@ impl Table {
 
     /// Each shard in turn, held.
     pub(super) fn shards(&self) -> impl Iterator<Item = MutexGuard<'_, Shard>> {
-        self.shards.iter().map(lock)
+        self.part(0, 1)
+    }
+
+    /// One shard in `parts`, from the one numbered `part` on, held in turn.
+    pub(super) fn part(
+        &self,
+        part: usize,
+        parts: usize,
+    ) -> impl Iterator<Item = MutexGuard<'_, Shard>> {
+        self.shards.iter().skip(part).step_by(parts).map(lock)
     }
 }
 

@@ -10,7 +10,8 @@ use tidegate_store::lendable;
 /// How permits are drawn ahead of need, and refusals remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseConfig {
-    /// How long permits live at the longest. Short limits have them shorter, see [`lease_life`].
+    /// How long permits live at the longest. Those of all but long windows live shorter, see
+    /// [`lease_life`].
     pub life: Duration,
     /// Of what a limit has left no more than one in so many is drawn at once, so that the last permits
     /// are found wherever they are asked for.
@@ -25,6 +26,13 @@ pub struct LeaseConfig {
 
 /// A life shorter than this is over before a reply of the store is of use to anybody.
 const SHORTEST_LIFE: Duration = Duration::from_millis(2);
+
+/// Permits live for one in so many of their window, so that what a node holds is always little of it, and
+/// keys that are asked for now and then in a long window are worth lending to as well.
+const LIVES: u32 = 64;
+
+/// And for this long in windows for which that would be shorter.
+const BRIEF: Duration = Duration::from_secs(1);
 
 /// Permits of a log are counted from the end of their life on, so their life is lost to the limit: with
 /// one in so many of the window, less than two in a hundred permits are.
@@ -68,10 +76,10 @@ struct Bucket {
 impl Default for LeaseConfig {
     fn default() -> Self {
         Self {
-            life: Duration::from_secs(1),
+            life: Duration::from_mins(1),
             one_in: NonZeroU32::MIN.saturating_add(3),
             refusal: Duration::from_secs(1),
-            max_keys: 50_000,
+            max_keys: 100_000,
         }
     }
 }
@@ -79,8 +87,9 @@ impl Default for LeaseConfig {
 /// How long permits of `quota` live if none live longer than `longest`; `None` if none are drawn: the
 /// limit is asked for strictly.
 ///
-/// A sliding log's live for a 64th of its window, a token bucket's for a 16th, which bounds what each
-/// costs; those of windows end with their window at the latest, by the store's own time.
+/// They live for a 64th of their window, or for a second where that is longer; but a sliding log's never
+/// for more than the 64th and a token bucket's for a 16th, which bounds what each costs. Those of windows
+/// end with their window at the latest, by the store's own time.
 pub fn lease_life(quota: &Quota, longest: Duration) -> Option<Duration> {
     if !lendable(quota) {
         return None;
@@ -91,7 +100,8 @@ pub fn lease_life(quota: &Quota, longest: Duration) -> Option<Duration> {
         Meter::TokenBucket(_) => window / BUCKET_LIVES,
         _ => window,
     };
-    Some(longest.min(most)).filter(|life| *life >= SHORTEST_LIFE)
+    let life = (window / LIVES).max(BRIEF);
+    Some(life.min(most).min(longest)).filter(|life| *life >= SHORTEST_LIFE)
 }
 
 // === impl Terms ===

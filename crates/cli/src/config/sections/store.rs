@@ -215,7 +215,8 @@ impl Sharing {
             standby,
             lease_life: span(
                 "lease_life",
-                "leased: how long permits that were drawn ahead may be spent",
+                "leased: how long permits that were drawn ahead may be spent at the longest; a 64th of the \
+                 window, or a second, if that is less",
                 default.leases.life,
             ),
             sync_interval: span(
