@@ -62,6 +62,7 @@ pub fn run(scale: Scale) -> Result<Verdict, Box<dyn Error>> {
         Terms {
             limit: LIMIT,
             windows: plan.windows,
+            timeout: "50ms",
         },
         &[],
     )?;
@@ -220,7 +221,8 @@ fn section(
     writeln!(
         section,
         "Written by `bench/day --write`: two nodes of `tidegate serve` on one thread each, `leased`, one Redis, {} users by Zipf's law\n\
-         with a limit of {LIMIT} in {} s each, as many calls as the machine holds beside its own client. Redis is killed with -9 after the\n\
+         with a limit of {LIMIT} in {} s each, as many calls as the machine holds beside its own client; a decision\n\
+         waits 50 ms for Redis at most, for all of this shares two cores. Redis is killed with -9 after the\n\
          first phase and comes back empty after the second. *p99* is the upper bound of the bucket of the slower node's own histogram.\n",
         plan.users,
         plan.windows.length.as_secs(),

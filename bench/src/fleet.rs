@@ -38,6 +38,8 @@ pub struct Terms {
     pub limit: u64,
     /// In each of these.
     pub windows: Windows,
+    /// How long a decision waits for Redis. A machine that the crowd keeps busy is no dead Redis.
+    pub timeout: &'static str,
 }
 
 /// Fixed windows, by this machine's clock, which is Redis' too.
@@ -55,6 +57,7 @@ pub struct Fleet {
     pub nodes: Vec<Node>,
     rules: PathBuf,
     flags: Vec<String>,
+    timeout: &'static str,
     /// The windows of each user's limit.
     pub windows: Windows,
 }
@@ -80,6 +83,7 @@ impl Fleet {
             nodes: Vec::new(),
             rules,
             flags: flags.iter().map(ToString::to_string).collect(),
+            timeout: terms.timeout,
             windows: terms.windows,
         };
         for _ in 0..nodes {
@@ -98,8 +102,7 @@ impl Fleet {
         let address = metrics.to_string();
         let settings = [
             ("TIDEGATE_LISTENERS_METRICS_ADDRESS", address.as_str()),
-            // A machine that the crowd keeps busy is no dead Redis.
-            ("TIDEGATE_STORE_TIMEOUT", "100ms"),
+            ("TIDEGATE_STORE_TIMEOUT", self.timeout),
         ];
         let process = Process::tidegate_with(&self.rules, 1, &flags, &settings)?;
         Ok(Node { process, metrics })
@@ -140,7 +143,7 @@ impl Windows {
 
 fn text_of_rules(terms: Terms) -> Result<String, std::fmt::Error> {
     let mut text = String::from("domain: bench\ndescriptors:\n");
-    let Terms { limit, windows } = terms;
+    let Terms { limit, windows, .. } = terms;
     let window = windows.length.as_secs();
     writeln!(
         text,

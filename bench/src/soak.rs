@@ -96,7 +96,7 @@ pub fn run(scale: Scale) -> Result<Verdict, Box<dyn Error>> {
         "Written by `bench/soak --write`: two nodes, one Redis, callers without pause for {} min, and a fault every {} s: Redis killed\n\
          and back, stalled, restarted empty, its connections cut, its scripts forgotten, its memory full, read-only, and a node killed\n\
          with another in its place. After each, decisions must go through Redis again and every window hold {LIMIT} for a user; in windows\n\
-         with a fault at most {LIMIT_WHEN_LOST}.\n",
+         with a fault at most {LIMIT_WHEN_LOST}. A decision waits 500 ms for Redis at most, for the machine is busy with the callers.\n",
         elapsed.as_secs() / 60,
         (fault + fault + fault).as_secs(),
     )?;
@@ -143,6 +143,7 @@ impl Course {
             Terms {
                 limit: LIMIT,
                 windows,
+                timeout: "500ms",
             },
             &[],
         )?;

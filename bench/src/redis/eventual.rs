@@ -26,7 +26,11 @@ pub fn overshoot(scale: Scale) -> Result<Row, Box<dyn Error>> {
     let windows = Windows {
         length: Duration::from_secs(2),
     };
-    let terms = Terms { limit, windows };
+    let terms = Terms {
+        limit,
+        windows,
+        timeout: "500ms",
+    };
     let fleet = Fleet::start(NODES as usize, terms, &["--consistency", "eventual"])?;
     let keys = Keys {
         entry: LIMITED,
