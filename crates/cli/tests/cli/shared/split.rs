@@ -11,10 +11,10 @@ use super::{Desk, is_admitted, rules, start, sum};
 use crate::server::Server;
 
 /// In each second.
-const LIMIT: usize = 40;
+const LIMIT: usize = 20;
 
 /// As good as all of it: nobody asks all the time on a busy machine.
-const NEARLY: usize = 36;
+const NEARLY: usize = 18;
 
 /// How many were admitted surely within each second of Redis' clock.
 #[derive(Debug, Default)]
