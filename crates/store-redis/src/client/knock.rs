@@ -55,7 +55,8 @@ fn is_lasting(error: &SessionError) -> bool {
         SessionError::NoRedis(_)
         | SessionError::NoSentinel
         | SessionError::UnknownMaster { .. }
-        | SessionError::NoSlots => true,
+        | SessionError::NoSlots
+        | SessionError::InCluster => true,
         // What TLS could make nothing of: a certificate that is not trusted, or no TLS at all.
         SessionError::Unreachable { reason, .. } => reason.kind() == io::ErrorKind::InvalidData,
         SessionError::Refused(text) => {
@@ -65,6 +66,7 @@ fn is_lasting(error: &SessionError) -> bool {
             matches!(word, "NOAUTH" | "WRONGPASS" | "NOPERM" | "ERR")
         }
         SessionError::Late
+        | SessionError::LateOverTls
         | SessionError::Stalled
         | SessionError::Lost(_)
         | SessionError::Closed

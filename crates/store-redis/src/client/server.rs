@@ -129,15 +129,20 @@ impl Server {
     pub(crate) async fn connect(&self) -> Result<Session, SessionError> {
         match timeout(self.manners.connect_timeout, self.greet()).await {
             Ok(session) => session,
+            Err(_) if self.manners.tls.is_some() => Err(SessionError::LateOverTls),
             Err(_) => Err(SessionError::Late),
         }
     }
 
-    /// Connects and asks for a sign of life, in bounded time.
+    /// Connects and asks for a sign of life, and whether it has all keys, in bounded time.
     pub(crate) async fn ping(&self) -> Result<(), SessionError> {
         let mut session = self.connect().await?;
-        match timeout(self.manners.connect_timeout, session.ask(&["PING"])).await {
-            Ok(answer) => answer.map(drop),
+        let asking = async {
+            session.ask(&["PING"]).await?;
+            session.require_no_cluster().await
+        };
+        match timeout(self.manners.connect_timeout, asking).await {
+            Ok(answer) => answer,
             Err(_) => Err(SessionError::Late),
         }
     }

@@ -30,6 +30,9 @@ pub(crate) enum SessionError {
     },
     #[error("the server did not answer in time")]
     Late,
+    /// A server that waits for us to go on speaks no TLS, or is as slow as any other.
+    #[error("the server did not answer in time; it may speak no TLS on this port")]
+    LateOverTls,
     #[error("the server said nothing for too long while calls waited")]
     Stalled,
     #[error("the connection was lost: {0}")]
@@ -51,6 +54,8 @@ pub(crate) enum SessionError {
     UnknownMaster { sentinel: Address, master: Arc<str> },
     #[error("the server has no slots; is it part of a Cluster?")]
     NoSlots,
+    #[error("this Redis is part of a Cluster; write redis+cluster:// in its URL")]
+    InCluster,
     #[error("the server sent a reply that nobody asked for")]
     Unasked,
     #[error("the connection is made anew")]
@@ -130,6 +135,24 @@ impl Session {
                 address: address.clone(),
                 role: lossy(role),
             }),
+        }
+    }
+
+    /// Makes sure that the server has all keys, and not only those of some slots.
+    pub(crate) async fn require_no_cluster(&mut self) -> Result<(), SessionError> {
+        let reply = match self.ask(&["INFO", "cluster"]).await {
+            // A user who may not ask, or a stand-in for Redis that does not know: the first call will tell.
+            Err(SessionError::Refused(_)) => return Ok(()),
+            reply => reply?,
+        };
+        let text = reply.text().ok().flatten().unwrap_or_default();
+        let is_enabled = text
+            .split(|&byte| byte == b'\n')
+            .any(|line| line.trim_ascii_end() == b"cluster_enabled:1");
+        if is_enabled {
+            Err(SessionError::InCluster)
+        } else {
+            Ok(())
         }
     }
 

@@ -1,7 +1,7 @@
 //! A Cluster whose slots move and whose masters are lost.
 
 use tidegate_store::StoreError;
-use tidegate_store_redis::client::{Route, Script, slot_of};
+use tidegate_store_redis::client::{KnockError, Route, Script, slot_of};
 use tidegate_store_redis::test_util::ClusterSetup;
 use tokio::task::JoinSet;
 
@@ -52,6 +52,11 @@ async fn calls_reach_every_master(
 
 async fn a_url_of_one_server_is_told_of_the_cluster(cluster: &ClusterSetup) {
     let client = client(&cluster.servers()[0].url());
+    let turned = client.knock().await.unwrap_err();
+    assert!(
+        matches!(&turned, KnockError::Turned(text) if text.contains("write redis+cluster://")),
+        "{turned:?}"
+    );
     let elsewhere = key_at(cluster, 1);
     let error = ask(&client, &["SET", &elsewhere, "1"]).await.unwrap_err();
     assert!(
