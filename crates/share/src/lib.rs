@@ -4,6 +4,7 @@
 //! [`SharedStore`] is the store of one node among many: it decides on each limit by its
 //! [`Consistency`](tidegate_store::Consistency), and on all limits of a request together.
 
+mod capacity;
 mod eventual;
 mod leased;
 mod membership;

@@ -1,6 +1,8 @@
 //! How far a node goes without the others' knowing, and what that comes to.
 
-use tidegate_algorithms::{Algorithm, Percent, Quota};
+use tidegate_algorithms::{Percent, Quota};
+
+use crate::capacity::capacity;
 
 /// What one node may have admitted that not every region has been told of: its part of `slack` of
 /// what is left, at least 1.
@@ -28,21 +30,11 @@ pub fn overshoot_bound(quota: &Quota, members: u32, slack: Percent, most_cost: u
     most.saturating_mul(u64::from(members.max(1)))
 }
 
-/// What an unused limit admits at one instant.
-pub(super) fn capacity(quota: &Quota) -> u64 {
-    match quota.algorithm() {
-        Algorithm::TokenBucket {
-            burst: Some(burst), ..
-        } => burst,
-        _ => quota.limit(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use tidegate_algorithms::{Allowance, QuotaSpec};
+    use tidegate_algorithms::{Algorithm, Allowance, QuotaSpec};
 
     use super::*;
 

@@ -7,9 +7,10 @@ use tidegate_algorithms::{Decision, Outcome, Quota, Retry, Standing};
 use tidegate_store::{Charge, Charging, Clock, CounterKey, StoreError};
 
 use super::Eventual;
-use super::budget::{budget, capacity};
+use super::budget::budget;
 use super::entry::Entry;
 use super::mirror::share;
+use crate::capacity::capacity;
 use crate::memory::FromMemory;
 
 // === impl Eventual ===

@@ -8,8 +8,8 @@ use tidegate_algorithms::{Algorithm, Quota, Time};
 use tidegate_store::{Clock, CounterKey, Edge, Level, StoreError, Sums, Tally};
 
 use super::Eventual;
-use super::budget::capacity;
 use super::entry::{Entry, Known, Said};
+use crate::capacity::capacity;
 
 /// The longest epoch: far above any window, far below where times end.
 const LONGEST_EPOCH: Duration = Duration::from_hours(24 * 365 * 20);

@@ -5,6 +5,8 @@ use std::time::Duration;
 use tidegate_algorithms::{Algorithm, Meter, Quota, QuotaSpec};
 use tidegate_store::MAX_PARTS;
 
+use crate::capacity::capacity;
+
 /// The longest window of a limit that is split. Shares change at window edges: whoever joins or leaves
 /// within a longer one would wait too long.
 pub const LONGEST_SPLIT_WINDOW: Duration = Duration::from_mins(1);
@@ -73,16 +75,6 @@ pub(super) fn memory(quota: &Quota) -> Duration {
             };
             Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
         }
-    }
-}
-
-/// What an unused limit admits at one instant, nothing over it.
-pub(super) const fn capacity(quota: &Quota) -> u64 {
-    match quota.algorithm() {
-        Algorithm::TokenBucket {
-            burst: Some(burst), ..
-        } => burst,
-        _ => quota.limit(),
     }
 }
 

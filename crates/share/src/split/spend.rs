@@ -8,9 +8,9 @@ use tidegate_store::{Charge, Charging, Clock, CounterKey, LimitId, StoreError};
 
 use super::Split;
 use super::counters::is_aligned;
-use super::cut::capacity;
 use super::portion::{Held, Portion, Share};
 use super::store_time::Bounds;
+use crate::capacity::capacity;
 use crate::memory::FromMemory;
 
 /// How long a request waits for the common store at the longest, as a rule.

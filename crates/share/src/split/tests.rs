@@ -10,8 +10,9 @@ use tidegate_algorithms::{
 use tidegate_store::{Charging, Clock, ManualClock, Plan, Plans, Pulse};
 
 use self::world::{HEARTBEAT, Random, State, Weather, World};
-use super::cut::{Fraction, Indivisible, capacity, cut, divisible, memory, parts};
+use super::cut::{Fraction, Indivisible, cut, divisible, memory, parts};
 use super::{Split, SplitConfig};
+use crate::capacity::capacity;
 use crate::memory::FromMemory;
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -8,7 +8,8 @@ use tidegate_algorithms::Quota;
 use super::judge::most_used;
 use super::quotas;
 use super::world::{Fate, Sync, World, poll};
-use crate::eventual::budget::{budget, capacity};
+use crate::capacity::capacity;
+use crate::eventual::budget::budget;
 use crate::eventual::overshoot_bound;
 
 const NODES: usize = 3;
