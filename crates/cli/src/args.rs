@@ -149,6 +149,8 @@ const EXAMPLES: &str = "\
 Examples:
   tidegate serve                          try it with the rules inside the binary
   tidegate serve --rules rules.yaml       limit by your own rules
+  tidegate serve --rules rules.yaml --store redis://127.0.0.1:6379
+                                          the same, over several nodes
   tidegate check rules/                   before you deploy them
   tidegate rules push rules/ --to redis://127.0.0.1:6379
                                           give them to every server at once
@@ -175,14 +177,17 @@ Examples:
   tidegate serve --rules rules/ --store redis://127.0.0.1:6379
                                           one of several nodes that share limits through a Redis
   tidegate serve --store redis+cluster://a:6379,b:6379 --consistency strict
-                                          with every decision made there
+                                          with every decision made there; further URLs:
+                                          rediss:// for TLS, redis+unix:///PATH,
+                                          redis+sentinel://HOST:26379/MASTER
   RUNTIME_ROOT=/data RUNTIME_SUBDIRECTORY=ratelimit tidegate serve
                                           in the place of envoyproxy/ratelimit
 
 Ask it:
   curl -i http://127.0.0.1:8080/json -d \\
-    '{\"domain\": \"api\", \"descriptors\": [{\"entries\": [{\"key\": \"user_id\", \"value\": \"42\"}]}]}'
+    '{\"domain\": \"example\", \"descriptors\": [{\"entries\": [{\"key\": \"user_id\", \"value\": \"42\"}]}]}'
 
+  With rules of your own, ask for a domain and a key of theirs: one without limits always gets 200.
   200 the request may pass; 429 it may not, and Retry-After says when; 400 the question makes no sense.
 
 Rules can be in Redis, for all servers at once: see `tidegate rules --help`.

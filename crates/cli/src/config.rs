@@ -32,7 +32,7 @@ pub(crate) use raw::{Page, Written};
 pub(crate) use reference::StandIn;
 pub(crate) use schema::config as config_schema;
 pub(crate) use sections::{Config, Listener, PushedPlace, Rules, RulesFiles, Standby, Store, Tls};
-pub(crate) use value::{Address, Engine, RedisUrl, word_of};
+pub(crate) use value::{Address, Engine, RedisUrl, without_login, word_of};
 
 /// The settings, and what else there is to say about them.
 #[derive(Debug)]

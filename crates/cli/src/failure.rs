@@ -23,6 +23,10 @@ const RUNTIME_HINT: &str = "  = hint: RUNTIME_ROOT, RUNTIME_SUBDIRECTORY and RUN
           `tidegate config` shows who set `rules.paths`
 ";
 
+/// What to do where rules in Redis cannot be had.
+const RULES_HINT: &str =
+    "is it there, and its URL right? a password it wants is written redis://:PASSWORD@HOST";
+
 /// A command that failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
@@ -46,7 +50,7 @@ pub(crate) enum Failure {
     NoBundle(NotABundle),
     /// A version that is not the newest any more.
     #[error(
-        "not pushed: {} in {place}; see what it changed with `tidegate rules history`",
+        "not pushed: {} in {place}; see it with `tidegate rules show --from {place}`",
         overtaken(*expected, *newest)
     )]
     Overtaken {
@@ -109,7 +113,7 @@ pub(crate) enum Failure {
     #[error("{0}")]
     NoState(StateError),
     /// A Redis that does not let us in, and will not.
-    #[error("{url} is of no use as a store: {reason}; see --store and store.password_file")]
+    #[error("{url} is of no use as a store: {reason}; {}", way_in(reason))]
     NoEntry { url: String, reason: String },
     /// Memory that cannot be had.
     #[error("{0}; choose less with --max-memory")]
@@ -148,6 +152,9 @@ impl Failure {
                 lines.collect()
             }
             Self::CannotListen(error) => error.faults.iter().map(listener_fault).collect(),
+            Self::Pushed(error @ PushedError::Unreachable { .. }) => {
+                format!("error: {error}; {RULES_HINT}\n")
+            }
             other => format!("error: {other}\n"),
         };
         terminal::eprint(&text);
@@ -198,6 +205,36 @@ fn overtaken(expected: Expected, newest: Option<u64>) -> String {
         Expected::Nothing => format!("no version was expected, but {newest}"),
         Expected::Newest(number) => format!("version {number} was expected, but {newest}"),
     }
+}
+
+/// What to do about a Redis that does not let us in, by what it says.
+fn way_in(reason: &str) -> &'static str {
+    let ways = [
+        (
+            "NOAUTH",
+            "it wants a password: name the file of it in store.password_file",
+        ),
+        (
+            "WRONGPASS",
+            "see the user and the password in --store and store.password_file",
+        ),
+        (
+            "without any password",
+            "it has none: leave it out of --store and store.password_file",
+        ),
+        ("DB index", "choose another database in --store"),
+        (
+            "cluster support disabled",
+            "it is in no Cluster: write redis:// in --store",
+        ),
+        (
+            "unknown command 'SENTINEL'",
+            "it is no Sentinel: write the port of one in --store, 26379 by default, or redis:// for \
+             this Redis alone",
+        ),
+    ];
+    let way = ways.into_iter().find(|(sign, _)| reason.contains(sign));
+    way.map_or("see --store", |(_, way)| way)
 }
 
 fn listener_fault(fault: &BindFault) -> String {

@@ -78,6 +78,7 @@ impl Shelf {
         let place = self.place.clone();
         Failure::Pushed(match reason {
             reason @ BookError::Store(_) => PushedError::Unreachable { place, reason },
+            BookError::NoVersion { number } => PushedError::NoVersion { number, place },
             reason => PushedError::Refused { place, reason },
         })
     }

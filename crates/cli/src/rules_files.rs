@@ -8,7 +8,7 @@ use tidegate_rules::{
     CompileOptions, Compiled, MergeDomains, Refusals, Report, Source, compile_for,
 };
 
-use crate::config::{Rules, RulesFiles};
+use crate::config::{Rules, RulesFiles, without_login};
 use crate::failure::Failure;
 use crate::sharing::Sharing;
 
@@ -50,6 +50,10 @@ pub(crate) enum Reason {
     NoFiles,
     #[error("more than {MAX_FILES} files in this folder")]
     TooManyFiles,
+    #[error(
+        "it is no path; make files of rules in Redis with `tidegate rules show --into FOLDER --from URL`"
+    )]
+    InRedis,
 }
 
 /// Reads and compiles rules, or those inside the binary if none are named.
@@ -90,10 +94,7 @@ pub(crate) fn read(paths: &[PathBuf], which: RulesFiles) -> (Vec<Source>, Unread
                     }
                 }
             }
-            Err(reason) => faults.push(Fault {
-                path: path.clone(),
-                reason,
-            }),
+            Err(reason) => faults.push(Fault::at(path, reason)),
         }
     }
     (sources, Unreadable(faults))
@@ -118,6 +119,24 @@ pub(crate) const fn options(merge_domains: bool, refusals: Refusals) -> CompileO
     CompileOptions {
         merge_domains,
         refusals,
+    }
+}
+
+// === impl Fault ===
+
+impl Fault {
+    /// What is wrong with a path that was named. One that is a URL may hold a password, which is not told.
+    fn at(path: &Path, reason: Reason) -> Self {
+        match path.to_str() {
+            Some(url) if url.contains("://") => Self {
+                path: without_login(url).into(),
+                reason: Reason::InRedis,
+            },
+            _ => Self {
+                path: path.to_owned(),
+                reason,
+            },
+        }
     }
 }
 

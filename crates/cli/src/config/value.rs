@@ -27,7 +27,7 @@ pub(crate) use mode::Mode;
 pub(crate) use name::Name;
 pub(crate) use number::{Count, Percentage, Ratio};
 pub(crate) use place::Place;
-pub(crate) use redis_url::RedisUrl;
+pub(crate) use redis_url::{RedisUrl, without_login};
 pub(crate) use word::{Words, word_of};
 
 /// Something that a setting holds as a single value.
@@ -227,9 +227,9 @@ impl Value for Filter {
     }
 }
 
-/// Whether a text is a URL that says by what name and password to come in.
+/// Whether a text is a URL, if a misspelt one, that says by what name and password to come in.
 pub(crate) fn has_login(text: &str) -> bool {
-    text.split_once("://")
+    text.split_once(':')
         .is_some_and(|(_, rest)| rest.contains('@') || rest.contains("password="))
 }
 

@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tidegate_rules::Compiled;
+use tidegate_store::StoreError;
 use tidegate_store_redis::book::{BookError, Entry, Head, Notices, RuleBook, Version};
 use tokio::time::timeout;
 use tracing::{debug, error, info, warn};
@@ -64,7 +65,7 @@ enum Ear {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PushedError {
     /// Redis does not answer.
-    #[error("cannot reach the rules in {place}: {reason}")]
+    #[error("cannot reach the rules in {place}: {}", unreached(reason))]
     Unreachable { place: String, reason: BookError },
     /// Nobody has pushed any yet.
     #[error(
@@ -72,8 +73,13 @@ pub(crate) enum PushedError {
     )]
     Nothing { place: String },
     /// The newest version is none that can be read.
-    #[error("the newest rules in {place} are of no use: {reason}")]
+    #[error("the newest rules in {place} are of no use: {reason}; push them again")]
     Damaged { place: String, reason: BookError },
+    /// A version that was never there, or is kept no longer.
+    #[error(
+        "there is no version {number} in {place}; `tidegate rules history` lists those that are kept"
+    )]
+    NoVersion { number: u64, place: String },
     /// Redis answers, but not with what was asked for.
     #[error("{reason}, in {place}")]
     Refused { place: String, reason: BookError },
@@ -177,7 +183,7 @@ impl PushedRules {
                         return;
                     }
                 }
-                Err(fault) => self.tell_trouble(Some(fault.to_string())),
+                Err(fault) => self.tell_trouble(Some(unreached(&fault))),
             }
             wait(&mut ear).await;
         }
@@ -313,6 +319,14 @@ impl PushedRules {
             (None, None) | (Some(_), Some(_)) => {}
         }
         *told = trouble;
+    }
+}
+
+/// Why Redis could not be asked. What the client calls a store has the rules here.
+fn unreached(error: &BookError) -> String {
+    match error {
+        BookError::Store(StoreError::Unavailable { reason }) => reason.to_string(),
+        other => other.to_string(),
     }
 }
 

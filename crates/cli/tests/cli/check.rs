@@ -132,3 +132,11 @@ fn a_limit_that_redis_cannot_count_is_a_fault_only_there() {
     let serve = ["--rules", "unfit.yaml", "--store", "redis://127.0.0.1:6379"];
     assert_eq!(run(&[&["serve"], &serve[..]].concat()).code, Some(1));
 }
+
+#[test]
+fn rules_in_redis_are_made_files_first() {
+    let checked = run(&["check", "redis://:hunter2@127.0.0.1:6379"]);
+    assert_eq!(checked.code, Some(2), "{checked:?}");
+    assert!(checked.stderr.contains("rules show --into"), "{checked:?}");
+    assert!(!checked.stderr.contains("hunter"), "{checked:?}");
+}

@@ -248,6 +248,10 @@ fn without_redis_and_without_a_copy_there_is_no_start() {
     assert_eq!(gone.code, Some(2), "{gone:?}");
     let expected = format!("error: cannot reach the rules in {}: ", stage.url);
     assert!(gone.stderr.contains(&expected), "{gone:?}");
+    assert!(
+        gone.stderr.contains("is it there, and its URL right?"),
+        "{gone:?}"
+    );
 }
 
 #[test]
@@ -356,7 +360,7 @@ fn the_history_is_told_and_gone_back_in() {
     assert_eq!(shown.stdout, fs::read_to_string(stage.rules("3")).unwrap());
     let missing = stage.rules_command("show", &["77"]);
     assert!(
-        missing.stderr.contains("there is no version 77"),
+        missing.stderr.contains("`tidegate rules history` lists"),
         "{missing:?}"
     );
     check_history(&stage);

@@ -235,6 +235,10 @@ fn a_redis_of_no_use_is_told_at_once() {
     let variable = [("TIDEGATE_STORE_PASSWORD", "hunter3")];
     let wrong = refused(&format!("redis://{place}"), &variable);
     assert!(wrong.contains("WRONGPASS"), "{wrong}");
+    let single = refused(&format!("redis+cluster://:hunter2@{place}"), &[]);
+    assert!(single.contains("write redis:// in --store"), "{single}");
+    let misspelt = refused(&format!("redis:/:hunter3@{place}"), &[]);
+    assert!(misspelt.contains("write redis://HOST:PORT"), "{misspelt}");
     let nonsense = refused("redis://127.0.0.1:many", &[]);
     assert!(nonsense.contains("`--store` takes memory or"), "{nonsense}");
 }

@@ -117,6 +117,9 @@ impl Fault {
         match self {
             Self::Key(KeyError::NoSuchDomain { .. }) => "; GET /api/v1/rules lists what there is",
             Self::Key(KeyError::NoRule { .. }) => "; POST /api/v1/explain says why",
+            Self::Key(KeyError::Store(_)) => {
+                "; GET /api/v1/store says why; ask again when it is back"
+            }
             _ => "",
         }
     }

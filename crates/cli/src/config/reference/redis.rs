@@ -66,10 +66,19 @@ impl Reference {
         } else {
             "redis"
         };
-        let login = self.value("REDIS_AUTH").map_or(String::new(), login);
+        let (scheme, servers) = match servers.split_once("://") {
+            Some(("redis", servers)) => (scheme, servers),
+            Some(("rediss", servers)) => ("rediss", servers),
+            // One of ours says it all.
+            Some(_) => return servers.to_owned(),
+            None => (scheme, servers),
+        };
+        let auth = self.value("REDIS_AUTH");
+        // What the URL says itself is meant for this Redis.
+        let auth = auth.filter(|_| !servers.contains('@'));
+        let login = auth.map_or(String::new(), login);
         // A word that is no type is refused in its place.
         match RedisType::of(word).unwrap_or(RedisType::Single) {
-            _ if servers.contains("://") => servers.to_owned(),
             RedisType::Single if self.is_socket(servers) => {
                 format!("redis+unix://{login}{servers}")
             }

@@ -318,6 +318,21 @@ fn its_redis_is_ours() {
         "redis://:hunter2@redis:6379",
     );
     check_url(
+        &[
+            ("REDIS_TYPE", "CLUSTER"),
+            ("REDIS_URL", "redis://redis:6379"),
+            ("REDIS_AUTH", "hunter2"),
+        ],
+        "redis+cluster://:hunter2@redis:6379",
+    );
+    check_url(
+        &[
+            ("REDIS_URL", "rediss://:hunter3@redis:6379"),
+            ("REDIS_AUTH", "hunter2"),
+        ],
+        "rediss://:hunter3@redis:6379",
+    );
+    check_url(
         &[("REDIS_URL", "/run/redis.sock")],
         "redis+unix:///run/redis.sock",
     );

@@ -51,7 +51,7 @@ impl Value for RedisUrl {
 }
 
 /// A URL without what nobody but its server is to know: what stands before an `@`, and all options.
-fn without_login(url: &str) -> String {
+pub(crate) fn without_login(url: &str) -> String {
     let url = url.split_once('?').map_or(url, |(url, _)| url);
     match url.split_once("://") {
         Some((scheme, rest)) => {
