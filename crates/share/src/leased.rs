@@ -30,7 +30,7 @@ pub(crate) use self::draw::Taken;
 use self::purse::Step;
 use self::table::Table;
 pub use self::terms::{LeaseConfig, lease_life};
-use crate::memory::FromMemory;
+use crate::memory::{FromMemory, Took};
 use crate::reckoning::{Heard, Reckoning};
 
 /// The leased limits of a node, and what it knows of the store's time.
@@ -136,7 +136,8 @@ impl<R, M: Clock> Leased<R, M> {
     /// The counter was forgotten. Permits drawn from it go too: nobody counts them any more.
     pub(crate) fn forget(&self, key: CounterKey<'_>) {
         let digest = self.table.digest(key);
-        self.table.shard(digest).forget(digest, None);
+        let now = self.clock.now();
+        self.table.shard(digest).reset(digest, now);
     }
 
     /// What leases and refusals have come to.
@@ -206,17 +207,13 @@ impl<R, M: Clock> Leased<R, M> {
 }
 
 impl<R: Lender + 'static, M: Clock + 'static> FromMemory for Arc<Leased<R, M>> {
-    fn take(
-        &self,
-        charge: &Charge<'_>,
-        charging: Charging,
-    ) -> Result<Option<Decision>, StoreError> {
+    fn take(&self, charge: &Charge<'_>, charging: Charging) -> Result<Option<Took>, StoreError> {
         Ok(match self.step(charge, charging) {
-            Step::Spent(decision, plan) => {
+            Step::Spent(took, plan) => {
                 self.draw_ahead(plan);
-                Some(decision)
+                Some(took)
             }
-            Step::Refused(decision) => Some(decision),
+            Step::Refused(decision) => Some(decision.into()),
             // The request is asked for strictly along with its other limits; the next one finds permits.
             Step::Draw(plan) => {
                 self.draw_ahead(Some(plan));
@@ -226,12 +223,16 @@ impl<R: Lender + 'static, M: Clock + 'static> FromMemory for Arc<Leased<R, M>> {
         })
     }
 
-    fn put_back(&self, charge: &Charge<'_>) {
+    fn put_back(&self, charge: &Charge<'_>, took: &Took) {
         let digest = self.table.digest(charge.key);
         let mut shard = self.table.shard(digest);
-        if let Some(purse) = shard.find_any(digest) {
-            purse.put_back(charge.cost);
-            shard.leases.spent = shard.leases.spent.saturating_sub(charge.cost);
+        let is_back = match (shard.find_any(digest), took.lent) {
+            (Some(purse), Some(lent)) => purse.put_back(charge.cost, lent),
+            _ => false,
+        };
+        shard.leases.spent = shard.leases.spent.saturating_sub(charge.cost);
+        if !is_back {
+            shard.leases.lapsed += charge.cost;
         }
     }
 

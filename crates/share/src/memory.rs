@@ -1,7 +1,16 @@
 //! What a way of sharing that decides from memory does, seen from the request.
 
-use tidegate_algorithms::Decision;
+use tidegate_algorithms::{Decision, Time};
 use tidegate_store::{Charge, Charging, StoreError};
+
+/// What memory said of one limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Took {
+    pub(crate) decision: Decision,
+    /// Of a limit that was admitted with a permit in hand: when the store lent that. It goes back into the
+    /// same loan or none, for another one may end later than the store has charged it for.
+    pub(crate) lent: Option<Time>,
+}
 
 /// Decides on single limits from what this node holds in memory. Nothing here waits.
 ///
@@ -10,13 +19,23 @@ use tidegate_store::{Charge, Charging, StoreError};
 pub(crate) trait FromMemory {
     /// Decides on one limit and charges it if it admits, whatever its mode, if that can be done from
     /// memory; `None` if the common store is to be asked.
-    fn take(&self, charge: &Charge<'_>, charging: Charging)
-    -> Result<Option<Decision>, StoreError>;
+    fn take(&self, charge: &Charge<'_>, charging: Charging) -> Result<Option<Took>, StoreError>;
 
     /// Takes back what [`take`](Self::take) charged when it admitted, for the request is refused as a
     /// whole.
-    fn put_back(&self, charge: &Charge<'_>);
+    fn put_back(&self, charge: &Charge<'_>, took: &Took);
 
     /// Corrects an admitting `decision` on what was put back: it then says what truly remains.
     fn correct(&self, charge: &Charge<'_>, decision: &mut Decision);
+}
+
+// === impl Took ===
+
+impl From<Decision> for Took {
+    fn from(decision: Decision) -> Self {
+        Self {
+            decision,
+            lent: None,
+        }
+    }
 }

@@ -11,7 +11,7 @@ use tidegate_store::{
     StoreError,
 };
 
-use crate::memory::FromMemory;
+use crate::memory::{FromMemory, Took};
 use crate::node::Node;
 
 /// One request on its way.
@@ -20,6 +20,14 @@ pub(crate) struct Request<'a> {
     charging: Charging,
     /// One for each charge.
     answers: SmallVec<[Answer; 8]>,
+}
+
+/// A request that the common store is asked about. Dropped before that is decided, for there was an error
+/// or nobody waits any more, it puts back what it took: a caller who goes away is not to use up what
+/// others share.
+pub(crate) struct Undecided<'a, W: Ways> {
+    ways: &'a W,
+    request: Option<Request<'a>>,
 }
 
 /// The ways of sharing a limit that a node has.
@@ -44,7 +52,7 @@ enum Answer {
     /// Nothing yet: the common store is to be asked.
     Open,
     /// Decided from memory, and charged there if it admits.
-    Taken(Decision),
+    Taken(Took),
     /// Decided by the common store, or only told.
     Told(Decision),
 }
@@ -146,7 +154,7 @@ impl<'a> Request<'a> {
         let own = answers.filter(|(charge, _)| is_own(charge));
         for ((_, answer), decision) in own.zip(decisions) {
             *answer = if is_charged {
-                Answer::Taken(decision)
+                Answer::Taken(decision.into())
             } else {
                 Answer::Told(decision)
             };
@@ -198,7 +206,7 @@ impl<'a> Request<'a> {
         if (self.charging, admission) == (Charging::AllOrNone, Admission::Refused) {
             self.put_back(ways);
             for ((charge, answer), decision) in self.answered().zip(decisions) {
-                if answer.is_charged() {
+                if answer.charged().is_some() {
                     match ways.way(charge.consistency) {
                         Some(way) => way.correct(charge, decision),
                         None => ways.node().correct(charge, decision),
@@ -212,9 +220,11 @@ impl<'a> Request<'a> {
     /// Takes back all that was charged in memory.
     pub(crate) fn put_back(&self, ways: &impl Ways) {
         for (charge, answer) in self.answered() {
-            if answer.is_charged() && charge.cost > 0 {
+            if let Some(took) = answer.charged()
+                && charge.cost > 0
+            {
                 match ways.way(charge.consistency) {
-                    Some(way) => way.put_back(charge),
+                    Some(way) => way.put_back(charge, took),
                     None => ways.node().put_back(charge),
                 }
             }
@@ -265,19 +275,57 @@ impl<'a> Request<'a> {
     }
 }
 
+// === impl Undecided ===
+
+impl<'a, W: Ways> Undecided<'a, W> {
+    pub(crate) const fn new(ways: &'a W, request: Request<'a>) -> Self {
+        Self {
+            ways,
+            request: Some(request),
+        }
+    }
+
+    /// Fills in what was said of the [`rest`](Request::rest).
+    pub(crate) fn fill(&mut self, told: &[Decision]) {
+        if let Some(request) = &mut self.request {
+            request.fill(told);
+        }
+    }
+
+    /// Weighs all answers.
+    pub(crate) fn close(mut self, decisions: &mut Decisions) -> Admission {
+        match self.request.take() {
+            Some(request) => request.close(self.ways, decisions),
+            None => Admission::Refused,
+        }
+    }
+}
+
+impl<W: Ways> Drop for Undecided<'_, W> {
+    fn drop(&mut self) {
+        if let Some(request) = &self.request {
+            request.put_back(self.ways);
+        }
+    }
+}
+
 // === impl Answer ===
 
 impl Answer {
     const fn decision(&self) -> Option<Decision> {
         match self {
             Self::Open => None,
-            Self::Taken(decision) | Self::Told(decision) => Some(*decision),
+            Self::Taken(took) => Some(took.decision),
+            Self::Told(decision) => Some(*decision),
         }
     }
 
-    /// Whether memory was charged for it.
-    const fn is_charged(&self) -> bool {
-        matches!(self, Self::Taken(decision) if decision.is_allowed())
+    /// What memory was charged for it.
+    const fn charged(&self) -> Option<&Took> {
+        match self {
+            Self::Taken(took) if took.decision.is_allowed() => Some(took),
+            _ => None,
+        }
     }
 }
 

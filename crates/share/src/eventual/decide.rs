@@ -11,16 +11,12 @@ use super::budget::budget;
 use super::entry::Entry;
 use super::mirror::share;
 use crate::capacity::capacity;
-use crate::memory::FromMemory;
+use crate::memory::{FromMemory, Took};
 
 // === impl Eventual ===
 
 impl<C: Clock> FromMemory for Eventual<C> {
-    fn take(
-        &self,
-        charge: &Charge<'_>,
-        charging: Charging,
-    ) -> Result<Option<Decision>, StoreError> {
+    fn take(&self, charge: &Charge<'_>, charging: Charging) -> Result<Option<Took>, StoreError> {
         if !self.config.suits(charge.quota) {
             return Ok(None);
         }
@@ -28,14 +24,14 @@ impl<C: Clock> FromMemory for Eventual<C> {
         let mut part = self.table.part(digest);
         let new = || Entry::new(charge.key, charge.quota, self.regions.len());
         let Some(entry) = part.entry(digest, self.table.most(), new) else {
-            return self.take_share(charge, charging).map(Some);
+            return Ok(Some(self.take_share(charge, charging)?.into()));
         };
         let decision = self.decide(entry, charge, charging)?;
         part.queue(digest);
-        Ok(Some(decision))
+        Ok(Some(decision.into()))
     }
 
-    fn put_back(&self, charge: &Charge<'_>) {
+    fn put_back(&self, charge: &Charge<'_>, _: &Took) {
         let digest = self.digester.digest(charge.key);
         let mut part = self.table.part(digest);
         let entry = part.entries.get_mut(&digest);

@@ -1,6 +1,7 @@
 //! Who draws permits, and what of them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tidegate_algorithms::Quota;
 use tidegate_store::{CounterKey, Draw, LimitId, Loan};
@@ -15,6 +16,8 @@ pub(super) struct Borrower {
     limit: LimitId,
     values: Box<[Box<str>]>,
     pub(super) quota: Quota,
+    /// Whether the counter was reset since: what was drawn before is charged nowhere any more.
+    is_reset: AtomicBool,
     /// Tells those who wait that a draw has come to something.
     landed: Arc<Notify>,
 }
@@ -34,6 +37,15 @@ pub(super) struct Return {
     pub(super) permits: u64,
 }
 
+/// What is taken out of purses.
+#[derive(Debug, Default)]
+pub(super) struct Out {
+    /// To be given back.
+    pub(super) returns: Vec<Return>,
+    /// Permits that the counter has forgotten by itself.
+    pub(super) lapsed: u64,
+}
+
 // === impl Borrower ===
 
 impl Borrower {
@@ -43,6 +55,7 @@ impl Borrower {
             limit: key.limit,
             values: key.values.iter().map(|&value| value.into()).collect(),
             quota: quota.clone(),
+            is_reset: AtomicBool::new(false),
             landed: Arc::new(Notify::new()),
         }
     }
@@ -58,6 +71,16 @@ impl Borrower {
             limit: self.limit,
             values,
         }
+    }
+
+    /// Notes that the counter was reset. Relaxed: it is read under the lock that it is written under, or
+    /// by whoever gives back and may be a moment late.
+    pub(super) fn reset(&self) {
+        self.is_reset.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_reset(&self) -> bool {
+        self.is_reset.load(Ordering::Relaxed)
     }
 
     /// Waits for the draw that is under way. Woken even if that ends before the waiting begins.

@@ -2,12 +2,13 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use tidegate_algorithms::{Decision, Time};
 use tidegate_store::{Charge, Charging, Clock, Lender, Loan, StoreError};
 use tokio::runtime::Handle;
 
-use super::borrower::{Borrower, Plan};
+use super::borrower::{Borrower, Out, Plan, Return};
 use super::purse::{Purse, Step};
 use super::{Leased, Ordering};
 use crate::reckoning::Heard;
@@ -27,11 +28,17 @@ pub(crate) enum Taken<'a> {
 
 /// A draw under way. Dropped before it is settled, it has failed: whoever waits for it is woken either
 /// way, and the next one may draw.
-struct Underway<'a, R, M: Clock> {
-    leased: &'a Leased<R, M>,
-    borrower: &'a Arc<Borrower>,
+struct Underway<R, M: Clock> {
+    leased: Arc<Leased<R, M>>,
+    plan: Plan,
     is_settled: bool,
 }
+
+/// What comes of a draw.
+type Drawn = Pin<Box<dyn Future<Output = Result<Decision, StoreError>> + Send>>;
+
+/// Waits for a draw, which goes on if nobody does any more: what it has charged would be lost.
+struct Await(Option<Drawn>);
 
 // === impl Leased ===
 
@@ -44,11 +51,12 @@ impl<R: Lender + 'static, M: Clock + 'static> Leased<R, M> {
         charging: Charging,
     ) -> Taken<'a> {
         match self.step(charge, charging) {
-            Step::Spent(decision, None) | Step::Refused(decision) => Taken::Decided(decision),
-            Step::Spent(decision, plan) => {
+            Step::Spent(took, None) => Taken::Decided(took.decision),
+            Step::Spent(took, plan) => {
                 self.draw_ahead(plan);
-                Taken::Decided(decision)
+                Taken::Decided(took.decision)
             }
+            Step::Refused(decision) => Taken::Decided(decision),
             Step::Ask => Taken::Ask,
             step @ (Step::Wait(_) | Step::Draw(_)) => {
                 Taken::Later(Box::pin(self.take_slowly(charge, charging, step)))
@@ -69,10 +77,13 @@ impl<R: Lender + 'static, M: Clock + 'static> Leased<R, M> {
                     n_waits += 1;
                     landed.await;
                 }
-                Step::Draw(plan) => return self.draw(&plan, charge.cost).await.map(Some),
-                Step::Spent(decision, plan) => {
+                Step::Draw(plan) => {
+                    let drawn = Await(Some(Box::pin(self.draw(plan, charge.cost))));
+                    return drawn.await.map(Some);
+                }
+                Step::Spent(took, plan) => {
                     self.draw_ahead(plan);
-                    return Ok(Some(decision));
+                    return Ok(Some(took.decision));
                 }
                 Step::Refused(decision) => return Ok(Some(decision)),
                 Step::Wait(_) | Step::Ask => return Ok(None),
@@ -84,33 +95,40 @@ impl<R: Lender + 'static, M: Clock + 'static> Leased<R, M> {
     /// Draws in a task of its own, if there is a runtime; else the request that runs dry draws for itself.
     pub(super) fn draw_ahead(self: &Arc<Self>, plan: Option<Plan>) {
         let Some(plan) = plan else { return };
-        match Handle::try_current() {
-            Ok(runtime) => {
-                let leased = Arc::clone(self);
-                runtime.spawn(async move {
-                    // Who needs the permits next hears the error.
-                    let _ = leased.draw(&plan, 0).await;
-                });
-            }
-            Err(_) => self.leave(&plan.borrower),
+        if let Ok(runtime) = Handle::try_current() {
+            // Who needs the permits next hears the error.
+            runtime.spawn(self.draw(plan, 0));
+        } else {
+            self.release(&plan.borrower, |purse, _| purse.abandon());
+            plan.borrower.wake();
         }
     }
 
-    /// Draws, and spends `cost` of what comes.
-    async fn draw(&self, plan: &Plan, cost: u64) -> Result<Decision, StoreError> {
-        let mut underway = Underway {
-            leased: self,
-            borrower: &plan.borrower,
+    /// Draws, and spends `cost` of what comes. Under way from now on, polled or not.
+    fn draw(
+        self: &Arc<Self>,
+        plan: Plan,
+        cost: u64,
+    ) -> impl Future<Output = Result<Decision, StoreError>> + Send + use<R, M> {
+        let underway = Underway {
+            leased: Arc::clone(self),
+            plan,
             is_settled: false,
         };
-        let values = plan.borrower.values();
-        let key = plan.borrower.key(&values);
-        let asked = self.clock.now();
-        let loan = self.remote.draw(key, &plan.borrower.quota, plan.draw);
-        let loan = loan.await?;
-        let heard = self.learn_time(loan.now, asked);
-        underway.is_settled = true;
-        Ok(self.settle(plan, loan, heard, cost))
+        async move {
+            // As a whole, so that it is dropped with this.
+            let mut underway = underway;
+            let Underway { leased, plan, .. } = &underway;
+            let values = plan.borrower.values();
+            let key = plan.borrower.key(&values);
+            let asked = leased.clock.now();
+            let loan = leased.remote.draw(key, &plan.borrower.quota, plan.draw);
+            let loan = loan.await?;
+            let heard = leased.learn_time(loan.now, asked);
+            let decision = leased.settle(plan, loan, heard, cost);
+            underway.is_settled = true;
+            Ok(decision)
+        }
     }
 
     /// Puts a loan into its purse, less what is spent at once.
@@ -126,22 +144,28 @@ impl<R: Lender + 'static, M: Clock + 'static> Leased<R, M> {
             decision.remaining = decision.remaining.saturating_add(left).min(decision.limit);
         }
         let now = heard.answered;
-        // Gone since the draw, with its counter: then nobody may spend what was drawn.
-        let purse = shard.find_any(digest);
-        if let Some(purse) = purse.filter(|purse| purse.is_of(&plan.borrower)) {
-            let mut returns = Vec::new();
-            purse.lapse(now, &mut returns);
-            returns.extend(purse.settle(plan.draw, loan, heard, cost));
-            if self.is_closed.load(Ordering::Relaxed) {
-                purse.empty(now, &mut returns);
+        match shard.find_any(digest) {
+            Some(purse) if purse.is_of(&plan.borrower) => {
+                let mut out = Out::default();
+                purse.lapse(now, &mut out);
+                out.returns
+                    .extend(purse.settle(plan.draw, loan, heard, cost));
+                if self.is_closed.load(Ordering::Relaxed) {
+                    purse.empty(now, &mut out);
+                }
+                shard.take_out(out);
             }
-            shard.returns.append(&mut returns);
+            // The rules have changed since the draw, or the counter was reset: nobody is to spend it.
+            _ => shard.take_out(Out {
+                returns: vec![Return {
+                    borrower: Arc::clone(&plan.borrower),
+                    loan,
+                    permits: loan.permits.saturating_sub(cost),
+                }],
+                lapsed: 0,
+            }),
         }
         decision
-    }
-
-    fn leave(&self, borrower: &Arc<Borrower>) {
-        self.release(borrower, |purse, _| purse.abandon());
     }
 }
 
@@ -158,11 +182,37 @@ impl<R, M: Clock> Leased<R, M> {
 
 // === impl Underway ===
 
-impl<R, M: Clock> Drop for Underway<'_, R, M> {
+impl<R, M: Clock> Drop for Underway<R, M> {
     fn drop(&mut self) {
+        let borrower = &self.plan.borrower;
         if !self.is_settled {
-            self.leased.release(self.borrower, Purse::fail);
+            self.leased.release(borrower, Purse::fail);
         }
-        self.borrower.wake();
+        borrower.wake();
+    }
+}
+
+// === impl Await ===
+
+impl Future for Await {
+    type Output = Result<Decision, StoreError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(drawn) = &mut self.0 else {
+            return Poll::Pending;
+        };
+        let decision = ready!(drawn.as_mut().poll(context));
+        self.0 = None;
+        Poll::Ready(decision)
+    }
+}
+
+impl Drop for Await {
+    fn drop(&mut self) {
+        if let Some(drawn) = self.0.take()
+            && let Ok(runtime) = Handle::try_current()
+        {
+            runtime.spawn(drawn);
+        }
     }
 }

@@ -8,10 +8,11 @@ use tidegate_algorithms::{Decision, Quota, Time};
 use tidegate_store::{Charge, Charging, Draw, Loan};
 use tokio::sync::futures::OwnedNotified;
 
-use super::borrower::{Borrower, Plan, Return};
+use super::borrower::{Borrower, Out, Plan, Return};
 use super::demand::Demand;
 use super::terms::{LeaseConfig, Terms};
 use super::word::{Asked, Bounds, Word, safely};
+use crate::memory::Took;
 use crate::numbers::Numbers;
 use crate::reckoning::Heard;
 
@@ -38,7 +39,7 @@ pub(super) struct Purse {
 #[derive(Debug)]
 pub(super) enum Step {
     /// It is admitted; perhaps permits are to be drawn ahead.
-    Spent(Decision, Option<Plan>),
+    Spent(Took, Option<Plan>),
     /// It is refused, as the same was before.
     Refused(Decision),
     /// Somebody draws already: see what comes of it.
@@ -106,8 +107,8 @@ impl Purse {
     ) -> Step {
         self.used = now;
         self.demand.note(charge.cost);
-        if let Some(decision) = self.spend(charge.cost, now) {
-            return Step::Spent(decision, self.draw_ahead(digest, charge, now));
+        if let Some(took) = self.spend(charge.cost, now) {
+            return Step::Spent(took, self.draw_ahead(digest, charge, now));
         }
         if let Some(decision) = self.word.refused(Asked::of(charge), now) {
             return Step::Refused(decision);
@@ -115,13 +116,11 @@ impl Purse {
         self.draw_or_ask(digest, charge, charging, now)
     }
 
-    /// Puts back what a request took that is refused as a whole. Permits whose loan has ended meanwhile
-    /// are lost.
-    pub(super) fn put_back(&mut self, cost: u64) {
-        let has_room = |held: &&mut Held| held.permits.saturating_add(cost) <= held.loan.permits;
-        if let Some(held) = self.held.iter_mut().find(has_room) {
-            held.permits += cost;
-        }
+    /// Puts back what a request took that is refused as a whole, of the loan that was made at `lent`, and
+    /// says whether that is still there.
+    pub(super) fn put_back(&mut self, cost: u64, lent: Time) -> bool {
+        let found = self.held.iter_mut().find(|held| held.loan.now == lent);
+        found.map(|held| held.permits += cost).is_some()
     }
 
     /// What a look at the counter says, if the store said something lately.
@@ -205,14 +204,28 @@ impl Purse {
     }
 
     /// Takes out permits that are past their time, and those of a key that is not asked for any more.
-    pub(super) fn lapse(&mut self, now: Time, returns: &mut Vec<Return>) {
+    pub(super) fn lapse(&mut self, now: Time, out: &mut Out) {
         let is_idle = now.since(self.used) >= self.terms.life.unwrap_or_default() / 2;
-        self.release(now, returns, |held| is_idle || now >= held.until);
+        self.release(now, out, |held| is_idle || now >= held.until);
     }
 
     /// Takes out all permits.
-    pub(super) fn empty(&mut self, now: Time, returns: &mut Vec<Return>) {
-        self.release(now, returns, |_| true);
+    pub(super) fn empty(&mut self, now: Time, out: &mut Out) {
+        self.release(now, out, |_| true);
+    }
+
+    /// The counter was reset: of what was drawn from it nothing is to be given back.
+    pub(super) fn reset(&self) {
+        if let Some(borrower) = &self.borrower {
+            borrower.reset();
+        }
+    }
+
+    /// Waits for the draw that is under way, if one is.
+    pub(super) fn drawing(&self) -> Option<OwnedNotified> {
+        let borrower = self.borrower.as_ref();
+        let borrower = borrower.filter(|_| self.drawing == Drawing::Yes);
+        borrower.map(|borrower| borrower.wait())
     }
 
     /// Whether a refusal is remembered now.
@@ -230,11 +243,13 @@ impl Purse {
     }
 
     #[inline]
-    fn spend(&mut self, cost: u64, now: Time) -> Option<Decision> {
+    fn spend(&mut self, cost: u64, now: Time) -> Option<Took> {
         let is_enough = |held: &&mut Held| now < held.until && held.permits >= cost;
         let held = self.held.iter_mut().find(is_enough)?;
         held.permits -= cost;
-        self.word.admitted(self.permits(now), now)
+        let lent = Some(held.loan.now);
+        let decision = self.word.admitted(self.permits(now), now)?;
+        Some(Took { decision, lent })
     }
 
     fn hold(&mut self, held: Held) -> Option<Return> {
@@ -278,8 +293,8 @@ impl Purse {
         if charge.cost == 0 || is_counted {
             return Step::Ask;
         }
-        if let (Drawing::Yes, Some(borrower)) = (self.drawing, &self.borrower) {
-            return Step::Wait(borrower.wait());
+        if let Some(landed) = self.drawing() {
+            return Step::Wait(landed);
         }
         if !self.may_draw(now) {
             return Step::Ask;
@@ -330,7 +345,7 @@ impl Purse {
         Some(most.min(self.demand.time_of(WORTH_A_DRAW, life)))
     }
 
-    fn release(&mut self, now: Time, returns: &mut Vec<Return>, is_out: impl Fn(&Held) -> bool) {
+    fn release(&mut self, now: Time, out: &mut Out, is_out: impl Fn(&Held) -> bool) {
         let (Some(borrower), Some(life)) = (&self.borrower, self.terms.life) else {
             return;
         };
@@ -340,8 +355,10 @@ impl Purse {
             }
             // What ended with its window the counter has forgotten by itself.
             let is_forgotten = !held.is_whole(life) && now >= held.until;
-            if held.permits > 0 && !is_forgotten {
-                returns.push(Return {
+            if is_forgotten {
+                out.lapsed += held.permits;
+            } else if held.permits > 0 {
+                out.returns.push(Return {
                     borrower: Arc::clone(borrower),
                     loan: held.loan,
                     permits: held.permits,

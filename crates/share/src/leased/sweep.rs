@@ -54,6 +54,19 @@ impl<R: Lender + 'static, M: Clock + 'static> Leased<R, M> {
     /// Gives back everything, and draws nothing more.
     pub(crate) async fn finish(self: &Arc<Self>) {
         self.is_closed.store(true, Ordering::Relaxed);
+        let drawing: Vec<_> = self
+            .table
+            .shards()
+            .flat_map(|shard| shard.drawing())
+            .collect();
+        self.empty().await;
+        for landed in drawing {
+            landed.await;
+        }
+        self.empty().await;
+    }
+
+    async fn empty(self: &Arc<Self>) {
         let now = self.clock.now();
         let returns: Vec<Return> = self
             .table
@@ -87,7 +100,7 @@ impl<R: Lender + 'static, M: Clock + 'static> Leased<R, M> {
         let values = borrower.values();
         let key = borrower.key(&values);
         let given = self.remote.give_back(key, &borrower.quota, &loan, permits);
-        let is_given = given.await.is_ok();
+        let is_given = !borrower.is_reset() && given.await.is_ok();
         let mut shard = self.table.shard(borrower.digest);
         if is_given {
             shard.leases.given_back += permits;

@@ -7,9 +7,10 @@ use hashbrown::hash_table::Entry;
 use tidegate_algorithms::{Quota, Time};
 use tidegate_store::report::{LeaseReport, RefusalReport};
 use tidegate_store::{CounterKey, Digester};
+use tokio::sync::futures::OwnedNotified;
 
 use super::LeaseConfig;
-use super::borrower::Return;
+use super::borrower::{Out, Return};
 use super::demand::Demand;
 use super::heat::Heat;
 use super::purse::Purse;
@@ -100,7 +101,7 @@ impl Shard {
             None => return None,
         };
         if is_stale {
-            self.forget(digest, Some(now));
+            self.renumber(digest, now);
             return None;
         }
         let found = self.purses.find_mut(tag(digest), is_it);
@@ -145,35 +146,65 @@ impl Shard {
         }
     }
 
-    /// Forgets a key; its permits are given back from `now` on, or lost.
-    pub(super) fn forget(&mut self, digest: u128, now: Option<Time>) {
-        let found = self
-            .purses
-            .find_entry(tag(digest), |(other, _)| *other == digest);
-        if let Ok(entry) = found {
-            let ((_, mut purse), _) = entry.remove();
-            if let Some(now) = now {
-                purse.empty(now, &mut self.returns);
-                self.returns.truncate(MOST_RETURNS);
+    /// Forgets a key whose numbers are others now, and gives its permits back.
+    fn renumber(&mut self, digest: u128, now: Time) {
+        if let Some(mut purse) = self.remove(digest) {
+            let mut out = Out::default();
+            purse.empty(now, &mut out);
+            self.take_out(out);
+        }
+    }
+
+    /// Forgets a key whose counter is reset, and its permits with it.
+    pub(super) fn reset(&mut self, digest: u128, now: Time) {
+        if let Some(purse) = self.remove(digest) {
+            self.leases.lapsed += purse.permits(now);
+            purse.reset();
+        }
+    }
+
+    fn remove(&mut self, digest: u128) -> Option<Purse> {
+        let is_it = |(other, _): &(u128, Purse)| *other == digest;
+        let entry = self.purses.find_entry(tag(digest), is_it).ok()?;
+        let ((_, purse), _) = entry.remove();
+        Some(purse)
+    }
+
+    /// Keeps what was taken out of purses until it is given back.
+    pub(super) fn take_out(&mut self, out: Out) {
+        self.leases.lapsed += out.lapsed;
+        for returned in out.returns {
+            if self.returns.len() >= MOST_RETURNS {
+                self.leases.lapsed += returned.permits;
+            } else if returned.permits > 0 {
+                self.returns.push(returned);
             }
         }
     }
 
+    /// Waits for the draws that are under way.
+    pub(super) fn drawing(&self) -> Vec<OwnedNotified> {
+        let purses = self.purses.iter();
+        purses.filter_map(|(_, purse)| purse.drawing()).collect()
+    }
+
     /// Takes out of all purses what is to be given back, and forgets those that hold nothing.
     pub(super) fn sweep(&mut self, now: Time) {
-        let returns = &mut self.returns;
+        let mut out = Out::default();
         self.purses.retain(|(_, purse)| {
-            purse.lapse(now, returns);
+            purse.lapse(now, &mut out);
             !purse.is_spent(now)
         });
-        returns.truncate(MOST_RETURNS);
+        self.take_out(out);
     }
 
     /// Takes everything out of all purses.
     pub(super) fn empty(&mut self, now: Time) {
+        let mut out = Out::default();
         for (_, purse) in &mut self.purses {
-            purse.empty(now, &mut self.returns);
+            purse.empty(now, &mut out);
         }
+        self.take_out(out);
     }
 
     /// What the shard has been through, and what it holds now.

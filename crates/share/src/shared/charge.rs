@@ -9,7 +9,7 @@ use tidegate_store::{
 
 use super::SharedStore;
 use crate::leased::Taken;
-use crate::request::{Request, Rest};
+use crate::request::{Request, Rest, Undecided};
 
 /// How a request is decided.
 #[derive(Clone, Copy, Debug)]
@@ -123,11 +123,12 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
 
     async fn charge_mixed(
         &self,
-        mut request: Request<'_>,
+        request: Request<'_>,
         rest: Rest<'_>,
         charging: Charging,
         decisions: &mut Decisions,
     ) -> Result<Receipt, StoreError> {
+        let mut undecided = Undecided::new(self, request);
         let asked = self.leased.own_now();
         let now = match self.charge_rest(&rest, charging, decisions).await {
             Ok(now) => {
@@ -138,19 +139,16 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
                         self.leased.hear(charge, decision, admission, heard);
                     }
                 }
-                request.fill(decisions);
+                undecided.fill(decisions);
                 now
             }
             Err(error) => {
-                let Some(refusals) = self.split.refusals(&rest) else {
-                    request.put_back(self);
-                    return Err(error);
-                };
-                request.fill(&refusals);
+                let refusals = self.split.refusals(&rest).ok_or(error)?;
+                undecided.fill(&refusals);
                 self.leased.reckoned_now()
             }
         };
-        let admission = request.close(self, decisions);
+        let admission = undecided.close(decisions);
         Ok(Receipt { now, admission })
     }
 

@@ -11,7 +11,7 @@ use super::counters::is_aligned;
 use super::portion::{Held, Portion, Share};
 use super::store_time::Bounds;
 use crate::capacity::capacity;
-use crate::memory::FromMemory;
+use crate::memory::{FromMemory, Took};
 
 /// How long a request waits for the common store at the longest, as a rule.
 const LONGEST_REQUEST: Duration = Duration::from_millis(100);
@@ -20,11 +20,7 @@ const LONGEST_REQUEST: Duration = Duration::from_millis(100);
 
 impl<M: Clock> FromMemory for Split<M> {
     /// `None` if the store is to be asked for the [reserve](super::reserve::Reserves).
-    fn take(
-        &self,
-        charge: &Charge<'_>,
-        charging: Charging,
-    ) -> Result<Option<Decision>, StoreError> {
+    fn take(&self, charge: &Charge<'_>, charging: Charging) -> Result<Option<Took>, StoreError> {
         let limits = self.limits.load();
         let Some(portion) = limits.get(&charge.key.limit) else {
             self.meet(charge);
@@ -32,12 +28,13 @@ impl<M: Clock> FromMemory for Split<M> {
         };
         portion.ask(charge.cost);
         let admitted = self.take_share(portion, charge, charging)?;
-        Ok(admitted.or_else(|| self.recall(charge)))
+        let decision = admitted.or_else(|| self.recall(charge));
+        Ok(decision.map(Took::from))
     }
 
     /// What was taken before the edge of an aligned window is not put back after it, where others would
     /// spend it.
-    fn put_back(&self, charge: &Charge<'_>) {
+    fn put_back(&self, charge: &Charge<'_>, _: &Took) {
         let Some(bounds) = self.time().bounds() else {
             return;
         };

@@ -156,12 +156,12 @@ fn what_is_put_back_is_there_again() {
     let mut world = World::new(&[0; 2], quota(1_000, Algorithm::FixedWindow));
     for is_told in [false, true] {
         let before = world.take(0, 0).remaining;
-        world.take(0, 5);
+        let took = world.take(0, 5).into();
         if is_told {
             world.sync_node(0);
         }
         let charge = world.charge(5);
-        world.nodes[0].eventual.put_back(&charge);
+        world.nodes[0].eventual.put_back(&charge, &took);
         let mut decision = world.take(0, 0);
         assert_eq!(decision.remaining, before);
         decision.remaining = 0;

@@ -222,7 +222,8 @@ impl World {
         let decision = eventual
             .take(&charge, Charging::AllOrNone)
             .unwrap()
-            .unwrap();
+            .unwrap()
+            .decision;
         if decision.is_allowed() && cost > 0 {
             self.admitted.push((eventual.clock.now(), cost));
         }

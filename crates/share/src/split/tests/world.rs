@@ -181,7 +181,7 @@ impl World {
         let charge = charge(&quota, cost);
         let split = &self.nodes[node].split;
         match split.take(&charge, Charging::AllOrNone).expect("it fits") {
-            Some(decision) if decision.is_allowed() => {
+            Some(took) if took.decision.is_allowed() => {
                 self.admitted.push((self.clock.now(), cost));
             }
             Some(_) => {}
