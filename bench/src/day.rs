@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::arguments::Scale;
 use crate::fleet::{
-    Crowd, Fleet, Histogram, LIMIT, LIMIT_WHEN_LOST, Terms, Told, Verdict, Windows, pass,
+    Crowd, Fleet, Histogram, LIMIT, LIMIT_WHEN_LOST, Pace, Terms, Told, Verdict, Windows, pass,
 };
 use crate::machine;
 use crate::redis::Bare;
@@ -71,7 +71,7 @@ pub fn run(scale: Scale) -> Result<Verdict, Box<dyn Error>> {
         count: plan.users,
         spread: Spread::Zipf,
     };
-    let mut crowd = Crowd::new(keys, plan.windows);
+    let mut crowd = Crowd::new(keys, plan.windows, Pace::AtOnce);
     for node in &fleet.nodes {
         crowd.ask(node.process.address, Arc::default());
     }

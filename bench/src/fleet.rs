@@ -10,7 +10,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-pub use crowd::{Crowd, Told};
+pub use crowd::{Crowd, Pace, Told};
 pub use scrape::Histogram;
 use tidegate_store_redis::test_util::RedisServer;
 

@@ -9,13 +9,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::arguments::Scale;
-use crate::fleet::{Crowd, Fleet, LIMIT, LIMIT_WHEN_LOST, Terms, Told, Verdict, Windows, pass};
+use crate::fleet::{
+    Crowd, Fleet, LIMIT, LIMIT_WHEN_LOST, Pace, Terms, Told, Verdict, Windows, pass,
+};
 use crate::machine;
 use crate::redis::Bare;
 use crate::service::{Keys, LIMITED, Spread};
 
 /// How its section begins, by which it is found in a page.
 pub const HEADING: &str = "# Mixed faults\n";
+
+/// How long each of 64 callers waits between two calls: enough to meet limits all the time.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// One thing that goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +98,7 @@ pub fn run(scale: Scale) -> Result<Verdict, Box<dyn Error>> {
     let mut section = format!("{HEADING}\nMachine: {}.\n\n", machine::description());
     writeln!(
         section,
-        "Written by `bench/soak --write`: two nodes, one Redis, callers without pause for {} min, and a fault every {} s: Redis killed\n\
+        "Written by `bench/soak --write`: two nodes, one Redis, 64 callers with 5 ms between calls for {} min, and a fault every {} s: Redis killed\n\
          and back, stalled, restarted empty, its connections cut, its scripts forgotten, its memory full, read-only, and a node killed\n\
          with another in its place. After each, decisions must go through Redis again and every window hold {LIMIT} for a user; in windows\n\
          with a fault at most {LIMIT_WHEN_LOST}. A decision waits 500 ms for Redis at most, for the machine is busy with the callers.\n",
@@ -153,7 +158,7 @@ impl Course {
             spread: Spread::Zipf,
         };
         let mut course = Self {
-            crowd: Crowd::new(keys, windows),
+            crowd: Crowd::new(keys, windows, Pace::After(PAUSE)),
             gone: Vec::new(),
             fault,
             recovery: fault,

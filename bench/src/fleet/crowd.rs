@@ -28,6 +28,16 @@ pub struct Crowd {
     threads: Vec<JoinHandle<()>>,
     keys: Keys,
     windows: Windows,
+    pace: Pace,
+}
+
+/// How fast each of a crowd asks.
+#[derive(Clone, Copy, Debug)]
+pub enum Pace {
+    /// As soon as it was answered.
+    AtOnce,
+    /// So long after it was answered.
+    After(Duration),
 }
 
 /// What the crowd was told so far.
@@ -53,19 +63,20 @@ struct Shared {
 
 impl Crowd {
     /// A crowd that has nobody to ask yet.
-    pub fn new(keys: Keys, windows: Windows) -> Self {
+    pub fn new(keys: Keys, windows: Windows, pace: Pace) -> Self {
         Self {
             shared: Arc::default(),
             threads: Vec::new(),
             keys,
             windows,
+            pace,
         }
     }
 
     /// Asks a node, too, until `is_gone` says that it was killed on purpose.
     pub fn ask(&mut self, node: SocketAddr, is_gone: Arc<AtomicBool>) {
         let shared = Arc::clone(&self.shared);
-        let (keys, windows) = (self.keys, self.windows);
+        let (keys, windows, pace) = (self.keys, self.windows, self.pace);
         let seed = self.threads.len() as u64 + 1;
         self.threads.push(std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
@@ -79,6 +90,7 @@ impl Crowd {
                         node,
                         keys,
                         windows,
+                        pace,
                         seed: seed * 1_000 + number,
                         shared: Arc::clone(&shared),
                         is_gone: Arc::clone(&is_gone),
@@ -142,6 +154,7 @@ struct Caller {
     node: SocketAddr,
     keys: Keys,
     windows: Windows,
+    pace: Pace,
     seed: u64,
     shared: Arc<Shared>,
     is_gone: Arc<AtomicBool>,
@@ -185,6 +198,9 @@ impl Caller {
             match client.ask(self.keys.question(user)).await {
                 Ok(answer) => self.note(user, begun, answer),
                 Err(fault) => return self.fail(&fault.to_string()),
+            }
+            if let Pace::After(time) = self.pace {
+                super::pause(time).await;
             }
         }
     }

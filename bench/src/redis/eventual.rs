@@ -8,7 +8,7 @@ use tidegate_algorithms::{Algorithm, Allowance, Quota, QuotaSpec};
 use tidegate_share::{EventualConfig, overshoot_bound};
 
 use crate::arguments::Scale;
-use crate::fleet::{Crowd, Fleet, Terms, Windows, pass};
+use crate::fleet::{Crowd, Fleet, Pace, Terms, Windows, pass};
 use crate::service::{Keys, LIMITED, Spread};
 use crate::table::{Aim, Bound, Row};
 
@@ -37,7 +37,7 @@ pub fn overshoot(scale: Scale) -> Result<Row, Box<dyn Error>> {
         count: 1,
         spread: Spread::Even,
     };
-    let mut crowd = Crowd::new(keys, windows);
+    let mut crowd = Crowd::new(keys, windows, Pace::AtOnce);
     for node in &fleet.nodes {
         crowd.ask(node.process.address, Arc::default());
     }
