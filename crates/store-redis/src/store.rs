@@ -196,6 +196,9 @@ impl Store for RedisStore {
     }
 
     fn report(&self) -> StoreReport {
-        report::report(&self.client)
+        StoreReport {
+            disagreements: self.disagreements(),
+            ..report::report(&self.client)
+        }
     }
 }

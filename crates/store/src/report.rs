@@ -21,6 +21,8 @@ pub struct StoreReport {
     pub memory: StoreStats,
     /// The servers that all nodes have in common, by address.
     pub servers: Vec<ServerReport>,
+    /// Decisions of those servers that the core would have made otherwise: a fault of one of the two.
+    pub disagreements: u64,
     /// How this node shares limits with others, if it does.
     pub sharing: Option<SharingReport>,
 }

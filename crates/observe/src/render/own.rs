@@ -11,6 +11,10 @@ use crate::core::{Answered, Failure, Rejection, StandIn};
 use crate::counts::Counts;
 use crate::{Observatory, RuleCounts, StateGauges};
 
+const DISAGREEMENTS: Family = Family::counter(
+    "tidegate_store_disagreements_total",
+    "Decisions of the store that the core would have made otherwise.",
+);
 const BUILD_INFO: Family = Family::gauge("tidegate_build_info", "The version that runs; always 1.");
 const START_TIME: Family = Family::gauge(
     "process_start_time_seconds",
@@ -195,6 +199,7 @@ fn add_store(page: &mut Page, store: &StoreReport) {
     page.single(&STORE_DEGRADED, u8::from(is_degraded));
     if !store.servers.is_empty() {
         server::add(page, &store.servers);
+        page.single(&DISAGREEMENTS, store.disagreements);
     }
     if let Some(report) = &store.sharing {
         sharing::add(page, report);

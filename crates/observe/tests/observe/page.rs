@@ -32,6 +32,7 @@ fn gauges() -> Gauges {
                 untracked: 4,
             },
             servers: vec![server("127.0.0.1:1")],
+            disagreements: 1,
             sharing: Some(SharingReport {
                 members: 5,
                 standby: StandbyReport {
@@ -118,6 +119,7 @@ fn shows_what_was_counted() {
         "tidegate_state_write_failures_total 7",
         "tidegate_store_degraded 1",
         "tidegate_store_servers 1",
+        "tidegate_store_disagreements_total 1",
         "tidegate_store_breaker{server=\"127.0.0.1:1\",state=\"closed\"} 0",
         "tidegate_store_breaker{server=\"127.0.0.1:1\",state=\"open\"} 1",
         "tidegate_store_calls_total{server=\"127.0.0.1:1\"} 11",
