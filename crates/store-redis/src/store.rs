@@ -4,9 +4,11 @@ mod ask;
 mod batch;
 mod lend;
 mod list;
+mod owned;
 mod single;
 mod together;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tidegate_algorithms::{Decision, Headroom, Quota, Time};
@@ -24,16 +26,16 @@ use crate::report;
 use crate::script::{Header, Scripts};
 
 /// Counters in Redis, in common with all nodes that ask the same Redis. Every decision is made there, as
-/// one step, at Redis' own time.
-#[derive(Debug)]
+/// one step, at Redis' own time. Cheap to clone; all clones are one store.
+#[derive(Clone, Debug)]
 pub struct RedisStore {
     client: Client,
-    scripts: Scripts,
-    time: TimeArgument,
+    scripts: Arc<Scripts>,
+    time: Arc<TimeArgument>,
     /// What tells the counters of this installation from those of others.
     installation: Installation,
     /// How often a script and the core did not agree.
-    disagreements: AtomicU64,
+    disagreements: Arc<AtomicU64>,
 }
 
 /// What the header of the scripts is told.
@@ -60,10 +62,10 @@ impl RedisStore {
     fn with_header(client: Client, header: Header, time: TimeArgument) -> Self {
         Self {
             client,
-            scripts: Scripts::new(header),
-            time,
+            scripts: Arc::new(Scripts::new(header)),
+            time: Arc::new(time),
             installation: Installation::default(),
-            disagreements: AtomicU64::new(0),
+            disagreements: Arc::default(),
         }
     }
 
@@ -105,7 +107,7 @@ impl RedisStore {
 
     /// Moves the time of a store in virtual time.
     pub fn set_time(&self, now: Time) {
-        if let TimeArgument::Number(micros) = &self.time {
+        if let TimeArgument::Number(micros) = &*self.time {
             micros.store(now.nanos() / 1_000, Ordering::Relaxed);
         }
     }

@@ -6,10 +6,11 @@
 use futures_util::future::join_all;
 use smallvec::SmallVec;
 use tidegate_algorithms::Time;
-use tidegate_store::{Admission, Charge, Charging, Decisions, Mode, Receipt, StoreError};
+use tidegate_store::{Admission, Charge, Charging, Decisions, Receipt, StoreError};
 
 use super::RedisStore;
 use super::batch::{Batch, Heard};
+use super::owned::OwnedCharge;
 use crate::client::slot_of;
 use crate::counter::OverSince;
 
@@ -35,7 +36,7 @@ impl RedisStore {
             [batch] => {
                 let reply = self.run(batch, charging).await?;
                 let mut heard = self.hear(batch, charging, &reply)?;
-                let admission = admission(charges, &heard.decisions);
+                let admission = Admission::of(charges, &heard.decisions);
                 if (charging, admission) == (Charging::AllOrNone, Admission::Refused) {
                     heard.uncharge(batch);
                 }
@@ -44,7 +45,7 @@ impl RedisStore {
                 Ok(Receipt { now, admission })
             }
             _ => {
-                self.charge_slots(charges, &batches, charging, decisions)
+                self.charge_slots_to_the_end(charges, charging, decisions)
                     .await
             }
         }
@@ -69,6 +70,37 @@ impl RedisStore {
             batch.finish(charging, is_alone);
         }
         batches
+    }
+
+    /// Charges several slots, and gives back what is to be given back, even if the caller is gone before:
+    /// who is refused and hangs up in time would else leave a limit that others share charged.
+    async fn charge_slots_to_the_end(
+        &self,
+        charges: &[Charge<'_>],
+        charging: Charging,
+        decisions: &mut Decisions,
+    ) -> Result<Receipt, StoreError> {
+        let store = self.clone();
+        let owned: Vec<_> = charges.iter().map(OwnedCharge::of).collect();
+        let charged = tokio::spawn(async move {
+            let values: Vec<_> = owned.iter().map(OwnedCharge::values).collect();
+            let charges = owned.iter().zip(&values);
+            let charges: Vec<_> = charges
+                .map(|(charge, values)| charge.charge(values))
+                .collect();
+            let batches = store.batches(&charges, charging);
+            let mut decisions = Decisions::new();
+            let receipt = store
+                .charge_slots(&charges, &batches, charging, &mut decisions)
+                .await?;
+            Ok::<_, StoreError>((receipt, decisions))
+        });
+        // It ends early only with its runtime, and then nobody hears this.
+        let (receipt, decided) = charged.await.map_err(|ended| StoreError::Unavailable {
+            reason: ended.to_string().into(),
+        })??;
+        *decisions = decided;
+        Ok(receipt)
     }
 
     async fn charge_slots(
@@ -97,7 +129,7 @@ impl RedisStore {
             }
         }
         decisions.extend(all.into_iter().flatten());
-        let admission = admission(charges, decisions);
+        let admission = Admission::of(charges, decisions);
         if (charging, admission) == (Charging::AllOrNone, Admission::Refused) {
             self.take_back(batches, &answers, charging).await;
             for (batch, heard) in batches.iter().zip(answers.iter_mut().flatten()) {
@@ -134,26 +166,5 @@ impl RedisStore {
                 tracing::debug!(%error, "a charge in another slot could not be given back");
             }
         }
-    }
-}
-
-/// Whether the request as a whole may pass.
-fn admission(charges: &[Charge<'_>], decisions: &Decisions) -> Admission {
-    let mut quotas = 0;
-    let mut quotas_denied = 0;
-    for (charge, decision) in charges.iter().zip(decisions) {
-        match (charge.mode, decision.is_allowed()) {
-            (Mode::Enforce, false) => return Admission::Refused,
-            (Mode::Quota, is_allowed) => {
-                quotas += 1;
-                quotas_denied += u32::from(!is_allowed);
-            }
-            (Mode::Enforce, true) | (Mode::Shadow, _) => {}
-        }
-    }
-    if quotas > 0 && quotas == quotas_denied {
-        Admission::Refused
-    } else {
-        Admission::Admitted
     }
 }

@@ -3,5 +3,6 @@
 mod conformance;
 mod keep;
 mod lend;
+mod slots;
 mod subject;
 mod vectors;

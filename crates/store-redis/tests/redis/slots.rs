@@ -1,0 +1,72 @@
+//! Limits of one request that lie in several slots of a Cluster.
+
+use std::time::Duration;
+
+use tidegate_algorithms::{Algorithm, Allowance, Headroom, Quota, QuotaSpec};
+use tidegate_store::{
+    Admission, Charge, Charging, Consistency, CounterKey, Decisions, LimitId, Mode, OnFull, Store,
+};
+use tidegate_store_redis::RedisStore;
+use tidegate_store_redis::test_util::{ClusterSetup, wait_until};
+
+use crate::subject::Desk;
+
+fn a_year(limit: u64) -> Quota {
+    Quota::new(&QuotaSpec {
+        limit,
+        window: Duration::from_hours(24 * 365),
+        algorithm: Algorithm::FixedWindow,
+        allowance: Allowance::Hard,
+    })
+    .expect("valid")
+}
+
+fn charge<'a>(quota: &'a Quota, limit: u128, values: &'a [&'a str]) -> Charge<'a> {
+    Charge {
+        key: CounterKey {
+            limit: LimitId(limit),
+            values,
+        },
+        quota,
+        cost: 1,
+        mode: Mode::Enforce,
+        headroom: Headroom::Absent,
+        on_full: OnFull::Deny,
+        consistency: Consistency::Strict,
+    }
+}
+
+/// A caller who is refused by its own limit cannot use up one that others share by hanging up.
+#[test]
+fn who_hangs_up_leaves_nothing_charged_in_another_slot() {
+    let setup = ClusterSetup::start(3);
+    let desk = Desk::at(&setup.url());
+    let store = RedisStore::new(desk.client.clone());
+    let (own, shared) = (a_year(1), a_year(100));
+    let charges = [charge(&own, 1, &["caller"]), charge(&shared, 2, &["all"])];
+    let mut decisions = Decisions::new();
+    let first = desk.wait(store.charge(&charges, Charging::AllOrNone, &mut decisions));
+    assert_eq!(first.expect("a decision").admission, Admission::Admitted);
+    for _ in 0..20 {
+        desk.wait(async {
+            let charged = store.charge(&charges, Charging::AllOrNone, &mut decisions);
+            tokio::select! {
+                biased;
+                charged = charged => {
+                    let admission = charged.expect("a decision").admission;
+                    assert_eq!(admission, Admission::Refused);
+                }
+                () = tokio::task::yield_now() => {}
+            }
+        });
+    }
+    wait_until("all is given back", || {
+        let look = store.peek(
+            charges[1].key,
+            &shared,
+            Headroom::Absent,
+            Consistency::Strict,
+        );
+        desk.wait(look).expect("a decision").remaining == 99
+    });
+}
