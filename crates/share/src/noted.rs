@@ -3,8 +3,8 @@
 
 use tidegate_algorithms::{Decision, Headroom, Quota, Time};
 use tidegate_store::{
-    Admission, Charge, Charging, Clock, Consistency, CounterKey, Cursor, Decisions, Draw, Lender,
-    Loan, Mode, OnFull, Page, Receipt, Store, StoreError,
+    Admission, Charge, Charging, Clock, Consistency, CounterKey, Cursor, Decisions, Draw,
+    EmbeddedStore, Lender, Loan, Mode, OnFull, Page, Receipt, Store, StoreError,
 };
 
 use crate::node::Node;
@@ -16,16 +16,25 @@ use crate::standby::Standby;
 pub(crate) struct Noted<R, W> {
     remote: R,
     node: Node<W>,
+    /// Counters of the limits that are shared, for when this node is alone. They are no counters of the
+    /// node's own, and nobody is shown them.
+    alone: EmbeddedStore<W>,
     standby: Standby,
 }
 
 // === impl Noted ===
 
 impl<R, W> Noted<R, W> {
-    pub(crate) const fn new(remote: R, node: Node<W>, standby: Standby) -> Self {
+    pub(crate) const fn new(
+        remote: R,
+        node: Node<W>,
+        alone: EmbeddedStore<W>,
+        standby: Standby,
+    ) -> Self {
         Self {
             remote,
             node,
+            alone,
             standby,
         }
     }
@@ -36,6 +45,10 @@ impl<R, W> Noted<R, W> {
 
     pub(crate) const fn node(&self) -> &Node<W> {
         &self.node
+    }
+
+    pub(crate) const fn alone(&self) -> &EmbeddedStore<W> {
+        &self.alone
     }
 
     pub(crate) const fn standby(&self) -> &Standby {
@@ -58,10 +71,9 @@ impl<R, W: Clock> Noted<R, W> {
                 continue;
             }
             if !decision.is_allowed() {
-                self.standby
-                    .note_refusal(self.node.store(), charge, *decision);
+                self.standby.note_refusal(&self.alone, charge, *decision);
             } else if is_charged {
-                self.standby.note(self.node.store(), charge);
+                self.standby.note(&self.alone, charge);
             }
         }
     }
@@ -98,7 +110,7 @@ impl<R: Store, W: Clock> Store for Noted<R, W> {
         cost: u64,
         consistency: Consistency,
     ) -> Result<(), StoreError> {
-        self.standby.refund(self.node.store(), key, quota, cost);
+        self.standby.refund(&self.alone, key, quota, cost);
         self.remote.refund(key, quota, cost, consistency).await
     }
 
@@ -108,7 +120,7 @@ impl<R: Store, W: Clock> Store for Noted<R, W> {
         quota: &Quota,
         consistency: Consistency,
     ) -> Result<bool, StoreError> {
-        self.standby.reset(self.node.store(), key, quota);
+        self.standby.reset(&self.alone, key, quota);
         self.remote.reset(key, quota, consistency).await
     }
 
@@ -165,8 +177,7 @@ impl<R: Lender, W: Clock> Lender for Noted<R, W> {
         permits: u64,
     ) -> Result<(), StoreError> {
         self.remote.give_back(key, quota, loan, permits).await?;
-        self.standby
-            .unnote(self.node.store(), key, quota, loan, permits);
+        self.standby.unnote(&self.alone, key, quota, loan, permits);
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use tidegate_algorithms::{Decision, Headroom, Quota, Time};
 use tidegate_store::report::{SharingReport, StoreHealth, StoreReport};
 use tidegate_store::{
     Charge, Charging, Clock, Consistency, CounterKey, Cursor, Decisions, EmbeddedStore, Lender,
-    MAX_CHARGES, Monotonic, Page, Receipt, Store, StoreError, SystemClock,
+    MAX_CHARGES, Monotonic, Page, Receipt, Store, StoreConfig, StoreError, SystemClock,
 };
 
 use self::charge::{Mixed, Route};
@@ -29,6 +29,8 @@ pub struct SharedConfig {
     pub leases: LeaseConfig,
     /// How much of a limit this node enforces while the common store cannot decide.
     pub standby: StandbyLimit,
+    /// How much memory there is for what it counts then.
+    pub standby_memory: StoreConfig,
     /// How it is a member, and has shares.
     pub split: SplitConfig,
     /// How it tells the others its totals.
@@ -61,15 +63,20 @@ impl<R> SharedStore<R> {
     }
 }
 
-impl<R, W: Clock, M: Clock> SharedStore<R, W, M> {
+impl<R, W: Clock + Clone, M: Clock> SharedStore<R, W, M> {
     /// The same with another clock to measure spans by.
+    ///
+    /// # Panics
+    ///
+    /// If the system does not give out the memory for what this node counts when it is alone.
     pub fn with_clock(remote: R, local: EmbeddedStore<W>, config: SharedConfig, clock: M) -> Self {
         let clock = Arc::new(clock);
         let split = Split::with_clock(config.split, Arc::clone(&clock));
         let eventual = Eventual::with_clock(config.eventual.clone(), Arc::clone(&clock));
         let wall = local.clock().now();
         let standby = Standby::new(config.standby, split.membership().clone());
-        let common = Arc::new(Noted::new(remote, Node::new(local), standby));
+        let alone = EmbeddedStore::with_clock(config.standby_memory, local.clock().clone());
+        let common = Arc::new(Noted::new(remote, Node::new(local), alone, standby));
         Self {
             leased: Arc::new(Leased::new(Arc::clone(&common), config.leases, clock, wall)),
             common,
@@ -168,7 +175,7 @@ impl<R: Store, W: Clock, M: Clock> SharedStore<R, W, M> {
         let refunded = self.remote().refund(key, reserve, cost, consistency).await;
         if refunded.is_err() {
             // Who is charged alone is given back alone.
-            self.standby().refund(self.local(), key, quota, cost);
+            self.standby().refund(self.common.alone(), key, quota, cost);
         }
         refunded
     }
@@ -229,12 +236,12 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> Store for Shar
     ) -> Result<Receipt, StoreError> {
         within_bounds(charges)?;
         let mut request = Request::take(charges, charging, self)?;
-        request.recall(|charge| self.standby().recall(self.local(), charge));
+        request.recall(|charge| self.standby().recall(self.common.alone(), charge));
         let rest = request.rest();
         if !rest.is_empty() {
             let decided = self
                 .standby()
-                .charge(self.local(), &rest, charging, decisions);
+                .charge(self.common.alone(), &rest, charging, decisions);
             if let Err(error) = decided {
                 request.put_back(self);
                 return Err(error);

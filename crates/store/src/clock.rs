@@ -96,6 +96,13 @@ impl SystemClock {
     }
 }
 
+impl Clone for SystemClock {
+    /// Another one, set now: both tell the machine's time.
+    fn clone(&self) -> Self {
+        Self::new()
+    }
+}
+
 impl Default for SystemClock {
     fn default() -> Self {
         Self::new()

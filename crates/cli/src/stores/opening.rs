@@ -51,11 +51,11 @@ pub(crate) async fn open(config: &Config, local: EmbeddedStore) -> Result<AnySto
 }
 
 /// How much memory the counters of a process may take that are in its own memory: all that there may be, or
-/// half if it keeps shares and totals beside them.
+/// a quarter if it keeps shares, totals and what it counts alone beside them.
 pub(crate) const fn memory_of(store: &Store) -> StoreConfig {
     let max_memory = match store.engine {
         Engine::Memory => store.max_memory.0,
-        Engine::Redis(_) => store.max_memory.0 / 2,
+        Engine::Redis(_) => store.max_memory.0 / 4,
     };
     StoreConfig { max_memory }
 }
@@ -130,6 +130,7 @@ fn sharing(store: &Store, other_regions: usize) -> SharedConfig {
             Standby::Share => StandbyLimit::Share,
             Standby::Whole => StandbyLimit::Whole,
         },
+        standby_memory: part,
         split: SplitConfig {
             heartbeat: said.heartbeat,
             expiry: said.member_expiry,
