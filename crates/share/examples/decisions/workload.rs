@@ -1,6 +1,7 @@
 //! Requests that are decided from memory, and one that is noted there, for the tests of instructions and allocations.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -13,10 +14,13 @@ use tidegate_store::{
 
 /// A node, and what is asked of it.
 pub(crate) struct Workload {
-    shared: SharedStore<EmbeddedStore<ManualClock>, ManualClock, ManualClock>,
+    shared: SharedStore<EmbeddedStore<StillClock>, StillClock, ManualClock>,
     quotas: Vec<Quota>,
     consistency: Consistency,
 }
+
+/// A clock of which each store has a handle.
+type StillClock = Arc<ManualClock>;
 
 const NOW: Time = Time::from_nanos(1_800_000_000_000_000_000);
 
@@ -45,7 +49,7 @@ impl Workload {
             let config = StoreConfig {
                 max_memory: 1 << 20,
             };
-            EmbeddedStore::with_clock(config, ManualClock::at(NOW))
+            EmbeddedStore::with_clock(config, Arc::new(ManualClock::at(NOW)))
         };
         let config = SharedConfig::default();
         Some(Self {
