@@ -190,14 +190,14 @@ fn loans_are_noted_as_they_are_drawn_and_given_back() {
         store: Arc::clone(&common),
         fault: Mutex::new(Fault::None),
     };
-    let local = EmbeddedStore::with_clock(StoreConfig::default(), clock.clone());
+    let memory = || EmbeddedStore::with_clock(StoreConfig::default(), clock.clone());
     let standby = Standby::new(StandbyLimit::Share, Membership::default());
-    let noted = Noted::new(remote, Node::new(local), standby);
+    let noted = Noted::new(remote, Node::new(memory()), memory(), standby);
     let window = quota(100, Algorithm::FixedWindow);
     let key = charge(1, &window, 0).key;
     let left = || {
-        let local = noted.node().store();
-        local
+        noted
+            .alone()
             .peek_now(key, &window, Headroom::Absent)
             .unwrap()
             .remaining
