@@ -20,8 +20,13 @@ pub trait Lender: Store {
         draw: Draw,
     ) -> impl Future<Output = Result<Loan, StoreError>> + Send;
 
-    /// Gives back `permits` of a loan that were not spent. Of a loan that has ended, nothing is given
-    /// back that the counter has forgotten by itself.
+    /// Gives back, once, `permits` of a loan that were not spent. Of a loan that has ended, nothing is
+    /// given back that the counter has forgotten by itself.
+    ///
+    /// A bucket forgets as it refills: had the permits not been drawn, it would have been full so much
+    /// earlier, and what dripped in from then on would have been lost. So no more is given back than
+    /// is sure to be missing still: what the bucket would yet have had to refill if nobody had been
+    /// charged since the loan; and nothing after the loan's end.
     fn give_back(
         &self,
         key: CounterKey<'_>,

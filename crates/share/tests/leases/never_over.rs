@@ -50,6 +50,32 @@ proptest! {
     }
 }
 
+/// A bucket that refilled meanwhile got a loan back after others had taken all there was, and held more
+/// than ever.
+#[test]
+fn a_bucket_takes_nothing_back_that_it_has_refilled() -> Result<(), TestCaseError> {
+    let ask = |node, n| Step::Ask { node, n, cost: 1 };
+    let mut steps = vec![Step::Pass(0), ask(0, 4), ask(1, 249), Step::Edge(0)];
+    steps.extend([ask(0, 62), Step::Pass(0)]);
+    steps.extend(std::iter::repeat_n(ask(0, 1), 40));
+    let plot = Plot {
+        spec: QuotaSpec {
+            limit: 82,
+            window: Duration::from_millis(100),
+            algorithm: Algorithm::TokenBucket {
+                burst: None,
+                refill: Refill::Continuous,
+            },
+            allowance: Allowance::Hard,
+        },
+        clocks: vec![(0, 0), (0, 0)],
+        fates: vec![Fate::Arrives { there: 0, back: 0 }],
+        steps,
+    };
+    let quota = Arc::new(Quota::new(&plot.spec).expect("valid"));
+    check(&plot.spec, &quota, &run(&plot, &quota))
+}
+
 fn run(plot: &Plot, quota: &Arc<Quota>) -> Vec<Admitted> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()

@@ -145,18 +145,14 @@ pub(crate) fn lendings(quota: &Quota, draw: &Draw) -> Numbers {
     to
 }
 
-/// What a script is to know of a loan: when it was made, when it ends, and how long a bucket
-/// takes to refill all of it.
-pub(crate) fn loaned(quota: &Quota, loan: &Loan) -> Numbers {
+/// What a script is to know of a loan: when it was made, when it ends, and when the bucket would be full
+/// again if nobody else were charged.
+pub(crate) fn loaned(loan: &Loan) -> Numbers {
     let mut to = Numbers::new();
     number(&mut to, loan.now.nanos() / 1_000);
     number(&mut to, loan.ends.nanos().div_ceil(1_000));
-    let interval = match quota.meter() {
-        Meter::TokenBucket(meter) => meter.spans().interval.0,
-        _ => 0,
-    };
-    let refilled_in = interval.saturating_mul(u128::from(loan.permits));
-    number(&mut to, refilled_in.min(NEVER) / MICRO);
+    let whole = loan.now.plus(loan.decision.reset_after);
+    number(&mut to, whole.nanos() / 1_000);
     to
 }
 

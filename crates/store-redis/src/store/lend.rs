@@ -47,10 +47,7 @@ impl Lender for RedisStore {
         permits: u64,
     ) -> Result<(), StoreError> {
         let script = self.scripts.give_back(Kind::of(quota));
-        let words = [
-            refunded(quota, permits.min(loan.permits)),
-            loaned(quota, loan),
-        ];
+        let words = [refunded(quota, permits.min(loan.permits)), loaned(loan)];
         self.about(key, quota, script, &words).await?;
         Ok(())
     }

@@ -173,6 +173,27 @@ fn a_loan_long_forgotten_gives_nothing_back() {
     }
 }
 
+/// Without the loan the bucket would have been full all the time, and have lost what dripped in: that is
+/// not given back on top.
+#[test]
+fn a_bucket_takes_nothing_back_that_it_has_refilled() {
+    let bank = Bank::new(LENDERS[0]);
+    let loan = bank.draw(1, 50, 1);
+    bank.at(Duration::from_millis(900));
+    assert!(bank.take(51), "one and a half has dripped in");
+    bank.give_back(&loan, 50);
+    assert_eq!(bank.remaining(), 49, "100 in all");
+}
+
+#[test]
+fn a_bucket_takes_nothing_back_of_a_loan_that_has_ended() {
+    let bank = Bank::new(LENDERS[0]);
+    let loan = bank.draw(1, 50, 1);
+    bank.at(SECOND);
+    bank.give_back(&loan, 50);
+    assert_eq!(bank.remaining(), 51, "one has dripped in");
+}
+
 /// Half-way through a minute that began before the loan did: the counts of a window are given back to it even
 /// when it is the one before.
 #[test]

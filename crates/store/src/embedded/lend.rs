@@ -2,7 +2,8 @@
 
 use std::future::{Future, ready};
 
-use tidegate_algorithms::{Algorithm, Headroom, Quota, Refill, Time};
+use tidegate_algorithms::token_bucket::TokenBucket;
+use tidegate_algorithms::{Algorithm, Headroom, Meter, Quota, Refill, Time};
 
 use super::EmbeddedStore;
 use crate::{
@@ -49,7 +50,11 @@ impl<C: Clock> EmbeddedStore<C> {
         if edge(quota, loan.now).is_some_and(|edge| now >= edge) {
             return Ok(());
         }
-        self.refund_now(key, quota, permits)
+        let missing = match quota.meter() {
+            Meter::TokenBucket(meter) => missing(meter, loan, now),
+            _ => permits,
+        };
+        self.refund_now(key, quota, permits.min(missing))
     }
 }
 
@@ -72,6 +77,17 @@ impl<C: Clock> Lender for EmbeddedStore<C> {
     ) -> impl Future<Output = Result<(), StoreError>> + Send {
         ready(self.give_back_now(key, quota, loan, permits))
     }
+}
+
+/// How many permits of a loan a bucket cannot have got back by itself, see [`Lender::give_back`].
+fn missing(meter: &TokenBucket, loan: &Loan, now: Time) -> u64 {
+    if now >= loan.ends {
+        return 0;
+    }
+    let whole = loan.now.plus(loan.decision.reset_after);
+    let interval = meter.spans().interval.ceil().since(Time::ZERO);
+    let permits = whole.since(now).as_nanos() / interval.as_nanos().max(1);
+    u64::try_from(permits).unwrap_or(u64::MAX)
 }
 
 /// When permits drawn at `now` end. This store cannot date those of a log to their end, so they end at
