@@ -58,14 +58,14 @@ impl Spread {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "the power lies between 1 and the count"
+        reason = "the power lies between 1 and one more than the count"
     )]
     fn place(self, random: u64, count: u64) -> u64 {
         match self {
             Self::Even => random % count,
             Self::Zipf => {
                 let share = random as f64 / (1_u64 << 53) as f64;
-                ((count as f64).powf(share) as u64)
+                (((count + 1) as f64).powf(share) as u64)
                     .saturating_sub(1)
                     .min(count - 1)
             }
@@ -88,7 +88,7 @@ mod tests {
         for caller in keys.callers(1).take(1_000_000) {
             times[usize::try_from(caller).unwrap()] += 1;
         }
-        // ln 2 over ln 1000 of them are the first caller's.
+        // ln 2 over ln 1001 of them are the first caller's.
         assert!((95_000..106_000).contains(&times[0]), "{}", times[0]);
         assert!(times[0] > times[1] && times[1] > times[9] && times[9] > times[99]);
         assert!(times.iter().all(|&times| times > 0));
