@@ -1,9 +1,7 @@
 //! What is asked about one counter: the shortest way for most requests.
 
 use tidegate_algorithms::Quota;
-use tidegate_store::{
-    Admission, Charge, Charging, CounterKey, Decisions, Mode, Receipt, StoreError,
-};
+use tidegate_store::{Admission, Charge, Charging, CounterKey, Decisions, Receipt, StoreError};
 
 use super::ask::{about_keys, told_time};
 use super::{RedisStore, TimeArgument};
@@ -31,10 +29,7 @@ impl RedisStore {
         let mut decision = Account::new(told).judge(charge, charging, now);
         self.heed(&mut decision, word);
         decisions.push(decision);
-        let admission = match (charge.mode, decision.is_allowed()) {
-            (Mode::Shadow, _) | (_, true) => Admission::Admitted,
-            (Mode::Enforce | Mode::Quota, false) => Admission::Refused,
-        };
+        let admission = Admission::of(std::slice::from_ref(charge), decisions);
         Ok(Receipt { now, admission })
     }
 

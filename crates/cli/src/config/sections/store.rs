@@ -216,7 +216,7 @@ impl Sharing {
             lease_life: span(
                 "lease_life",
                 "leased: how long permits that were drawn ahead may be spent at the longest; a 64th of the \
-                 window, or a second, if that is less",
+                 window, but a second at least, where that is less",
                 default.leases.life,
             ),
             sync_interval: span(
