@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use serde::Serialize;
 use tidegate_rules::{Compiled, Diagnostic, Refusals, Report, Severity};
 
-use crate::args::{CheckArgs, Format};
+use crate::args::{CheckArgs, Format, SettingArgs};
 use crate::banner::Inventory;
-use crate::config::RulesFiles;
+use crate::config::{self, RulesFiles};
 use crate::failure::Failure;
 use crate::rules_files::{self, Fault};
 use crate::sharing::Sharing;
@@ -61,7 +61,9 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
     if sources.is_empty() && args.format == Format::Text {
         return Err(Failure::Unreadable(unreadable));
     }
-    let sharing = Sharing::load(&args.node)?;
+    let loaded = config::load(&SettingArgs::from(&args.node))?;
+    terminal::eprint(&loaded.typed_in_vain());
+    let sharing = loaded.config.rules.sharing;
     let options = rules_files::options(args.compile.merge_domains, Refusals::Enforce);
     let compiled = rules_files::compile(&sources, options, sharing);
     match args.format {

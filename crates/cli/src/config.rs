@@ -5,6 +5,7 @@
 
 mod effective;
 mod environment;
+mod idle;
 mod raw;
 mod reader;
 mod reference;
@@ -22,6 +23,7 @@ use crate::args::SettingArgs;
 use crate::failure::Failure;
 use crate::rules_files;
 use environment::Environment;
+use idle::Idle;
 use raw::RawConfig;
 use reader::{Known, Reader};
 use reference::Unsupported;
@@ -31,7 +33,9 @@ pub(crate) use environment::author;
 pub(crate) use raw::{Page, Written};
 pub(crate) use reference::StandIn;
 pub(crate) use schema::config as config_schema;
-pub(crate) use sections::{Config, Listener, PushedPlace, Rules, RulesFiles, Standby, Store, Tls};
+pub(crate) use sections::{
+    Config, Listener, PushedPlace, Regions, Rules, RulesFiles, Standby, Store, Tls,
+};
 pub(crate) use value::{Address, Engine, RedisUrl, without_login, word_of};
 
 /// The settings, and what else there is to say about them.
@@ -49,6 +53,8 @@ pub(crate) struct Loaded {
     pub(crate) stand_in: StandIn,
     /// Variables of the reference that do nothing here.
     pub(crate) unsupported: Vec<Unsupported>,
+    /// Settings that were written and do nothing.
+    pub(crate) idle: Vec<Idle>,
 }
 
 /// The format of rules as a JSON schema.
@@ -102,35 +108,49 @@ fn resolve(
     }
     let otel = |name: &str| environment.otel.get(name).cloned();
     let traces = config.observing.traces.resolve(otel);
+    let unsupported = environment.reference.unsupported(&known);
+    let idle = idle::find(&config, &known);
     Ok(Loaded {
         config,
         file,
         known,
         traces: traces.map_err(Failure::BadVariables)?,
         stand_in: environment.reference.stand_in(),
-        unsupported: environment.reference.unsupported(),
+        unsupported,
+        idle,
     })
 }
 
 // === impl Loaded ===
 
 impl Loaded {
-    /// Logs which variables do nothing here.
+    /// Logs what was written and does nothing.
     pub(crate) fn warn(&self) {
         for note in self.notes() {
             warn!("{note}");
         }
     }
 
-    /// Which variables do nothing here, why, and what to do instead.
+    /// What was written and does nothing, why, and what to do instead.
     pub(crate) fn notes(&self) -> impl Iterator<Item = String> {
-        self.unsupported
+        let unsupported = self
+            .unsupported
             .iter()
             .map(|Unsupported { names, reason }| {
                 let names = names.join(", ");
                 let (because, instead) = (reason.because(), reason.instead());
                 format!("not supported: {names}: {because}; {instead}")
-            })
+            });
+        unsupported.chain(self.idle.iter().map(Idle::note))
+    }
+
+    /// A line for what was typed just now and does nothing. What is in a file or the environment is meant for
+    /// servers, and they say it themselves.
+    pub(crate) fn typed_in_vain(&self) -> String {
+        let typed = self.idle.iter().filter_map(Idle::of_flags);
+        typed
+            .map(|idle| format!("note: {}\n", idle.note()))
+            .collect()
     }
 }
 

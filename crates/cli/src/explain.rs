@@ -10,7 +10,6 @@ use crate::config::{self, PushedPlace, Rules, RulesFiles};
 use crate::descriptor::{self, TypedEntry};
 use crate::failure::Failure;
 use crate::rules_source::RulesSource;
-use crate::sharing::Sharing;
 use crate::{rules_files, runtime, terminal};
 
 /// Explains each descriptor on stdout.
@@ -38,8 +37,10 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode, Failure> {
 
 /// The rules that are named, and those alone: whatever rules the settings have, who names none gets the example.
 fn rules_of(args: &ExplainArgs) -> Result<Rules, Failure> {
-    let config = config::load(&args.settings())?.config;
-    let sharing = Sharing::of(&config.store);
+    let loaded = config::load(&args.settings())?;
+    terminal::eprint(&loaded.typed_in_vain());
+    let config = loaded.config;
+    let sharing = config.rules.sharing;
     let named = (!args.rules.is_empty()).then_some(config.rules);
     let (paths, pushed) = named.map_or_else(Default::default, |it| (it.paths, it.pushed));
     Ok(Rules {

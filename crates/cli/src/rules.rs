@@ -13,8 +13,8 @@ use crate::args::{AboutArgs, RulesArgs, RulesCommand, SettingArgs};
 use crate::config::{self, PushedPlace, Rules};
 use crate::failure::Failure;
 use crate::rules_source::PushedError;
-use crate::runtime;
 use crate::version::Bundle;
+use crate::{runtime, terminal};
 
 /// Does what is asked.
 pub(crate) fn run(args: &RulesArgs) -> Result<ExitCode, Failure> {
@@ -43,7 +43,9 @@ struct Shelf {
 impl Shelf {
     /// The one that is named, else the one that servers are told of.
     fn open(settings: &SettingArgs) -> Result<Self, Failure> {
-        let rules = config::load(settings)?.config.rules;
+        let loaded = config::load(settings)?;
+        terminal::eprint(&loaded.typed_in_vain());
+        let rules = loaded.config.rules;
         let Some(PushedPlace { url, name, .. }) = &rules.pushed else {
             return Err(Failure::NoPlace);
         };

@@ -24,7 +24,6 @@ use crate::hooks::Hooks;
 use crate::log::{self, LogFormat, LogHandle};
 use crate::reload::{self, Reloader};
 use crate::rules_source::RulesSource;
-use crate::sharing::Sharing;
 use crate::{runtime, state, stores, terminal};
 
 /// Serves until it is told to stop.
@@ -81,7 +80,7 @@ async fn serve(
         observatory: Arc::clone(&observatory),
         hooks: Arc::new(Hooks {
             config: config::effective_json(&loaded.known),
-            sharing: Sharing::of(&config.store),
+            sharing: config.rules.sharing,
             reloader: Arc::clone(&reloader),
             log,
             state: state.reporter(),

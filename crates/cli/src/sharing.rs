@@ -4,14 +4,15 @@
 use std::time::Duration;
 
 use tidegate_algorithms::{Allowance, Meter, Percent, Quota};
+use tidegate_limiter::consistency;
 use tidegate_rules::document::format_duration;
 use tidegate_rules::{Consistency as Said, Limit, OnFailure, Terms};
-use tidegate_share::{EventualConfig, SharedConfig, divisible, lease_life, overshoot_bound};
+use tidegate_share::{
+    EventualConfig, SharedConfig, divisible, lease_life, overshoot_bound, strict_from,
+};
 use tidegate_store::{Consistency, lendable};
 
-use crate::args::{NodeArgs, SettingArgs};
-use crate::config::{self, Engine, Standby, Store, word_of};
-use crate::failure::Failure;
+use crate::config::{Engine, Regions, Standby, Store, word_of};
 
 /// How the nodes of an installation share limits.
 #[derive(Clone, Copy, Debug)]
@@ -30,12 +31,12 @@ pub(crate) struct Sharing {
 enum Among {
     /// With nobody: counters are in the memory of one process.
     Nobody,
-    /// With all who have the same Redis.
-    Nodes,
+    /// With all who have the same Redis, and of what is `eventual` with so many other regions.
+    Nodes { other_regions: usize },
 }
 
-/// A limit of few permits is worth a word about how many nodes can have a share of it.
-const FEW: u64 = 64;
+/// Fewer nodes than this, and it is worth a word that a limit is strict from so many on.
+const MANY_NODES: u32 = 64;
 
 /// What becomes of an `eventual` limit without Redis, whatever its rule says.
 const ALWAYS_SHARED: &str =
@@ -61,17 +62,13 @@ impl Default for Sharing {
 }
 
 impl Sharing {
-    /// As the settings of the server have it that rules are looked at for.
-    pub(crate) fn load(node: &NodeArgs) -> Result<Self, Failure> {
-        let loaded = config::load(&SettingArgs::from(node))?;
-        Ok(Self::of(&loaded.config.store))
-    }
-
     /// As the settings have it.
-    pub(crate) const fn of(store: &Store) -> Self {
-        let among = match store.engine {
+    pub(crate) fn of(store: &Store, regions: &Regions) -> Self {
+        let among = match &store.engine {
             Engine::Memory => Among::Nobody,
-            Engine::Redis(_) => Among::Nodes,
+            Engine::Redis(home) => Among::Nodes {
+                other_regions: regions.others(home).count(),
+            },
         };
         Self {
             among,
@@ -85,7 +82,8 @@ impl Sharing {
 
     /// Whether the store can count a limit that is shared as its rule says; if not, why.
     pub(crate) fn fit(&self, quota: &Quota, said: Option<Said>) -> Result<(), String> {
-        let is_in_redis = self.among == Among::Nodes && self.consistency(said) != Consistency::Node;
+        let is_in_redis =
+            self.among != Among::Nobody && self.consistency(said) != Consistency::Node;
         if !is_in_redis {
             return Ok(());
         }
@@ -109,10 +107,8 @@ impl Sharing {
             ));
         }
         match consistency {
-            Consistency::Split if quota.limit() < FEW => Some(format!(
-                "`consistency: split` is strict while {} or more nodes share this limit",
-                quota.limit()
-            )),
+            Consistency::Split => strict_from_few(quota)
+                .map(|strict| format!("`consistency: split` is {strict} for this limit")),
             Consistency::Node if limit.on_failure() != OnFailure::Local => Some(format!(
                 "`on_failure: {}` does nothing here: `consistency: node` never asks Redis",
                 word(limit.on_failure())
@@ -143,22 +139,28 @@ impl Sharing {
         if consistency == Consistency::Node {
             return vec![shared];
         }
-        let alone = if self.never_fails(consistency, quota) {
+        let is_told = self.never_fails(consistency, quota);
+        let alone = if is_told {
             ALWAYS_SHARED
         } else {
             self.alone(limit.on_failure())
         };
-        vec![shared, format!("without Redis: {alone}")]
+        let alone = format!("without Redis: {alone}");
+        match self.other_regions() {
+            0 => vec![shared, alone],
+            _ if is_told => vec![shared, alone],
+            others => vec![shared, of_one_region(others), alone],
+        }
     }
 
     fn consistency(&self, said: Option<Said>) -> Consistency {
-        match said {
-            None => self.otherwise,
-            Some(Said::Node) => Consistency::Node,
-            Some(Said::Strict) => Consistency::Strict,
-            Some(Said::Leased) => Consistency::Leased,
-            Some(Said::Eventual) => Consistency::Eventual,
-            Some(Said::Split) => Consistency::Split,
+        said.map_or(self.otherwise, consistency)
+    }
+
+    const fn other_regions(&self) -> usize {
+        match self.among {
+            Among::Nobody => 0,
+            Among::Nodes { other_regions } => other_regions,
         }
     }
 
@@ -201,20 +203,31 @@ impl Sharing {
                 "every decision is made in Redis; the promise holds over all nodes".to_owned()
             }
             Consistency::Leased => self.promise_leased(quota),
-            Consistency::Eventual => {
-                let over = |members| overshoot_bound(quota, members, self.slack, 1);
-                format!(
-                    "nodes tell each other their totals every {}; of requests of cost 1 at most {} too many \
-                     with 2 nodes, {} with 8, and what was too much is made up for",
-                    format_duration(self.sync_interval),
-                    over(2),
-                    over(8)
-                )
-            }
+            Consistency::Eventual => self.promise_eventual(quota),
             Consistency::Split => {
-                "each node enforces its share, and the shares are never more than the limit together".to_owned()
+                let shares = "each node enforces its share, and the shares are never more than the limit together";
+                match strict_from_few(quota) {
+                    None => shares.to_owned(),
+                    Some(strict) => format!("{shares}; {strict}"),
+                }
             }
         }
+    }
+
+    fn promise_eventual(&self, quota: &Quota) -> String {
+        let over = |members| overshoot_bound(quota, members, self.slack, 1);
+        let of_all = match self.other_regions() {
+            0 => String::new(),
+            others => format!(" of all {} regions", others + 1),
+        };
+        format!(
+            "nodes{of_all} tell each other their totals every {}; with a slack of {}% and requests of cost 1 at \
+             most {} too many with 2 nodes in all, {} with 8; what was too much is made up for",
+            format_duration(self.sync_interval),
+            self.slack.0,
+            over(2),
+            over(8)
+        )
     }
 
     fn promise_leased(&self, quota: &Quota) -> String {
@@ -266,6 +279,23 @@ fn note_in_memory(limit: &Limit) -> Option<String> {
     Some(format!(
         "`{said}` {does} nothing while counters are in memory; share them with --store redis://…"
     ))
+}
+
+/// From how many nodes on a limit that is to be split is strict, if they need not be many.
+fn strict_from_few(quota: &Quota) -> Option<String> {
+    match strict_from(quota) {
+        0 | 1 => Some("strict, for it cannot be divided".to_owned()),
+        few @ 2..MANY_NODES => Some(format!("strict from {few} nodes on")),
+        _ => None,
+    }
+}
+
+/// That the other regions do not count for a limit.
+fn of_one_region(others: usize) -> String {
+    let regions = others + 1;
+    format!(
+        "regions: each of the {regions} admits this limit by itself; `consistency: eventual` is for all together"
+    )
 }
 
 /// How much drips into a bucket during a time, rounded up.

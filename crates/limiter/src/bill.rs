@@ -92,7 +92,9 @@ impl<'a> Bill<'a> {
                 mode: charged.applied.mode,
                 headroom: self.headroom,
                 on_full: limit.map_or(OnFull::Allow, on_full),
-                consistency: limit.and_then(consistency).unwrap_or(self.consistency),
+                consistency: limit
+                    .and_then(Limit::consistency)
+                    .map_or(self.consistency, consistency),
             });
         }
     }
@@ -149,14 +151,15 @@ fn on_full(limit: &Limit) -> OnFull {
     }
 }
 
-fn consistency(limit: &Limit) -> Option<Consistency> {
-    limit.consistency().map(|said| match said {
+/// What a rule's word for how nodes share a limit means to the store.
+pub const fn consistency(said: RuleConsistency) -> Consistency {
+    match said {
         RuleConsistency::Node => Consistency::Node,
         RuleConsistency::Strict => Consistency::Strict,
         RuleConsistency::Leased => Consistency::Leased,
         RuleConsistency::Eventual => Consistency::Eventual,
         RuleConsistency::Split => Consistency::Split,
-    })
+    }
 }
 
 /// Overrides are told apart by the values of their key, which name domain and entries whole; only the

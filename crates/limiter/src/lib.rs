@@ -23,6 +23,7 @@ pub use tidegate_rules::{Dialect, Entry, Limit, Rule, RuleSet, UnknownDialect};
 pub use tidegate_store::{Charging, ErrorKind as StoreErrorKind, Mode, Store, StoreError, report};
 
 pub use bans::{ActiveBan, Ban, BanTerm, MAX_BAN_BYTES, MAX_BANS, NewBan};
+pub use bill::consistency;
 pub use config::{GlobalShadow, LimiterConfig, NearRatio};
 pub use error::LimiterError;
 pub use keys::KeyError;

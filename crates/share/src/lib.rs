@@ -23,5 +23,5 @@ pub use eventual::{Eventual, EventualConfig, overshoot_bound};
 pub use leased::{LeaseConfig, lease_life};
 pub use membership::Membership;
 pub use shared::{SharedConfig, SharedStore};
-pub use split::{Indivisible, LONGEST_SPLIT_WINDOW, Split, SplitConfig, divisible};
+pub use split::{Indivisible, LONGEST_SPLIT_WINDOW, Split, SplitConfig, divisible, strict_from};
 pub use standby::StandbyLimit;

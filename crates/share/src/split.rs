@@ -28,7 +28,7 @@ use tidegate_store::{
 use tokio::sync::Notify;
 
 use self::counters::Counters;
-pub use self::cut::{Indivisible, LONGEST_SPLIT_WINDOW, divisible};
+pub use self::cut::{Indivisible, LONGEST_SPLIT_WINDOW, divisible, strict_from};
 use self::portion::Portion;
 pub(crate) use self::spend::whole;
 pub(crate) use self::store_time::Bounds;

@@ -16,8 +16,10 @@ use tidegate_observe::Endpoint;
 use tidegate_rules::document::Span;
 
 use super::raw::{Origin, RawConfig, Written, list, scalar};
+use super::reader::{Known, KnownKind};
 use super::value::Value as _;
 pub(crate) use names::{Fate, NAMES, Reason};
+use redis::ENGINE;
 
 /// What is set of the names that the reference knows.
 #[derive(Debug, Default)]
@@ -95,11 +97,11 @@ impl Reference {
         }
     }
 
-    /// The names that are set and not supported, by reason.
-    pub(crate) fn unsupported(&self) -> Vec<Unsupported> {
+    /// The names that are set and not supported, by reason, where the settings are `known`.
+    pub(crate) fn unsupported(&self, known: &[Known]) -> Vec<Unsupported> {
         let mut found: Vec<Unsupported> = Vec::new();
         for (name, fate) in NAMES {
-            let Some(reason) = self.reason_against(name, *fate) else {
+            let Some(reason) = self.reason_against(name, *fate, known) else {
                 continue;
             };
             match found.iter_mut().find(|one| one.reason == reason) {
@@ -114,12 +116,13 @@ impl Reference {
     }
 
     /// Why a name is set in vain, if it is.
-    fn reason_against(&self, name: &'static str, fate: Fate) -> Option<Reason> {
+    fn reason_against(&self, name: &'static str, fate: Fate, known: &[Known]) -> Option<Reason> {
         self.set.get(name)?;
         match fate {
             Fate::Unsupported(reason) => Some(reason),
             Fate::OfListener(_) if self.stand_in() == StandIn::No => Some(Reason::HostOfAnother),
             Fate::OfRedis(_) if self.stand_in() == StandIn::No => Some(Reason::RedisOfAnother),
+            Fate::OfRedis(ENGINE) if !self.is_in_url(name, known) => Some(Reason::NotInUrl),
             Fate::OnlyIf(value, reason) => self.not(name, value).map(|_| reason),
             Fate::Sets(_)
             | Fate::Makes(_)
@@ -296,6 +299,15 @@ impl Reference {
     fn is_on(&self, name: &str) -> bool {
         self.value(name)
             .is_some_and(|value| bool::parse(value) == Ok(true))
+    }
+}
+
+/// Who set a setting.
+fn origin_of<'k>(known: &'k [Known], path: &str) -> Option<&'k Origin> {
+    let found = known.iter().find(|one| one.path == path)?;
+    match &found.kind {
+        KnownKind::Setting(setting) => Some(&setting.origin),
+        KnownKind::Block { .. } => None,
     }
 }
 

@@ -22,9 +22,9 @@ use answers::Answers;
 use limits::{Drain, Limits};
 use listeners::Listeners;
 use observing::Observing;
-use regions::Regions;
 
 pub(crate) use listeners::{Listener, Tls};
+pub(crate) use regions::Regions;
 pub(crate) use rules::{PushedPlace, Rules, RulesFiles};
 pub(crate) use store::{Standby, Store};
 
@@ -74,12 +74,13 @@ impl Config {
             "Where counters are kept, and how nodes share them",
             "engine",
         ));
-        rules.sharing = Sharing::of(&store);
+        let regions = Regions::read(root);
+        rules.sharing = Sharing::of(&store, &regions);
         Self {
             listeners,
             rules,
             store,
-            regions: Regions::read(root),
+            regions,
             charging: root.value(
                 "charging",
                 "How a request with several limits is charged, where its domain does not say",

@@ -124,6 +124,17 @@ fn what_a_store_makes_of_limits_is_noted() {
 }
 
 #[test]
+fn a_flag_that_does_nothing_is_told() {
+    let told = |args: &[&str]| {
+        let checked = run(&[&["check", "valid.yaml", "--consistency", "strict"], args].concat());
+        assert_eq!(checked.code, Some(0), "{checked:?}");
+        checked.stderr
+    };
+    assert!(told(&[]).starts_with("note: without effect: --consistency: counters are in"));
+    assert_eq!(told(&["--store", "redis://127.0.0.1:6379"]), "");
+}
+
+#[test]
 fn a_limit_that_redis_cannot_count_is_a_fault_only_there() {
     assert_eq!(run(&["check", "unfit.yaml"]).code, Some(0));
     let redis = ["check", "unfit.yaml", "--store", "redis://127.0.0.1:6379"];

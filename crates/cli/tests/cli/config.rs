@@ -145,6 +145,31 @@ fn no_fault_shows_a_secret() {
     check(&[], option, "takes memory or the URL of a Redis");
 }
 
+/// One file may serve a laptop and a fleet, so what only matters with Redis is told and not refused.
+#[test]
+fn what_does_nothing_without_redis_is_told() {
+    let check = |args: &[&str], yaml: &str, told: Option<&str>| {
+        let folder = scratch("idle");
+        fs::write(folder.join("tidegate.yaml"), yaml).unwrap();
+        let mut command = command(&[&["config"], args].concat());
+        let output = command.current_dir(&folder).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let idle = text.lines().find(|line| line.contains("without effect"));
+        let told = told.map(|told| format!("# without effect: {told}"));
+        assert_eq!(idle, told.as_deref());
+    };
+    let memory = "counters are in the memory of this process; share them with --store redis://…";
+    check(&[], "", None);
+    let flag = format!("--consistency: {memory}");
+    check(&["--consistency", "strict"], "", Some(&flag));
+    let fleet = "store: {timeout: 9ms, tls: {ca: ca.pem}}\nregions: {eu: redis://eu}";
+    let all = format!("store.timeout, store.tls.ca, regions: {memory}");
+    check(&[], fleet, Some(&all));
+    check(&["--store", "rediss://redis"], fleet, None);
+    let plain = "store.tls.ca: the store is reached without TLS; write rediss:// in its URL";
+    check(&["--store", "redis://redis"], fleet, Some(plain));
+}
+
 #[test]
 fn what_would_serve_nobody_is_a_fault() {
     let check = |yaml: &str, told: &str| {

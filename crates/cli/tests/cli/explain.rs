@@ -1,6 +1,6 @@
 //! `tidegate explain`.
 
-use crate::program::{check, run};
+use crate::program::{check, check_with, run};
 
 #[test]
 fn the_path_and_the_limits_are_explained() {
@@ -71,4 +71,25 @@ fn how_a_limit_is_shared_is_told() {
         "redis://127.0.0.1:6379",
     ];
     check("explain_shared", &[&args, &descriptors[..]].concat());
+}
+
+#[test]
+fn which_limits_regions_share_is_told() {
+    let args = [
+        "explain",
+        "--rules",
+        "shared.yaml",
+        "--domain",
+        "shared",
+        "--store",
+        "redis://redis.eu",
+    ];
+    let regions = "{eu: redis://redis.eu, us: redis://redis.us, asia: redis://redis.asia}";
+    let variables = [("TIDEGATE_REGIONS", regions)];
+    let descriptors = ["exact=1", "soft=1"];
+    check_with(
+        "explain_regions",
+        &[&args, &descriptors[..]].concat(),
+        &variables,
+    );
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate_algorithms::{Algorithm, Meter, Quota, QuotaSpec};
-use tidegate_store::MAX_PARTS;
+use tidegate_store::{MAX_PARTS, Plan};
 
 use crate::capacity::capacity;
 
@@ -53,6 +53,14 @@ pub fn divisible(quota: &Quota) -> Result<(), Indivisible> {
     } else {
         Ok(())
     }
+}
+
+/// From how many nodes on a limit that is divisible is strict all the same: there is not one for each of
+/// them and one for the reserve.
+pub fn strict_from(quota: &Quota) -> u32 {
+    let parts = parts(quota);
+    let for_nodes = parts.saturating_sub(Plan::least_reserve(parts));
+    for_nodes.saturating_add(1)
 }
 
 /// How long a counter remembers what was before the edge of a window.

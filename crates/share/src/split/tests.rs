@@ -10,7 +10,7 @@ use tidegate_algorithms::{
 use tidegate_store::{Charging, Clock, ManualClock, Plan, Plans, Pulse};
 
 use self::world::{HEARTBEAT, Random, State, Weather, World};
-use super::cut::{Fraction, Indivisible, cut, divisible, memory, parts};
+use super::cut::{Fraction, Indivisible, cut, divisible, memory, parts, strict_from};
 use super::{Split, SplitConfig};
 use crate::capacity::capacity;
 use crate::memory::FromMemory;
@@ -309,6 +309,15 @@ fn what_cannot_be_split_is_told() {
         divisible(&quota(Algorithm::LeakyBucket { queue: None }, 10, SECOND)),
         Err(Indivisible::Queue)
     );
+}
+
+#[test]
+fn from_how_many_nodes_on_a_limit_is_strict_is_told() {
+    let fixed = |limit| strict_from(&quota(Algorithm::FixedWindow, limit, SECOND));
+    assert_eq!([1, 2, 8, 64].map(fixed), [1, 2, 8, 63]);
+    // Of a bucket there is no more to go around than fits it.
+    let small = quota(bucket(Some(4), Refill::Continuous), 1_000, SECOND);
+    assert_eq!(strict_from(&small), 4);
 }
 
 proptest! {

@@ -48,6 +48,7 @@ pub(crate) enum Reason {
     OtlpOverHttp,
     HostOfAnother,
     RedisOfAnother,
+    NotInUrl,
 }
 
 /// What the names of mogrifiers begin with; a number and a word follow.
@@ -269,6 +270,9 @@ impl Reason {
             Self::HostOfAnother | Self::RedisOfAnother => {
                 "other programs set it too, so it counts only beside RUNTIME_ROOT"
             }
+            Self::NotInUrl => {
+                "it goes with a REDIS_URL of HOST:PORT that names the store, and there is none in force"
+            }
         }
     }
 
@@ -295,6 +299,7 @@ impl Reason {
             OtlpOverHttp => "point OTEL_EXPORTER_OTLP_ENDPOINT at the HTTP port, 4318",
             Self::HostOfAnother => "use TIDEGATE_LISTENERS_HTTP",
             Self::RedisOfAnother => "use --store or TIDEGATE_STORE",
+            Self::NotInUrl => "write it in the URL of --store or TIDEGATE_STORE, or leave it out",
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The reference's Redis, as a URL of ours.
 
-use super::super::raw::{Written, scalar};
-use super::{Reference, StandIn, Variable, written};
+use super::super::raw::{Origin, Written, scalar};
+use super::super::reader::Known;
+use super::{Reference, StandIn, Variable, origin_of, written};
 
 /// What sort of Redis the reference is told of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,6 +11,19 @@ pub(super) enum RedisType {
     Sentinel,
     Cluster,
 }
+
+/// By what the reference reaches a single Redis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Socket {
+    Tcp,
+    Unix,
+}
+
+/// The setting that its URL, and all that goes into it, makes.
+pub(super) const ENGINE: &str = "store.engine";
+
+/// The variable that begins it all.
+const URL: &str = "REDIS_URL";
 
 // === impl RedisType ===
 
@@ -20,6 +34,19 @@ impl RedisType {
             "single" => Some(Self::Single),
             "sentinel" => Some(Self::Sentinel),
             "cluster" => Some(Self::Cluster),
+            _ => None,
+        }
+    }
+}
+
+// === impl Socket ===
+
+impl Socket {
+    /// The socket of a word, if it is one.
+    pub(super) fn of(word: &str) -> Option<Self> {
+        match word.to_ascii_lowercase().as_str() {
+            "tcp" | "tcp4" | "tcp6" => Some(Self::Tcp),
+            "unix" => Some(Self::Unix),
             _ => None,
         }
     }
@@ -45,40 +72,48 @@ impl Reference {
         self.engine().into_iter().chain(plain).collect()
     }
 
+    /// Whether a variable has a part in the URL of the store.
+    pub(super) fn is_in_url(&self, name: &str, known: &[Known]) -> bool {
+        let is_asked =
+            matches!(origin_of(known, ENGINE), Some(Origin::Environment(by)) if by == URL);
+        let is_whole = || self.value(URL).is_some_and(is_of_ours);
+        is_asked && (name == URL || !is_whole())
+    }
+
+    /// Whether the reference reaches its Redis by a path.
+    pub(super) fn is_by_socket(&self) -> bool {
+        let is_single = self.redis_type() == RedisType::Single;
+        is_single && self.value(URL).is_some_and(|url| self.is_socket(url))
+    }
+
     fn engine(&self) -> Option<Written> {
-        let name = "REDIS_URL";
-        let Variable { value, span } = self.set.get(name)?;
+        let Variable { value, span } = self.set.get(URL)?;
         // It would not have been asked.
         if self.not("BACKEND_TYPE", "redis").is_some() {
             return None;
         }
-        Some(written(
-            "store.engine",
-            name,
-            scalar(*span, self.url(value)),
-        ))
+        Some(written(ENGINE, URL, scalar(*span, self.url(value))))
+    }
+
+    /// A word that is no type is refused in its place.
+    fn redis_type(&self) -> RedisType {
+        let word = self.value("REDIS_TYPE").unwrap_or("single");
+        RedisType::of(word).unwrap_or(RedisType::Single)
     }
 
     fn url(&self, servers: &str) -> String {
-        let word = self.value("REDIS_TYPE").unwrap_or("single");
-        let scheme = if self.is_on("REDIS_TLS") {
-            "rediss"
-        } else {
-            "redis"
-        };
-        let (scheme, servers) = match servers.split_once("://") {
-            Some(("redis", servers)) => (scheme, servers),
-            Some(("rediss", servers)) => ("rediss", servers),
-            // One of ours says it all.
-            Some(_) => return servers.to_owned(),
-            None => (scheme, servers),
-        };
+        if is_of_ours(servers) {
+            return servers.to_owned();
+        }
+        let is_encrypted = self.is_on("REDIS_TLS") || servers.starts_with("rediss://");
+        let scheme = if is_encrypted { "rediss" } else { "redis" };
+        // Each server of a Cluster may be written as a URL.
+        let servers = &servers.replace("rediss://", "").replace("redis://", "");
         let auth = self.value("REDIS_AUTH");
         // What the URL says itself is meant for this Redis.
         let auth = auth.filter(|_| !servers.contains('@'));
         let login = auth.map_or(String::new(), login);
-        // A word that is no type is refused in its place.
-        match RedisType::of(word).unwrap_or(RedisType::Single) {
+        match self.redis_type() {
             RedisType::Single if self.is_socket(servers) => {
                 format!("redis+unix://{login}{servers}")
             }
@@ -98,10 +133,17 @@ impl Reference {
     /// type of socket is not set, so only those that are one can have worked.
     fn is_socket(&self, url: &str) -> bool {
         match self.value("REDIS_SOCKET_TYPE") {
-            Some(word) => word.eq_ignore_ascii_case("unix"),
+            // A word that is no socket is refused in its place.
+            Some(word) => Socket::of(word) == Some(Socket::Unix),
             None => url.starts_with('/'),
         }
     }
+}
+
+/// Whether it is a URL that the reference does not know, and that says it all.
+fn is_of_ours(url: &str) -> bool {
+    let scheme = url.split_once("://").map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| scheme != "redis" && scheme != "rediss")
 }
 
 /// `user:password` or a password alone, as a URL has it.

@@ -4,10 +4,10 @@ use tidegate_rules::document::{Code, Finding, Findings};
 
 use super::super::Config;
 use super::super::raw::Origin;
-use super::super::reader::{Known, KnownKind};
+use super::super::reader::Known;
 use super::super::value::Value as _;
-use super::redis::RedisType;
-use super::{Reason, Reference, StandIn, Variable};
+use super::redis::{ENGINE, RedisType, Socket};
+use super::{Reason, Reference, StandIn, Variable, origin_of};
 
 /// Names that are on or off, where that decides more than one setting of ours.
 const SWITCHES: [&str; 6] = [
@@ -34,7 +34,8 @@ impl Reference {
         if self.stand_in() == StandIn::Yes {
             self.refuse_xds(findings);
             self.refuse_unknown_redis(findings);
-            if !is_said(known, "store.engine") {
+            self.refuse_tls_over_a_socket(known, findings);
+            if origin_of(known, ENGINE) == Some(&Origin::Default) {
                 self.refuse_shared_stores(findings);
             }
         }
@@ -54,13 +55,32 @@ impl Reference {
     }
 
     fn refuse_unknown_redis(&self, findings: &mut Findings) {
-        let Some(Variable { value, span }) = self.set.get("REDIS_TYPE") else {
-            return;
-        };
-        if RedisType::of(value).is_none() {
-            let message = format!("`REDIS_TYPE` takes a type of Redis, not `{value}`");
-            let fault = Finding::error(Code::BadValue, *span, message);
-            findings.push(fault.hint("write SINGLE, SENTINEL or CLUSTER"));
+        let is_type: fn(&str) -> bool = |word| RedisType::of(word).is_some();
+        let is_socket: fn(&str) -> bool = |word| Socket::of(word).is_some();
+        let words = [
+            ("REDIS_TYPE", is_type, "write SINGLE, SENTINEL or CLUSTER"),
+            ("REDIS_SOCKET_TYPE", is_socket, "write tcp or unix"),
+        ];
+        for (name, is_known, hint) in words {
+            let Some(Variable { value, span }) = self.set.get(name) else {
+                continue;
+            };
+            if !is_known(value) {
+                let message = format!("`{name}` takes a way to reach Redis, not `{value}`");
+                findings.push(Finding::error(Code::BadValue, *span, message).hint(hint));
+            }
+        }
+    }
+
+    /// A socket has no TLS here, and to leave it out would be to speak in plain text.
+    fn refuse_tls_over_a_socket(&self, known: &[Known], findings: &mut Findings) {
+        let tls = "REDIS_TLS";
+        let is_plain = self.is_in_url(tls, known) && self.is_by_socket();
+        if let Some(switch) = self.set.get(tls).filter(|_| self.is_on(tls) && is_plain) {
+            let message = format!("`{tls}` is on, but REDIS_URL is a socket of this machine");
+            let fault = Finding::error(Code::NotApplicable, switch.span, message);
+            findings
+                .push(fault.hint("leave it out, or name HOST:PORT and set REDIS_SOCKET_TYPE=tcp"));
         }
     }
 
@@ -107,13 +127,4 @@ impl Reference {
             findings.push(fault.hint("set GRPC_SERVER_TLS_CERT and GRPC_SERVER_TLS_KEY"));
         }
     }
-}
-
-/// Whether anybody set a setting.
-fn is_said(known: &[Known], path: &str) -> bool {
-    let found = known.iter().find(|one| one.path == path);
-    found.is_some_and(|one| match &one.kind {
-        KnownKind::Setting(setting) => setting.origin != Origin::Default,
-        KnownKind::Block { .. } => false,
-    })
 }

@@ -346,6 +346,13 @@ fn its_redis_is_ours() {
     );
     check_url(
         &[
+            ("REDIS_TYPE", "CLUSTER"),
+            ("REDIS_URL", "rediss://a:1,rediss://b:2"),
+        ],
+        "rediss+cluster://a:1,b:2",
+    );
+    check_url(
+        &[
             ("REDIS_TYPE", "sentinel"),
             ("REDIS_URL", "mymaster,a:26379,b:26379"),
             ("REDIS_AUTH", "hunter2"),
@@ -369,6 +376,43 @@ fn our_word_on_the_store_goes_before_its() {
     );
 }
 
+/// Nobody is to believe that a password is asked for, or TLS spoken, because a variable says so.
+#[test]
+fn what_has_no_part_in_the_url_of_the_store_is_told() {
+    let check_told = |variables: &[(&str, &str)], names: &[&str]| {
+        let variables = [&[("RUNTIME_ROOT", "/data")], variables].concat();
+        let loaded = load(&variables).expect("it is only told");
+        let told = loaded.unsupported.iter();
+        let told = told.filter(|one| one.reason == Reason::NotInUrl);
+        let told: Vec<_> = told.flat_map(|one| one.names.clone()).collect();
+        assert_eq!(told, names, "{variables:?}");
+    };
+    let url = ("REDIS_URL", "redis:6379");
+    let (tls, auth) = (("REDIS_TLS", "true"), ("REDIS_AUTH", "hunter2"));
+    check_told(&[url, tls, auth], &[]);
+    check_told(&[tls, auth], &["REDIS_AUTH", "REDIS_TLS"]);
+    for store in ["memory", "redis://other:6379"] {
+        let names = ["REDIS_URL", "REDIS_AUTH", "REDIS_TLS"];
+        check_told(&[url, tls, auth, ("TIDEGATE_STORE", store)], &names);
+    }
+    let ours = ("REDIS_URL", "redis+cluster://a:1,b:2");
+    check_told(&[ours, auth], &["REDIS_AUTH"]);
+}
+
+#[test]
+fn tls_over_a_socket_is_refused() {
+    let check_refused = |url: (&str, &str), more: &[(&str, &str)], is_refused: bool| {
+        let tls = ("REDIS_TLS", "true");
+        let variables = [&[("RUNTIME_ROOT", "/data"), tls, url], more].concat();
+        let loaded = load(&variables);
+        assert_eq!(loaded.is_err(), is_refused, "{variables:?}: {loaded:?}");
+    };
+    let socket = ("REDIS_URL", "/redis.sock");
+    check_refused(socket, &[], true);
+    check_refused(socket, &[("TIDEGATE_STORE", "redis://a")], false);
+    check_refused(("REDIS_URL", "redis:6379"), &[], false);
+}
+
 #[test]
 fn a_redis_of_another_program_is_told_and_does_nothing() {
     let loaded = load(&[("REDIS_URL", "redis:6379")]).expect("it is not read");
@@ -378,15 +422,17 @@ fn a_redis_of_another_program_is_told_and_does_nothing() {
 
 #[test]
 fn a_type_of_redis_that_is_none_is_refused() {
-    let variables = [
-        ("RUNTIME_ROOT", "/data"),
-        ("REDIS_URL", "redis:6379"),
-        ("REDIS_TYPE", "many"),
-    ];
-    let Err(Failure::BadConfig(report)) = load(&variables) else {
-        panic!("it was taken");
-    };
-    assert!(report.to_string().contains("CLUSTER"), "{report}");
+    for (name, told) in [("REDIS_TYPE", "CLUSTER"), ("REDIS_SOCKET_TYPE", "tcp")] {
+        let variables = [
+            ("RUNTIME_ROOT", "/data"),
+            ("REDIS_URL", "redis:6379"),
+            (name, "many"),
+        ];
+        let Err(Failure::BadConfig(report)) = load(&variables) else {
+            panic!("{name} was taken");
+        };
+        assert!(report.to_string().contains(told), "{report}");
+    }
 }
 
 /// A swapped image must not quietly stop sharing counters.
