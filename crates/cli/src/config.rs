@@ -148,9 +148,8 @@ impl Loaded {
     /// servers, and they say it themselves.
     pub(crate) fn typed_in_vain(&self) -> String {
         let typed = self.idle.iter().filter_map(Idle::of_flags);
-        typed
-            .map(|idle| format!("note: {}\n", idle.note()))
-            .collect()
+        let lines: Vec<String> = typed.map(|it| format!("note: {}\n", it.note())).collect();
+        lines.concat()
     }
 }
 

@@ -58,6 +58,15 @@ pub(crate) enum Failure {
         newest: Option<u64>,
         place: String,
     },
+    /// Rules with faults, which have been told.
+    #[error("nothing was pushed to {place}: mend the faults above, and push again")]
+    NotPushed { place: String },
+    /// An older version with faults, which have been told.
+    #[error(
+        "nothing was pushed to {place}: this release finds the faults above in version {number}; to mend them, \
+         `tidegate rules show {number} --from {place} --into FOLDER`, and push that"
+    )]
+    NotBroughtBack { number: u64, place: String },
     /// A file of a version that could not be written.
     #[error("cannot write {}: {reason}", path.display())]
     NotWritten { path: PathBuf, reason: io::Error },
@@ -180,6 +189,8 @@ impl Failure {
             | Self::BadConfig(_)
             | Self::NoBundle(_)
             | Self::Overtaken { .. }
+            | Self::NotPushed { .. }
+            | Self::NotBroughtBack { .. }
             | Self::NothingBefore { .. }
             | Self::NotWritten { .. }
             | Self::NoSuchDomain { .. }

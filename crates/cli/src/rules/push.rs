@@ -25,7 +25,8 @@ pub(super) async fn run(args: &PushArgs) -> Result<ExitCode, Failure> {
     let compiled = rules_files::compile_all(&sources, &rules);
     check::print_text(sources.len(), &compiled, rules.sharing);
     if compiled.is_err() {
-        return Ok(ExitCode::FAILURE);
+        let place = shelf.place;
+        return Err(Failure::NotPushed { place });
     }
     let bundle = Bundle::new(&found, rules.merge_domains).map_err(Failure::NoBundle)?;
     let message = args.about.message.as_deref().unwrap_or_default();

@@ -24,7 +24,8 @@ pub(super) async fn run(args: &RollbackArgs) -> Result<ExitCode, Failure> {
     let compiled = rules_files::compile_all(&bundle.sources(number), &rules);
     check::print_text(bundle.files().len(), &compiled, rules.sharing);
     if compiled.is_err() {
-        return Ok(ExitCode::FAILURE);
+        let place = shelf.place;
+        return Err(Failure::NotBroughtBack { number, place });
     }
     let message = args.about.message.clone();
     let message = message.unwrap_or_else(|| format!("back to version {number}"));

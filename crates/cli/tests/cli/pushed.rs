@@ -280,6 +280,11 @@ fn rules_with_faults_are_not_pushed() {
     let told = "error[bad-value]: `requests_per_unit` takes a whole number, not `many`";
     assert!(refused.stdout.contains(told), "{refused:?}");
     assert!(refused.stdout.ends_with("not valid: 1 file, 1 fault\n"));
+    let told = format!(
+        "error: nothing was pushed to {}: mend the faults",
+        stage.url
+    );
+    assert!(refused.stderr.starts_with(&told), "{refused:?}");
     assert_eq!(stage.redis("DBSIZE"), ":0");
 }
 
@@ -316,8 +321,17 @@ fn a_bad_version_replaces_nothing_and_is_told_once() {
     let other = stage.serve("b");
     assert!(value(&other.banner, "rules").contains("version 1 of "));
     // What was bad does not come back, what was good does, and has a number of its own.
-    let refused = stage.rules_command("rollback", &[]);
+    let refused = stage.rules_command("rollback", &["3"]);
     assert_eq!(refused.code, Some(1), "{refused:?}");
+    let told =
+        "this release finds the faults above in version 3; to mend them, `tidegate rules show 3";
+    assert!(refused.stderr.contains(told), "{refused:?}");
+    let refused = stage.rules_command("rollback", &["2"]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(
+        refused.stderr.contains("version 2 in redis://"),
+        "{refused:?}"
+    );
     let back = stage.rules_command("rollback", &["1"]);
     assert!(back.stdout.contains("pushed version 4 to "), "{back:?}");
     let line = server.next_line("reloaded");
