@@ -20,7 +20,7 @@ fn parse(text: &str) -> ServerInfo {
         match name {
             "used_memory" => info.used_memory = number(),
             "maxmemory" => info.max_memory = Some(number()).filter(|&most| most > 0),
-            "used_cpu_user" | "used_cpu_sys" => info.cpu += seconds(value),
+            "used_cpu_user" | "used_cpu_sys" => info.cpu = info.cpu.saturating_add(seconds(value)),
             "connected_clients" => info.clients = number(),
             "evicted_keys" => info.evicted_keys = number(),
             _ => {}
@@ -34,8 +34,8 @@ fn seconds(text: &str) -> Duration {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let micros = format!("{fraction:0<6}");
     let micros = micros.get(..6).and_then(|micros| micros.parse().ok());
-    Duration::from_secs(whole.parse().unwrap_or_default())
-        + Duration::from_micros(micros.unwrap_or_default())
+    let micros = Duration::from_micros(micros.unwrap_or_default());
+    Duration::from_secs(whole.parse().unwrap_or_default()).saturating_add(micros)
 }
 
 #[cfg(test)]
@@ -52,5 +52,14 @@ mod tests {
         assert_eq!(info.cpu, Duration::from_millis(1750));
         assert_eq!((info.clients, info.evicted_keys), (3, 0));
         assert_eq!(parse("maxmemory:5").max_memory, Some(5));
+    }
+
+    #[test]
+    fn no_number_is_too_large() {
+        let text = format!(
+            "used_cpu_sys:{0}.999999\r\nused_cpu_user:{0}.999999\r\n",
+            u64::MAX
+        );
+        assert_eq!(parse(&text).cpu, Duration::MAX);
     }
 }
