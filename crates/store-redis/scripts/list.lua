@@ -8,16 +8,19 @@ local reply = {told, page[1]}
 for _, key in ipairs(page[2]) do
   local ends = call('PEXPIRETIME', key) - shift
   if ends * 1000 > now then
-    local kind, refused = string.sub(key, 32, 32), false
+    local kind, said, refused = string.sub(key, 32, 32), nil, nil
     if kind == 'w' then
-      refused = call('HEXISTS', key, 'r') == 1
+      said, refused = redis.pcall('HEXISTS', key, 'r'), 1
     elseif kind == 'g' then
-      refused = call('GETRANGE', key, 20, 20) == '\1'
+      said, refused = redis.pcall('GETRANGE', key, 20, 20), '\1'
     else
-      refused = call('GETRANGE', key, 0, 0) == '-'
+      said, refused = redis.pcall('GETRANGE', key, 0, 0), '-'
     end
-    local n = #reply
-    reply[n + 1], reply[n + 2], reply[n + 3] = key, format('%d', ends), refused and 1 or 0
+    -- An error is a table: whoever writes keys of other types under our prefix is not listed.
+    if type(said) ~= 'table' then
+      local n = #reply
+      reply[n + 1], reply[n + 2], reply[n + 3] = key, format('%d', ends), said == refused and 1 or 0
+    end
   end
 end
 return reply

@@ -142,6 +142,23 @@ fn another_version_is_left_alone() {
     assert_eq!(left.value(), Value::Text(b"who knows"));
 }
 
+/// A key under our prefix that nobody of ours wrote, of whatever type, is not listed and ends no list.
+#[test]
+fn what_is_no_counter_is_not_listed() {
+    let site = Site::start();
+    let store = RedisStore::new(site.desk.client.clone());
+    let five = quota(5, Duration::from_mins(1), Algorithm::FixedWindow);
+    try_charge(&site, &store, &[charge(&five, 1, &["ann"])]).expect("a decision");
+    let ours = keys(&site).pop().expect("our key");
+    for shape in ["f60s", "g60s", "w4/60s", "x"] {
+        let theirs = ours.replacen("f60s:3:ann", &format!("{shape}:3:bob"), 1);
+        site.desk.ask(&["RPUSH", &theirs, "who knows"]);
+        site.desk.ask(&["PEXPIRE", &theirs, "100000"]);
+    }
+    let page = site.desk.wait(store.list(Cursor::default(), 100));
+    assert_eq!(page.expect("a page").counters.len(), 1);
+}
+
 /// Installations that share a Redis have counters of their own, and list nobody else's.
 #[test]
 fn another_installation_is_left_alone() {
