@@ -2,6 +2,7 @@
 
 mod query;
 
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -121,11 +122,6 @@ impl ClientConfig {
         let (scheme, rest) = url.split_once("://").unwrap_or((url, ""));
         let (kind, tls) = kind(scheme)?;
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let name = query.split('=').next().unwrap_or_default();
-        if name.contains('@') && !rest.contains('@') {
-            // It is no name, but the rest of a password, which no error is to show.
-            return Err(UrlError::BareMark);
-        }
         let mut query = Query::parse(query)?;
         let parts = Parts::of(rest);
         let mut config = match kind {
@@ -299,7 +295,7 @@ fn address(text: &str, default_port: u16) -> Result<Address, UrlError> {
     };
     let port = match port {
         None => default_port,
-        Some(port) => port.parse().map_err(|_| bad())?,
+        Some(port) => port.parse::<NonZeroU16>().map_err(|_| bad())?.get(),
     };
     let host = percent_decoded(host)?;
     let is_host = |c: char| c.is_ascii_alphanumeric() || "-._:".contains(c);

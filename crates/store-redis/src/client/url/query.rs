@@ -20,6 +20,10 @@ impl Query {
         let pairs = text.split('&').filter(|pair| !pair.is_empty());
         let pairs = pairs.map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            if name.contains('@') {
+                // It is no name, but the rest of a password, which no error is to show.
+                return Err(UrlError::BareMark);
+            }
             Ok((percent_decoded(name)?, percent_decoded(value)?))
         });
         Ok(Self(pairs.collect::<Result<_, _>>()?))

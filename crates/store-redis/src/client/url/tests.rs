@@ -63,6 +63,8 @@ fn credentials_are_decoded_and_never_shown() {
         "redis://:sec?secret@a",
         "redis://:secret?more@a?timeout=5ms",
         "redis://:secret?more=x@a",
+        "redis://:p@ss?secret@a",
+        "redis://:p@ss?timeout=5ms&secret@a",
     ] {
         let error = error(url);
         assert!(
@@ -165,6 +167,7 @@ fn faults_say_what_to_write() {
         ("redis://:6379", "\":6379\" is no HOST:PORT"),
         ("redis://a:b", "\"a:…\" is no HOST:PORT"),
         ("redis://a:70000", "is no HOST:PORT"),
+        ("redis://a:0", "is no HOST:PORT"),
         ("redis://::1", "an IPv6 address goes in brackets"),
         ("redis://[::1", "is no HOST:PORT"),
         ("redis://[x]", "is no HOST:PORT"),
