@@ -214,7 +214,13 @@ impl Client {
         let span = Span::new(self.timeout);
         let mut server = topology.find(route, self.timeout).await?;
         let mut asking = Asking::No;
-        for _ in 0..MOST_TURNS {
+        for turn in 0..MOST_TURNS {
+            if turn > 0 && span.is_over() {
+                // Nobody waits for what would come of it, and it might still be charged.
+                return Err(StoreError::Timeout {
+                    after: self.timeout,
+                });
+            }
             let fault = match self.ask(&server, form, asking, span, &write)?.await {
                 Ok(Ok(reply)) => return Ok(reply),
                 Ok(Err(fault)) => fault,
@@ -231,7 +237,8 @@ impl Client {
             let Some(redirection) = fault.redirection() else {
                 return Err(fault.into());
             };
-            asking = redirection.asking();
+            // Who asks again at the same place asks in the same way.
+            asking = redirection.asking().unwrap_or(asking);
             match topology.follow(&server, &redirection)? {
                 Some(other) => server = other,
                 None => pause(LATER).await,

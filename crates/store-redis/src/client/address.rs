@@ -29,6 +29,12 @@ impl Address {
         }
     }
 
+    /// A host as a server of a Cluster tells it; `None` if it does not know the name, and leaves it out or puts
+    /// a question mark.
+    pub(crate) fn named(host: &str) -> Option<&str> {
+        Some(host).filter(|host| !host.is_empty() && *host != "?")
+    }
+
     /// The host alone.
     pub(crate) fn host(&self) -> Option<&str> {
         match self {

@@ -145,7 +145,7 @@ impl Cluster {
     ) -> Arc<Server> {
         let server = servers
             .entry(address.clone())
-            .or_insert_with(|| Server::new(Place::Fixed(address), Arc::clone(&self.manners)));
+            .or_insert_with(|| Server::new(Place::InCluster(address), Arc::clone(&self.manners)));
         Arc::clone(server)
     }
 

@@ -15,7 +15,7 @@ pub(crate) struct ServerFault {
     text: Arc<str>,
 }
 
-/// Where a Cluster sends a call on to. A host that is empty is the one that was asked.
+/// Where a Cluster sends a call on to. A host that is nameless is the one that was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Redirection {
     /// There, from now on.
@@ -52,6 +52,7 @@ const UNFIT: &[&str] = &[
     "WRONGPASS",
     "NOPERM",
     "BUSY",
+    "DENIED",
 ];
 
 // === impl ServerFault ===
@@ -74,6 +75,14 @@ impl ServerFault {
             _ => FaultKind::Call,
         };
         Self { kind, text }
+    }
+
+    /// The fault of a server that is of no use, for this reason.
+    pub(crate) fn unfit(reason: &SessionError) -> Self {
+        Self {
+            kind: FaultKind::Unfit,
+            text: reason.to_string().into(),
+        }
     }
 
     /// Where to ask instead, if the server says so.
@@ -105,6 +114,11 @@ impl ServerFault {
         self.kind == FaultKind::Call
     }
 
+    /// Whether only a part of a Cluster says so.
+    pub(crate) fn is_of_cluster(&self) -> bool {
+        self.kind == FaultKind::Elsewhere || self.text.starts_with("CROSSSLOT ")
+    }
+
     /// Whether the script has to be sent along.
     pub(crate) fn is_no_script(&self) -> bool {
         self.kind == FaultKind::NoScript
@@ -127,11 +141,12 @@ impl Redirection {
         matches!(self, Self::Moved(_))
     }
 
-    /// Whether the other server has to be told that it was meant.
-    pub(crate) fn asking(&self) -> Asking {
+    /// Whether the other server has to be told that it was meant; `None` if it is no other.
+    pub(crate) fn asking(&self) -> Option<Asking> {
         match self {
-            Self::Ask(_) => Asking::Yes,
-            Self::Moved(_) | Self::Later => Asking::No,
+            Self::Ask(_) => Some(Asking::Yes),
+            Self::Moved(_) => Some(Asking::No),
+            Self::Later => None,
         }
     }
 

@@ -57,20 +57,23 @@ fn is_lasting(error: &SessionError) -> bool {
         | SessionError::UnknownMaster { .. }
         | SessionError::NoSlots
         | SessionError::InCluster => true,
-        // What TLS could make nothing of: a certificate that is not trusted, or no TLS at all.
-        SessionError::Unreachable { reason, .. } => reason.kind() == io::ErrorKind::InvalidData,
+        // What TLS could make nothing of: a certificate that is not trusted, on either side, or no TLS at all.
+        SessionError::Unreachable { reason, .. } | SessionError::Lost(reason) => {
+            reason.kind() == io::ErrorKind::InvalidData
+        }
         SessionError::Refused(text) => {
             let word = text.split(' ').next().unwrap_or_default();
             // An error without a word of its own is about the command, and we asked for little: to
-            // come in, a database, a sign of life.
-            matches!(word, "NOAUTH" | "WRONGPASS" | "NOPERM" | "ERR")
+            // come in, a database, a sign of life. Only that too many others came in is no fault of ours.
+            matches!(word, "NOAUTH" | "WRONGPASS" | "NOPERM" | "DENIED" | "ERR")
+                && !text.starts_with("ERR max number of clients")
         }
         SessionError::Late
         | SessionError::LateOverTls
         | SessionError::Stalled
-        | SessionError::Lost(_)
         | SessionError::Closed
         | SessionError::NoMaster { .. }
+        | SessionError::ClusterDown
         | SessionError::Unasked
         | SessionError::Renewed => false,
     }

@@ -17,7 +17,7 @@ pub(crate) struct Sentinels {
     /// What they call the master.
     master: String,
     credentials: Option<Credentials>,
-    /// The one that was right last.
+    /// The one to ask first: that which was right last, or the one after that which was not.
     first: AtomicUsize,
     found: Mutex<Option<Address>>,
 }
@@ -54,6 +54,8 @@ impl Sentinels {
     pub(crate) async fn connect(&self, manners: &Manners) -> Result<Session, SessionError> {
         let mut error = SessionError::NoSentinel;
         for sentinel in self.in_turn() {
+            // Should the time run out while its master hangs, it is not believed first the next time.
+            self.first.store(sentinel + 1, Ordering::Relaxed);
             match self.connect_by(sentinel, manners).await {
                 Ok(session) => {
                     self.first.store(sentinel, Ordering::Relaxed);

@@ -17,6 +17,7 @@ use tracing::warn;
 use super::Address;
 use super::breaker::{Breaker, Tripped};
 use super::config::Credentials;
+use super::fault::ServerFault;
 use super::lanes;
 use super::link::{Link, unavailable};
 use super::sentinel::Sentinels;
@@ -42,8 +43,10 @@ pub(crate) struct Server {
 /// How to find a server.
 #[derive(Debug)]
 pub(crate) enum Place {
-    /// It is always there.
-    Fixed(Address),
+    /// It is always there, and has all keys.
+    Alone(Address),
+    /// It is always there, and has the keys of some slots of a Cluster.
+    InCluster(Address),
     /// It is the master that Sentinels tell of.
     Sentinels(Sentinels),
 }
@@ -88,7 +91,7 @@ impl Server {
     /// Where it is, as far as that is known.
     pub(crate) fn address(&self) -> Option<Address> {
         match &self.place {
-            Place::Fixed(address) => Some(address.clone()),
+            Place::Alone(address) | Place::InCluster(address) => Some(address.clone()),
             Place::Sentinels(sentinels) => sentinels.found(),
         }
     }
@@ -147,6 +150,17 @@ impl Server {
         }
     }
 
+    /// What to make of a fault that it told. One that was taken to have all keys and sends calls elsewhere
+    /// would do so to others: it is the URL that is wrong.
+    pub(crate) fn judged(&self, fault: ServerFault) -> ServerFault {
+        match self.place {
+            Place::Alone(_) | Place::Sentinels(_) if fault.is_of_cluster() => {
+                ServerFault::unfit(&SessionError::InCluster)
+            }
+            _ => fault,
+        }
+    }
+
     /// So many calls were answered.
     pub(crate) fn succeeded(&self, calls: u64) {
         self.breaker.succeeded(calls);
@@ -189,15 +203,17 @@ impl Server {
 
     /// Ends all connections.
     pub(crate) fn close(&self) {
+        let mut links = self.links();
+        // Under the lock, so that no link is started unseen.
         self.is_closed.store(true, Ordering::Relaxed);
-        for link in self.links().alive.drain(..) {
+        for link in links.alive.drain(..) {
             link.close();
         }
     }
 
     async fn greet(&self) -> Result<Session, SessionError> {
         match &self.place {
-            Place::Fixed(address) => self.manners.open(address).await,
+            Place::Alone(address) | Place::InCluster(address) => self.manners.open(address).await,
             Place::Sentinels(sentinels) => sentinels.connect(&self.manners).await,
         }
     }
@@ -214,7 +230,11 @@ impl Server {
             }
             !is_closed
         });
-        alive.push(Arc::clone(&link));
+        if self.is_closed() {
+            link.close();
+        } else {
+            alive.push(Arc::clone(&link));
+        }
         link
     }
 
@@ -227,7 +247,7 @@ impl Server {
 impl fmt::Display for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
-            Place::Fixed(address) => address.fmt(f),
+            Place::Alone(address) | Place::InCluster(address) => address.fmt(f),
             Place::Sentinels(sentinels) => match sentinels.found() {
                 Some(address) => write!(f, "{} at {address}", sentinels.master()),
                 None => f.write_str(sentinels.master()),

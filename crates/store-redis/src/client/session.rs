@@ -56,6 +56,8 @@ pub(crate) enum SessionError {
     NoSlots,
     #[error("this Redis is part of a Cluster; write redis+cluster:// in its URL")]
     InCluster,
+    #[error("the Cluster of the server does not serve; see CLUSTER INFO")]
+    ClusterDown,
     #[error("the server sent a reply that nobody asked for")]
     Unasked,
     #[error("the connection is made anew")]
@@ -140,20 +142,38 @@ impl Session {
 
     /// Makes sure that the server has all keys, and not only those of some slots.
     pub(crate) async fn require_no_cluster(&mut self) -> Result<(), SessionError> {
-        let reply = match self.ask(&["INFO", "cluster"]).await {
-            // A user who may not ask, or a stand-in for Redis that does not know: the first call will tell.
-            Err(SessionError::Refused(_)) => return Ok(()),
-            reply => reply?,
-        };
-        let text = reply.text().ok().flatten().unwrap_or_default();
-        let is_enabled = text
-            .split(|&byte| byte == b'\n')
-            .any(|line| line.trim_ascii_end() == b"cluster_enabled:1");
-        if is_enabled {
+        if self
+            .says(&["INFO", "cluster"], b"cluster_enabled:1")
+            .await?
+        {
             Err(SessionError::InCluster)
         } else {
             Ok(())
         }
+    }
+
+    /// Makes sure that the Cluster of the server serves: while it does not, no call of any key is answered.
+    pub(crate) async fn require_whole_cluster(&mut self) -> Result<(), SessionError> {
+        if self
+            .says(&["CLUSTER", "INFO"], b"cluster_state:fail")
+            .await?
+        {
+            Err(SessionError::ClusterDown)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Whether a text of several lines that is asked for has this one.
+    async fn says(&mut self, words: &[&str], line: &[u8]) -> Result<bool, SessionError> {
+        let reply = match self.ask(words).await {
+            // A user who may not ask, or a stand-in for Redis that does not know: the first call will tell.
+            Err(SessionError::Refused(_)) => return Ok(false),
+            reply => reply?,
+        };
+        let text = reply.text().ok().flatten().unwrap_or_default();
+        let mut lines = text.split(|&byte| byte == b'\n');
+        Ok(lines.any(|said| said.trim_ascii_end() == line))
     }
 
     async fn authenticate(&mut self, credentials: &Credentials) -> Result<(), SessionError> {

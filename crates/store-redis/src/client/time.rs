@@ -58,6 +58,11 @@ impl Span {
         }
     }
 
+    /// Whether it has passed.
+    pub(crate) fn is_over(self) -> bool {
+        now() >= self.deadline
+    }
+
     /// How long it is.
     pub(crate) fn patience(self) -> Duration {
         self.deadline.duration_since(self.began)

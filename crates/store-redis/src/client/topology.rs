@@ -12,6 +12,7 @@ use super::fault::Redirection;
 use super::link::unavailable;
 use super::sentinel::Sentinels;
 use super::server::{Manners, Place, Server};
+use super::session::SessionError;
 use super::slot::slot_of;
 use super::{Address, Route};
 
@@ -29,7 +30,7 @@ pub(super) enum Topology {
 impl Topology {
     pub(super) fn new(config: &ClientConfig, manners: Arc<Manners>) -> Self {
         let place = match &config.deployment {
-            Deployment::Single(address) => Place::Fixed(address.clone()),
+            Deployment::Single(address) => Place::Alone(address.clone()),
             Deployment::Sentinel {
                 sentinels,
                 master,
@@ -81,9 +82,7 @@ impl Topology {
         redirection: &Redirection,
     ) -> Result<Option<Arc<Server>>, StoreError> {
         let Self::Many(cluster) = self else {
-            return Err(unavailable(
-                "this Redis is part of a Cluster; write redis+cluster:// in its URL",
-            ));
+            return Err(SessionError::InCluster.into());
         };
         if redirection.is_lasting() {
             cluster.doubt(Doubt::Moved);
@@ -92,8 +91,10 @@ impl Topology {
             return Ok(None);
         };
         let asked = server.address();
-        let own = asked.as_ref().and_then(Address::host).unwrap_or_default();
-        let host = if host.is_empty() { own } else { host };
+        let own = asked.as_ref().and_then(Address::host);
+        let Some(host) = Address::named(host).or(own) else {
+            return Err(unavailable("the Cluster sent a call on to nowhere"));
+        };
         let Some(other) = cluster.stranger_at(Address::tcp(host, port)) else {
             cluster.doubt(Doubt::Moved);
             return Err(unavailable(

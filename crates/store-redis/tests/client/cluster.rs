@@ -1,8 +1,9 @@
 //! A Cluster whose slots move and whose masters are lost.
 
 use tidegate_store::StoreError;
+use tidegate_store::report::Breaker;
 use tidegate_store_redis::client::{KnockError, Route, Script, slot_of};
-use tidegate_store_redis::test_util::ClusterSetup;
+use tidegate_store_redis::test_util::{ClusterSetup, RedisServer};
 use tokio::task::JoinSet;
 
 use super::{ask, client, insist, text, until_open};
@@ -50,6 +51,7 @@ async fn calls_reach_every_master(
     );
 }
 
+/// At start, and when the Cluster comes up later: then nothing else would ever tell.
 async fn a_url_of_one_server_is_told_of_the_cluster(cluster: &ClusterSetup) {
     let client = client(&cluster.servers()[0].url());
     let turned = client.knock().await.unwrap_err();
@@ -63,6 +65,33 @@ async fn a_url_of_one_server_is_told_of_the_cluster(cluster: &ClusterSetup) {
         error.to_string().contains("write redis+cluster://"),
         "{error}"
     );
+    for question in [
+        &["SET", &elsewhere, "1"][..],
+        &["DEL", &key_at(cluster, 0), &elsewhere],
+    ] {
+        let client = super::client(&cluster.servers()[0].url());
+        until_open(&client, question).await;
+        let fault = client.report()[0].fault.clone();
+        let fault = fault.expect("it is told why");
+        assert!(fault.contains("write redis+cluster://"), "{fault}");
+        // It answers, but is no better for that.
+        let looks = looks_at(&cluster.servers()[0]);
+        while looks_at(&cluster.servers()[0]) < looks + 2 {
+            tokio::task::yield_now().await;
+        }
+        let report = &client.report()[0];
+        assert_eq!((report.breaker, report.opened), (Breaker::Open, 1));
+    }
+}
+
+/// How often a server was asked for its role, as whoever looks whether it is back does.
+fn looks_at(server: &RedisServer) -> u64 {
+    let stats = server.must(&["INFO", "commandstats"]);
+    let stats = String::from_utf8_lossy(stats.text().unwrap().unwrap_or_default()).into_owned();
+    let calls = stats
+        .lines()
+        .find_map(|line| line.strip_prefix("cmdstat_role:calls="));
+    calls.map_or(0, |calls| calls.split(',').next().unwrap().parse().unwrap())
 }
 
 async fn slots_move_under_calls(

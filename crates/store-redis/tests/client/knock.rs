@@ -61,6 +61,16 @@ async fn a_server_of_something_else_is_told_from_redis() {
     assert!(matches!(turned, Err(KnockError::Turned(_))), "{turned:?}");
 }
 
+/// Others may leave.
+#[tokio::test]
+async fn a_server_that_is_full_of_clients_may_have_room_later() {
+    let server = RedisServer::start();
+    server.must(&["CONFIG", "SET", "maxclients", "1"]);
+    let _other = std::net::TcpStream::connect(server.address()).expect("room for one");
+    let absent = knock(&server.url()).await;
+    assert!(matches!(absent, Err(KnockError::Absent(_))), "{absent:?}");
+}
+
 #[tokio::test]
 async fn a_server_that_is_in_no_cluster_is_told_from_one_that_is() {
     let server = RedisServer::start();

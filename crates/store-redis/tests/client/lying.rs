@@ -5,9 +5,12 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use tidegate_store::StoreError;
 use tidegate_store::report::Breaker;
+use tidegate_store_redis::client::{Client, ClientConfig};
+use tidegate_store_redis::test_util::PATIENCE;
 
 use super::{ask, client, insist, until_open};
 
@@ -73,6 +76,98 @@ async fn a_server_that_hangs_while_it_is_looked_at_is_looked_at_again() {
     insist(&client, &["PING"]).await;
 }
 
+/// A stand-in for Redis that does not know all of Redis 7 is back when it answers.
+#[tokio::test]
+async fn a_server_that_knows_no_such_script_is_back_all_the_same() {
+    let n_pings = AtomicUsize::new(0);
+    let address = serve(move |question| {
+        if question.contains("EVAL") {
+            return Deed::Say("-ERR Error compiling script\r\n".to_owned());
+        }
+        if question.contains("PING") && n_pings.fetch_add(1, Ordering::Relaxed) < 5 {
+            return Deed::Close;
+        }
+        Deed::Say("+PONG\r\n".to_owned())
+    });
+    let client = client(&format!("redis://{address}"));
+    until_open(&client, &["PING"]).await;
+    insist(&client, &["PING"]).await;
+}
+
+/// All slots are at the port that is asked.
+const OWN_SLOTS: &str = "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$0\r\n\r\n:";
+
+/// Of a slot on its way, some keys of a call have not arrived: it is asked for again, and again as one that was
+/// sent on. A server that knows no name of another means its own host.
+#[tokio::test]
+async fn a_call_that_is_to_come_later_comes_in_the_same_way() {
+    let n_sent_on = AtomicUsize::new(0);
+    let address = serve(move |question| {
+        if question.contains("CLUSTER") {
+            return Deed::Own(OWN_SLOTS);
+        }
+        if !question.contains("ASKING") {
+            return match n_sent_on.load(Ordering::Relaxed) {
+                0 => Deed::Own("-ASK 1 ?:"),
+                _ => Deed::Say("-ERR it was not said that this was sent on\r\n".to_owned()),
+            };
+        }
+        match n_sent_on.fetch_add(1, Ordering::Relaxed) {
+            0 | 1 => Deed::Say("+OK\r\n-TRYAGAIN not all keys\r\n".to_owned()),
+            _ => Deed::Say("+OK\r\n$1\r\n7\r\n".to_owned()),
+        }
+    });
+    let client = client(&format!("redis+cluster://{address}"));
+    assert_eq!(super::text(&client, &["GET", "a"]).await, "7");
+}
+
+/// What is sent on after its time is up would be charged to a caller who was told otherwise.
+#[tokio::test]
+async fn a_call_whose_time_is_up_is_not_sent_again() {
+    let n_asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&n_asked);
+    let address = serve(move |question| {
+        if question.contains("CLUSTER") {
+            return Deed::Own(OWN_SLOTS);
+        }
+        let n_here = question.matches("GET").count();
+        count.fetch_add(n_here, Ordering::Relaxed);
+        Deed::Say("-TRYAGAIN not all keys\r\n".repeat(n_here))
+    });
+    let client = client(&format!("redis+cluster://{address}"));
+    client.knock().await.unwrap();
+    // Less than it waits before it asks again.
+    let hasty = client.with_timeout(Duration::from_millis(1));
+    for n_calls in 1..=100 {
+        assert!(ask(&hasty, &["GET", "a"]).await.is_err());
+        assert!(n_asked.load(Ordering::Relaxed) <= n_calls);
+    }
+}
+
+/// A Sentinel that is left behind, and whose master hangs, does not keep others from being asked.
+#[tokio::test]
+async fn a_sentinel_that_is_wrong_is_not_believed_for_ever() {
+    let hanging = serve(|_| Deed::Hang);
+    let good = serve(|question| {
+        Deed::Say(if question.contains("ROLE") {
+            "*1\r\n$6\r\nmaster\r\n".to_owned()
+        } else {
+            "+PONG\r\n".to_owned()
+        })
+    });
+    let sentinel = |master: SocketAddr| {
+        let port = master.port().to_string();
+        let length = port.len();
+        serve(move |_| Deed::Say(format!("*2\r\n$9\r\n127.0.0.1\r\n${length}\r\n{port}\r\n")))
+    };
+    let (stale, fresh) = (sentinel(hanging), sentinel(good));
+    let url = format!("redis+sentinel://{stale},{fresh}/main");
+    let mut config = ClientConfig::from_url(&url).unwrap();
+    config.connect_timeout = Duration::from_millis(200);
+    let client = Client::new(&config).unwrap().with_timeout(PATIENCE);
+    insist(&client, &["PING"]).await;
+}
+
 /// A server that sends calls to ever more others does not make us connect to all of them.
 #[tokio::test]
 async fn calls_are_sent_on_to_a_bounded_number_of_servers() {
@@ -82,10 +177,9 @@ async fn calls_are_sent_on_to_a_bounded_number_of_servers() {
             let port = next_port.fetch_add(1, Ordering::Relaxed);
             return Deed::Say(format!("-ASK 1 127.0.0.2:{port}\r\n"));
         }
-        // All slots are at the port that is asked. It tells so once: those who learn it again forget the
-        // servers that they were sent to.
+        // It tells so once: those who learn it again forget the servers that they were sent to.
         match n_told.fetch_add(1, Ordering::Relaxed) {
-            0 => Deed::Own("*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$0\r\n\r\n:"),
+            0 => Deed::Own(OWN_SLOTS),
             _ => Deed::Close,
         }
     });

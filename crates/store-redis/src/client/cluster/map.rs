@@ -79,9 +79,7 @@ fn range(value: Value<'_>, asked: &Address) -> Option<Range> {
     let mut master = parts.next()?.array()?;
     let host = master.next()?.str();
     let port = u16::try_from(master.next()?.integer()?).ok()?;
-    // A server that does not know its own name leaves it out, or puts a question mark.
-    let host = host.filter(|host| !host.is_empty() && *host != "?");
-    let host = host.or(asked.host())?;
+    let host = host.and_then(Address::named).or(asked.host())?;
     Some(Range {
         first,
         last,

@@ -294,7 +294,7 @@ impl<'a> Wire<'a> {
         let mut state = self.link.state();
         while let Some(length) = self.scanner.scan(&self.reading)? {
             let frame = self.reading.split_to(length).freeze();
-            let fault = ServerFault::of_frame(&frame);
+            let fault = ServerFault::of_frame(&frame).map(|fault| self.link.server.judged(fault));
             match state.slots.arrived(frame) {
                 Arrived::Unasked => return Err(SessionError::Unasked),
                 Arrived::Skipped => {}

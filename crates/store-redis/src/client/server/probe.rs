@@ -9,7 +9,8 @@ use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tracing::info;
 
-use super::Server;
+use super::{Place, Server};
+use crate::client::fault::ServerFault;
 use crate::client::session::{Session, SessionError};
 use crate::client::time::{now, pause};
 
@@ -43,9 +44,14 @@ impl Server {
         // Each as quickly as a call would have to be answered; a server that stalls in between must not
         // stop us from looking again.
         self.in_time(may_write(&mut session)).await?;
-        match self.address() {
-            Some(address) => self.in_time(session.require_master(&address)).await,
-            None => Ok(()),
+        if let Some(address) = self.address() {
+            self.in_time(session.require_master(&address)).await?;
+        }
+        match self.place {
+            Place::Alone(_) | Place::Sentinels(_) => {
+                self.in_time(session.require_no_cluster()).await
+            }
+            Place::InCluster(_) => self.in_time(session.require_whole_cluster()).await,
         }
     }
 
@@ -60,8 +66,10 @@ impl Server {
 
 async fn may_write(session: &mut Session) -> Result<(), SessionError> {
     match session.ask(&["EVAL", MAY_WRITE, "0"]).await {
-        // A user who may not: the first call will tell.
-        Err(SessionError::Refused(text)) if text.starts_with("NOPERM") => {
+        // A user who may not, or a stand-in for Redis that knows no such script: the first call will tell.
+        Err(SessionError::Refused(text))
+            if text.starts_with("NOPERM") || ServerFault::of_text(text.as_bytes()).is_of_call() =>
+        {
             session.ask(&["PING"]).await.map(drop)
         }
         asked => asked.map(drop),
