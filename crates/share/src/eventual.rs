@@ -109,6 +109,13 @@ impl EventualConfig {
         intervals.max(Duration::from_secs(3))
     }
 
+    /// How many beats a node that has nothing to tell lets pass before it says that it is there: a third of
+    /// what the others believe it.
+    fn beats_of_life(&self) -> u32 {
+        let beats = self.life().as_nanos() / 3 / self.beat().as_nanos().max(1);
+        u32::try_from(beats).unwrap_or(u32::MAX)
+    }
+
     fn beat(&self) -> Duration {
         (self.sync_interval / Self::BEATS).max(Duration::from_millis(1))
     }

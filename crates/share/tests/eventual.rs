@@ -63,8 +63,12 @@ impl Node {
     }
 
     fn charge(&self, cost: u64) -> Admission {
+        self.charge_to(KEY, cost)
+    }
+
+    fn charge_to(&self, key: CounterKey<'_>, cost: u64) -> Admission {
         let charge = Charge {
-            key: KEY,
+            key,
             quota: &self.quota,
             cost,
             mode: Mode::Enforce,
@@ -200,6 +204,41 @@ fn four_nodes_keep_to_the_bound_at_full_speed() {
             })
         })
         .await;
+    });
+}
+
+/// However many counters there are to tell of, all are on their way before the first reply is: one round
+/// trip.
+#[test]
+fn many_counters_are_told_in_one_round_trip() {
+    const COUNTERS: u128 = 5_000;
+    let server = RedisServer::start();
+    let proxy = FaultyProxy::start(server.address());
+    run(async {
+        let node = Node::new(&quota(1_000_000), 0);
+        let sent = || proxy.received().iter().sum::<usize>();
+        let sync = {
+            let (node, totals) = (node.clone(), totals(&proxy.url()));
+            async move || {
+                for limit in 0..COUNTERS {
+                    let limit = LimitId(limit);
+                    node.charge_to(CounterKey { limit, ..KEY }, 1);
+                }
+                node.store.eventual().sync_now(&totals).await
+            }
+        };
+        // Once to connect, and once to see what it takes. A busy machine may be too late for either.
+        while sync().await.is_err() {}
+        let before = sent();
+        while sync().await.is_err() {}
+        let whole = sent() - before;
+        proxy.set(Fault::Pause);
+        let before = sent();
+        let paused = tokio::task::spawn_local(async move { sync().await });
+        until(|| sent() - before >= whole * 9 / 10).await;
+        proxy.set(Fault::None);
+        // Whether the replies were in time is not the question.
+        let _ = paused.await.unwrap();
     });
 }
 

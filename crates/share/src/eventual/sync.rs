@@ -8,12 +8,9 @@ use tidegate_algorithms::Time;
 use tidegate_store::{Clock, StoreError, Tally, Telling, Totals};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::Eventual;
 use super::entry::{Key, Said, Values};
 use super::hear::{News, edge, epoch_length};
-
-/// Counters that are told in one go: their scripts keep a Redis busy for a few milliseconds.
-const MOST_TOLD: usize = 1_024;
+use super::{Eventual, EventualConfig};
 
 /// The region whose store a node also hears from.
 const HOME: usize = 0;
@@ -54,20 +51,30 @@ impl<C: Clock> Eventual<C> {
     async fn keep_syncing<T: Totals>(&self, region: usize, store: &T) -> Infallible {
         let mut beats = interval(self.config.beat());
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut until_due = 0;
+        // Nobody knows of this node yet.
+        let mut since = self.config.beats_of_life();
         loop {
             beats.tick().await;
-            let is_awaited = self
-                .regions
-                .get(region)
-                .is_some_and(|region| region.is_awaited.load(Ordering::Relaxed));
-            if until_due == 0 || is_awaited {
-                until_due = super::EventualConfig::BEATS;
+            since = since.saturating_add(1);
+            if self.is_due(region, since) {
+                since = 0;
                 // Counted, and tried again: nothing is lost, for totals are told whole.
                 let _ = self.sync(region, store).await;
             }
-            until_due -= 1;
         }
+    }
+
+    /// Whether a region is to be told, so many beats after the last time. A node that has nothing to say
+    /// says only that it is there; the first to ask for something is then told of at the next beat.
+    fn is_due(&self, region: usize, beats: u32) -> bool {
+        let Some(way) = self.regions.get(region) else {
+            return false;
+        };
+        let has_news =
+            || way.is_cut.load(Ordering::Relaxed) || self.table.is_anything_waiting(region);
+        way.is_awaited.load(Ordering::Relaxed)
+            || beats >= self.config.beats_of_life()
+            || (beats >= EventualConfig::BEATS && has_news())
     }
 
     /// Tells every region what it does not know yet, once; for a node that ends.
@@ -215,24 +222,20 @@ impl<'a, C: Clock> Round<'a, C> {
     async fn tell_all<T: Totals>(mut self, store: &T) -> Result<(), StoreError> {
         if !self.eventual.clock.is_set() {
             // Nobody can tell which epoch it is before the store has said what time it is.
-            self.tell(self.waiting.len(), store).await?;
+            self.tell(&[], store).await?;
         }
-        while self.eventual.clock.is_set() {
-            let next = self.waiting.len().saturating_sub(MOST_TOLD);
-            self.tell(next, store).await?;
-            self.waiting.truncate(next);
-            if next == 0 {
-                break;
-            }
+        if self.eventual.clock.is_set() {
+            self.tell(&self.waiting, store).await?;
+            self.waiting.clear();
         }
         Ok(())
     }
 
-    /// Tells of what waits from `next` on.
-    async fn tell<T: Totals>(&self, next: usize, store: &T) -> Result<(), StoreError> {
+    /// Tells of some counters, in one exchange.
+    async fn tell<T: Totals>(&self, counters: &[u128], store: &T) -> Result<(), StoreError> {
         let eventual = self.eventual;
-        let drafts = self.waiting[next..].iter();
-        let drafts: Vec<Draft> = drafts
+        let drafts: Vec<Draft> = counters
+            .iter()
             .filter_map(|&digest| eventual.draft(digest, self.region))
             .collect();
         let values: Vec<Values<'_>> = drafts.iter().map(|draft| draft.key.values()).collect();

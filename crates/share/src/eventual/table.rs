@@ -64,6 +64,11 @@ impl Table {
         (0..PARTS).map(|number| self.nth(number))
     }
 
+    /// Whether a counter waits to be told to a region.
+    pub(super) fn is_anything_waiting(&self, region: usize) -> bool {
+        self.each().any(|part| !part.waiting[region].is_empty())
+    }
+
     /// The most counters of one part.
     pub(super) const fn most(&self) -> usize {
         self.most

@@ -2,6 +2,7 @@
 
 mod cut;
 mod judge;
+mod pace;
 mod random;
 mod steady;
 mod world;

@@ -1,0 +1,126 @@
+//! How often a node talks to its store: seldom when it has nothing to say, and soon when it has.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use tidegate_algorithms::Algorithm;
+use tidegate_store::conformance::totals::ModelTotals;
+use tidegate_store::{
+    Charge, Charging, Consistency, Exchanged, ManualClock, Mode, OnFull, StoreError, Tally, Teller,
+    Telling, Totals,
+};
+use tokio::time::sleep;
+
+use super::quota;
+use super::world::{KEY, START};
+use crate::eventual::{Eventual, EventualConfig};
+use crate::memory::FromMemory;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A store that counts what it is told.
+#[derive(Debug)]
+struct Counting {
+    totals: ModelTotals,
+    exchanges: AtomicU32,
+    tellings: AtomicU32,
+}
+
+// === impl Counting ===
+
+impl Counting {
+    fn new() -> Self {
+        Self {
+            totals: ModelTotals::at(START),
+            exchanges: AtomicU32::new(0),
+            tellings: AtomicU32::new(0),
+        }
+    }
+
+    /// Exchanges, and counters told of, since this was last asked.
+    fn take(&self) -> (u32, u32) {
+        let take = |count: &AtomicU32| count.swap(0, Ordering::Relaxed);
+        (take(&self.exchanges), take(&self.tellings))
+    }
+}
+
+impl Totals for Counting {
+    async fn exchange(
+        &self,
+        teller: Teller,
+        tellings: &[Telling<'_>],
+        tallies: &mut Vec<Tally>,
+    ) -> Result<Exchanged, StoreError> {
+        self.exchanges.fetch_add(1, Ordering::Relaxed);
+        let told = u32::try_from(tellings.len()).unwrap();
+        self.tellings.fetch_add(told, Ordering::Relaxed);
+        Ok(self.totals.exchange_now(teller, tellings, tallies))
+    }
+}
+
+/// A node that runs, in time that is moved, while `story` is told.
+async fn run(story: impl AsyncFnOnce(&Eventual<Arc<ManualClock>>, &Counting)) {
+    let clock = Arc::new(ManualClock::at(START));
+    let eventual = Eventual::with_clock(EventualConfig::default(), clock);
+    let store = Counting::new();
+    tokio::select! {
+        _ = eventual.run(&store, &[]) => {}
+        () = story(&eventual, &store) => {}
+    }
+}
+
+fn ask(eventual: &Eventual<Arc<ManualClock>>) {
+    let quota = quota(1_000_000, Algorithm::FixedWindow);
+    let charge = Charge {
+        key: KEY,
+        quota: &quota,
+        cost: 1,
+        mode: Mode::Enforce,
+        headroom: tidegate_algorithms::Headroom::Absent,
+        on_full: OnFull::Allow,
+        consistency: Consistency::Eventual,
+    };
+    let took = eventual.take(&charge, Charging::AllOrNone).unwrap();
+    assert!(took.unwrap().decision.is_allowed());
+}
+
+/// The others believe it for three seconds.
+#[tokio::test(start_paused = true)]
+async fn an_idle_node_says_once_a_second_that_it_is_there() {
+    run(async |_, store| {
+        sleep(60 * SECOND).await;
+        let (exchanges, tellings) = store.take();
+        assert!((58..=62).contains(&exchanges), "{exchanges}");
+        assert_eq!(tellings, 0);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_to_ask_is_told_of_at_the_next_beat() {
+    run(async |eventual, store| {
+        for _ in 0..10 {
+            // Between two words that it is there.
+            sleep(2 * SECOND + SECOND / 3).await;
+            store.take();
+            ask(eventual);
+            sleep(EventualConfig::default().beat()).await;
+            assert_eq!(store.take(), (1, 1));
+        }
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_node_tells_once_in_an_interval() {
+    run(async |eventual, store| {
+        for _ in 0..10_000 {
+            ask(eventual);
+            sleep(SECOND / 1_000).await;
+        }
+        let (exchanges, _) = store.take();
+        assert!((95..=105).contains(&exchanges), "{exchanges}");
+    })
+    .await;
+}
