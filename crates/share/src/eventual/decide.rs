@@ -97,7 +97,7 @@ impl<C: Clock> Eventual<C> {
         charging: Charging,
     ) -> Result<Decision, StoreError> {
         if entry.quota != *charge.quota {
-            entry.quota = charge.quota.clone();
+            entry.renumber(charge.quota);
         }
         entry.used_at = self.clock.own();
         if self.is_cut_off() {

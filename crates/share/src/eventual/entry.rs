@@ -6,6 +6,8 @@ use smallvec::SmallVec;
 use tidegate_algorithms::{Quota, Time};
 use tidegate_store::{CounterKey, LimitId, Sums, View};
 
+use super::hear::epoch_length;
+
 /// One counter.
 #[derive(Debug)]
 pub(super) struct Entry {
@@ -13,8 +15,6 @@ pub(super) struct Entry {
     pub(super) quota: Quota,
     /// All that was admitted here, ever; only grows.
     pub(super) spent: u64,
-    /// What was told to the others and then put back: spent first, without telling.
-    pub(super) credit: u64,
     /// What all nodes admitted above the limit, as far as it is known and not yet paid for.
     pub(super) debt: u64,
     /// What was told to each region, the own one first.
@@ -92,7 +92,6 @@ impl Entry {
             key: Arc::new(Key::new(key)),
             quota: quota.clone(),
             spent: 0,
-            credit: 0,
             debt: 0,
             told: std::iter::repeat_n(Told::default(), regions).collect(),
             known: None,
@@ -102,20 +101,26 @@ impl Entry {
         }
     }
 
-    pub(super) fn spend(&mut self, cost: u64) {
-        let from_credit = self.credit.min(cost);
-        self.credit -= from_credit;
-        self.spent = self.spent.saturating_add(cost - from_credit);
+    /// Takes note of other numbers. Where epochs are of another length by those, it is told of in them from
+    /// now on: their counts have nothing to do with the old ones'.
+    pub(super) fn renumber(&mut self, quota: &Quota) {
+        if epoch_length(quota) != epoch_length(&self.quota) {
+            self.told.iter_mut().for_each(Told::begin_anew);
+            self.known = None;
+        }
+        self.quota = quota.clone();
     }
 
-    /// Takes back what was spent. What was said already stays said, for totals only grow: so much is
-    /// spent later without a word.
+    pub(super) const fn spend(&mut self, cost: u64) {
+        self.spent = self.spent.saturating_add(cost);
+    }
+
+    /// Takes back what was spent. What was said already stays said, for totals only grow: the others find
+    /// that much less. Nobody may spend it later without a word, when they have forgotten it.
     pub(super) fn unspend(&mut self, cost: u64) {
         let said = self.told.iter().map(|told| told.sent).max();
         let unsaid = self.spent.saturating_sub(said.unwrap_or_default());
-        let taken_back = unsaid.min(cost);
-        self.spent -= taken_back;
-        self.credit = self.credit.saturating_add(cost - taken_back);
+        self.spent -= unsaid.min(cost);
     }
 
     /// What was admitted and may be unknown to somebody.
@@ -205,6 +210,13 @@ impl Told {
             spent,
             fresh: spent - self.acknowledged,
         }
+    }
+
+    /// Goes on in epochs that are counted otherwise, with all that is not known to be written.
+    const fn begin_anew(&mut self) {
+        self.epoch = 0;
+        self.sent = self.acknowledged;
+        self.late = None;
     }
 
     /// Notes that `said` is written.

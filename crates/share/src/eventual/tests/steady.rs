@@ -169,12 +169,66 @@ fn what_is_put_back_is_there_again() {
         world.nodes[0].eventual.correct(&charge, &mut decision);
         assert_eq!(decision.remaining, before);
     }
-    // The other was told of five that are spent again without a word.
+    // The other has not looked before, and goes by how much is used, not by what was told.
     world.take(0, 5);
     world.sync_all();
     world.take(1, 0);
     world.sync_node(1);
     assert_eq!(world.take(1, 0).remaining, 995);
+}
+
+/// What was told and put back is not spent without a word in a window that knows nothing of it.
+#[test]
+fn all_that_is_spent_is_told() {
+    use crate::memory::FromMemory;
+    let mut world = World::new(&[0; 2], quota(1_000, Algorithm::FixedWindow));
+    for _ in 0..3 {
+        assert!(world.take(0, 40).is_allowed());
+    }
+    world.sync_node(0);
+    for _ in 0..3 {
+        let took = world.take(1, 0).into();
+        let charge = world.charge(40);
+        world.nodes[0].eventual.put_back(&charge, &took);
+    }
+    world.advance(Duration::from_secs(10));
+    world.look_all();
+    for _ in 0..3 {
+        assert!(world.take(0, 40).is_allowed());
+        world.sync_node(0);
+    }
+    world.look(1);
+    assert_eq!(world.take(1, 0).remaining, 880);
+}
+
+/// With other numbers a bucket may have longer epochs. Nodes that told something in different ones find
+/// each other in those.
+#[test]
+fn nodes_hear_of_each_other_after_a_reload() {
+    let bucket = |burst| {
+        quota(
+            100,
+            Algorithm::TokenBucket {
+                burst,
+                refill: Refill::Continuous,
+            },
+        )
+    };
+    for (old, new) in [(None, Some(1_000)), (Some(1_000), None)] {
+        let mut world = World::new(&[0; 2], bucket(old));
+        for node in [0, 1] {
+            world.take(node, 1);
+            world.sync_node(node);
+            world.advance(Duration::from_secs(30));
+        }
+        world.quota = bucket(new);
+        world.look_all();
+        let before = world.take(0, 0).remaining;
+        assert!(world.take(1, 10).is_allowed());
+        world.sync_node(1);
+        world.look(0);
+        assert_eq!(world.take(0, 0).remaining, before - 10, "{new:?}");
+    }
 }
 
 /// A reset on one node is one on all, in every region, also if the node has never seen the caller.
