@@ -86,9 +86,28 @@ pub(crate) fn stand_in<'a>(
 // === impl Orphan ===
 
 impl Orphan<'_> {
-    /// Lets this node decide on what it speaks for. `None` if there is nothing, or if nobody stands by.
+    /// Lets this node decide on what it speaks for, beside the answers of the policies. `None` if there is
+    /// nothing, or if nobody stands by.
     fn decide_alone(&self, store: &impl Store, decisions: &mut Decisions) -> Option<Receipt> {
-        let alone: Charges<'_> = self.of_node().map(|charge| self.alone(charge)).collect();
+        let quotas = if self.is_any(Mode::Quota, Deputy::Policy(Answer::Allowed)) {
+            // One quota limit is enough, and there is one: the others only count.
+            Mode::Shadow
+        } else {
+            Mode::Quota
+        };
+        let is_charged = match self.charging {
+            Charging::AllOrNone => self.admission_by_policy() == Admission::Admitted,
+            Charging::EveryMatch => true,
+        };
+        let alone = self.of_node().map(|charge| Charge {
+            mode: match charge.mode {
+                Mode::Quota => quotas,
+                other => other,
+            },
+            cost: if is_charged { charge.cost } else { 0 },
+            ..*charge
+        });
+        let alone: Charges<'_> = alone.collect();
         if alone.is_empty() {
             return None;
         }
@@ -97,23 +116,6 @@ impl Orphan<'_> {
             decisions.clear();
         }
         decided.ok()
-    }
-
-    /// A charge as this node decides it beside the answers of the policies.
-    fn alone<'c>(&self, charge: &Charge<'c>) -> Charge<'c> {
-        let mut alone = *charge;
-        if charge.mode == Mode::Quota && self.is_any(Mode::Quota, Deputy::Policy(Answer::Allowed)) {
-            // One quota limit is enough, and there is one: the others only count.
-            alone.mode = Mode::Shadow;
-        }
-        let is_charged = match self.charging {
-            Charging::AllOrNone => self.admission_by_policy() == Admission::Admitted,
-            Charging::EveryMatch => true,
-        };
-        if !is_charged {
-            alone.cost = 0;
-        }
-        alone
     }
 
     /// Whether the policies alone refuse, whatever this node says.
