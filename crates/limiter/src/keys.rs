@@ -10,7 +10,8 @@ use tidegate_store::{Store, StoreError};
 use crate::address::Addresses;
 use crate::bans::{ActiveBan, Ban, NewBan};
 use crate::bill::{Bill, Charges, Intent, Values};
-use crate::matched::Matched;
+use crate::limiter::validate;
+use crate::matched::{self, Matched};
 use crate::request::Descriptor;
 use crate::{Limiter, LimiterError, Verdict};
 
@@ -63,27 +64,36 @@ impl<S: Store> Limiter<S> {
     /// What every limit of a descriptor says now. Costs nothing and changes nothing; a ban does not
     /// show, [`ban_on`](Self::ban_on) tells.
     pub async fn lookup(&self, domain: &str, entries: &[Entry<'_>]) -> Result<Verdict, KeyError> {
-        rule(&self.rules(), domain, entries)?;
-        self.look(domain, &[Descriptor::new(entries)]).await
-    }
-
-    /// What every limit of a request says now, whatever its hits. Costs nothing and changes nothing;
-    /// bans do not show.
-    pub async fn look(
-        &self,
-        domain: &str,
-        descriptors: &[Descriptor<'_>],
-    ) -> Result<Verdict, KeyError> {
-        let mut verdict = self.unjudged(descriptors);
-        if verdict.rules().domain(domain).is_none() {
-            return Err(no_such_domain(domain));
-        }
-        self.judge(&mut verdict, domain, descriptors, Intent::Look)
+        let descriptors = [Descriptor::new(entries)];
+        let mut verdict = self.unjudged(&descriptors);
+        rule(verdict.rules(), domain, entries)?;
+        self.judge(&mut verdict, domain, &descriptors, Intent::Look)
             .await?;
         match verdict.failure() {
             Some(error) => Err(error.clone().into()),
             None => Ok(verdict),
         }
+    }
+
+    /// Which limits apply to a request, and which another one replaces: by the rules alone, so that it is
+    /// told also while the store fails. What they say is not, nor do bans show.
+    pub fn applying(
+        &self,
+        domain: &str,
+        descriptors: &[Descriptor<'_>],
+    ) -> Result<Verdict, KeyError> {
+        let mut verdict = self.unjudged(descriptors);
+        let found = verdict.rules().domain(domain);
+        let found = found.ok_or_else(|| no_such_domain(domain))?;
+        validate(domain, descriptors)?;
+        let overrides = matched::overrides(descriptors)?;
+        let mut matched = Matched::default();
+        matched.find(found, descriptors, &overrides)?;
+        let applied: Vec<_> = matched.as_slice().iter().map(|it| it.applied).collect();
+        drop(matched);
+        verdict.applied.extend(applied);
+        verdict.overrides = overrides;
+        Ok(verdict)
     }
 
     /// Forgets the counters of a descriptor, so that its whole quota is there again. Says how many

@@ -278,7 +278,7 @@ impl<S: Store> Limiter<S> {
     }
 }
 
-fn validate(domain: &str, descriptors: &[Descriptor<'_>]) -> Result<(), LimiterError> {
+pub(crate) fn validate(domain: &str, descriptors: &[Descriptor<'_>]) -> Result<(), LimiterError> {
     if domain.is_empty() {
         return Err(LimiterError::EmptyDomain);
     }

@@ -81,6 +81,17 @@ async fn a_request_is_explained() {
     );
 }
 
+/// Whoever looks for what a failing store means for a caller must not be told that it fails.
+#[tokio::test]
+async fn a_request_is_explained_while_the_store_fails() {
+    let desk = Desk::start();
+    let entries = json!([{"key": "user_id", "value": "42"}]);
+    let request = json!({"domain": "api", "descriptors": [{"entries": entries}]});
+    let before = desk.post("/api/v1/explain", &request).await.ok();
+    desk.limiter.store().degrade();
+    assert_eq!(desk.post("/api/v1/explain", &request).await.ok(), before);
+}
+
 #[tokio::test]
 async fn the_top_is_told() {
     let desk = Desk::start();

@@ -4,7 +4,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use tidegate_limiter::report::{
-    Breaker, Latencies, ServerInfo, ServerReport, SharingReport, StoreKind, StoreReport,
+    Breaker, Latencies, ServerInfo, ServerReport, SharingReport, StoreHealth, StoreKind,
+    StoreReport,
 };
 use tidegate_limiter::{Charging, Decision, Headroom, Quota, Store, StoreError, Time};
 use tidegate_store::{
@@ -66,7 +67,7 @@ impl TestStore {
         self.store.stats()
     }
 
-    /// From now on it says that it cannot reach Redis.
+    /// From now on it cannot reach Redis, and says so.
     pub(crate) fn degrade(&self) {
         *self.report.lock().unwrap() = degraded();
     }
@@ -79,6 +80,9 @@ impl Store for TestStore {
         charging: Charging,
         decisions: &mut Decisions,
     ) -> Result<Receipt, StoreError> {
+        if self.health() == StoreHealth::Degraded {
+            return Err(StoreError::Open);
+        }
         self.store.charge_now(charges, charging, decisions)
     }
 

@@ -79,7 +79,7 @@ const MOST_DESCRIPTORS: usize = 32;
 const MOST_MISSES: usize = 8;
 
 /// Explains a request.
-pub(in crate::admin) async fn explain<S: Store>(
+pub(in crate::admin) fn explain<S: Store>(
     limiter: &Limiter<S>,
     hooks: &dyn AdminHooks,
     question: Question,
@@ -95,7 +95,7 @@ pub(in crate::admin) async fn explain<S: Store>(
         .map(|descriptor| OwnedEntry::borrow(&descriptor.entries))
         .collect();
     let descriptors: Vec<_> = entries.iter().map(|it| Descriptor::new(it)).collect();
-    let verdict = limiter.look(&question.domain, &descriptors).await?;
+    let verdict = limiter.applying(&question.domain, &descriptors)?;
     let no_domain = || KeyError::NoSuchDomain {
         domain: question.domain.clone(),
     };
