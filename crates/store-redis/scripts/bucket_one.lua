@@ -1,7 +1,6 @@
 -- Decides on one bucket and charges it: what `bucket.lua` and `one.lua` do together, for the most common of all
 -- calls, with nothing set up that is not needed. Values, numbers and reply are theirs; of a limit that nothing
 -- may exceed the numbers are only what is asked, the capacity (pairs), and the step of expiry.
-local numbers, key = ARGV[1], KEYS[1]
 local asked, asked_rest, most, most_rest, capacity, capacity_rest, bound, bound_rest, exceeded_for, step
 if #numbers == 40 then
   asked, asked_rest, most, most_rest, step = unpack_struct('<ddddd', numbers)

@@ -1,9 +1,9 @@
 -- Decides on one limit and charges it.
 --
--- KEYS: the counter. ARGV: the numbers `a` of its algorithm, as doubles.
--- Reply: `1` if it admits, else `0`; then the time, a space, and the state as it was found.
-local a = {unpack_struct(NUMBERS, ARGV[1])}
-local c = {key = KEYS[1]}
+-- Reads `key`, the counter, and `numbers`, the numbers `a` of its algorithm, as doubles.
+-- Returns `1` if it admits, else `0`; then the time, a space, and the state as it was found.
+local a = {unpack_struct(NUMBERS, numbers)}
+local c = {key = key}
 open(c, a)
 local fits = weigh(c, a)
 local found = c.found and (tell and tell(c, a, true) or c.found) or ''

@@ -35,14 +35,14 @@ use tidegate_store::report::{ServerInfo, ServerReport};
 pub use address::Address;
 pub use config::{ClientConfig, Credentials, Deployment, TlsOptions, Verification};
 pub use knock::KnockError;
-pub use script::Script;
+pub use script::{Joinable, Script};
 pub use slot::{SLOTS, slot_of};
 pub use tls::TlsError;
 pub use url::UrlError;
 pub use wire::{Array, Command, Reply, Value, WireFault};
 
 use fault::ServerFault;
-use link::{Asking, Preface};
+use link::{Asking, Preface, Question};
 use server::{Manners, Server};
 pub(crate) use session::{Session, SessionError};
 use time::Span;
@@ -80,6 +80,8 @@ enum Form<'a> {
     Plain,
     /// By its name.
     ByName(&'a Script),
+    /// By its name, with others of it that wait.
+    Joined(&'a Joinable, Question<'a>),
     /// With its body.
     InFull(&'a Script),
 }
@@ -163,6 +165,32 @@ impl Client {
         W: Fn(&mut Command<'_>) + Send,
     {
         self.dispatch(route, Form::ByName(script), write).await
+    }
+
+    /// Runs a script on one key, with one argument and, in tests, something `besides`. Such calls that wait at
+    /// one moment go out as one command, but for those to a Cluster, whose keys lie in many slots; each has its own
+    /// reply, or its own error.
+    ///
+    /// Errors and cancelling are as of [`call`](Self::call).
+    pub async fn eval_joined(
+        &self,
+        script: &Joinable,
+        key: &[u8],
+        argument: &[u8],
+        besides: Option<&[u8]>,
+    ) -> Result<Reply, StoreError> {
+        let question = Question {
+            key,
+            argument,
+            besides,
+        };
+        let form = if self.is_cluster() {
+            Form::ByName(script.alone())
+        } else {
+            Form::Joined(script, question)
+        };
+        let write = |command: &mut Command<'_>| question.write(command);
+        self.dispatch(Route::Key(key), form, write).await
     }
 
     /// A connection of one's own to a server, for what cannot share one.
@@ -263,10 +291,13 @@ impl Client {
         W: Fn(&mut Command<'_>) + Send,
     {
         let link = server.link().inspect_err(|_| self.inner.topology.doubt())?;
-        let call = link.send(form.preface(), asking, span, |command| {
-            form.begin(command);
-            write(command);
-        })?;
+        let call = match form {
+            Form::Joined(script, question) => link.join(script, span, question)?,
+            _ => link.send(form.preface(), asking, span, |command| {
+                form.begin(command);
+                write(command);
+            })?,
+        };
         Ok(async move {
             let frame = call.await?;
             Ok(match ServerFault::of_frame(&frame) {
@@ -291,6 +322,7 @@ impl<'a> Form<'a> {
     fn preface(self) -> Preface<'a> {
         match self {
             Self::ByName(script) => Preface::Script(script),
+            Self::Joined(script, _) => Preface::Script(script.alone()),
             Self::Plain | Self::InFull(_) => Preface::None,
         }
     }
@@ -299,6 +331,7 @@ impl<'a> Form<'a> {
         match self {
             Self::Plain => {}
             Self::ByName(script) => drop(command.arg("EVALSHA").arg(script.sha())),
+            Self::Joined(script, _) => drop(command.arg("EVALSHA").arg(script.alone().sha())),
             Self::InFull(script) => drop(command.arg("EVAL").arg(script.body())),
         }
     }
@@ -306,6 +339,7 @@ impl<'a> Form<'a> {
     fn in_full(self) -> Self {
         match self {
             Self::ByName(script) => Self::InFull(script),
+            Self::Joined(script, _) => Self::InFull(script.alone()),
             other => other,
         }
     }

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use tidegate_algorithms::{Meter, Quota};
 
-use crate::client::Script;
+use crate::client::{Joinable, Script};
 
 /// What the scripts are called to do with a counter depends on this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,11 +33,19 @@ pub(crate) enum Header {
     Race,
 }
 
+/// How many calls a script answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Calls {
+    One,
+    /// One for each key.
+    Several,
+}
+
 /// All scripts under one header.
 #[derive(Debug)]
 pub(crate) struct Scripts {
-    header: &'static str,
-    one: [Script; Kind::ALL.len()],
+    header: String,
+    one: [Joinable; Kind::ALL.len()],
     refund: [Script; Kind::ALL.len()],
     draw: [Script; Kind::ALL.len()],
     give_back: [Script; Kind::ALL.len()],
@@ -51,6 +59,8 @@ pub(crate) struct Scripts {
 const COUNT: &str = include_str!("../scripts/count.lua");
 const WEIGHT: &str = include_str!("../scripts/weight.lua");
 const ONE: &str = include_str!("../scripts/one.lua");
+const BUCKET_ONE: &str = include_str!("../scripts/bucket_one.lua");
+const JOINED: &str = include_str!("../scripts/joined.lua");
 const MANY: &str = include_str!("../scripts/many.lua");
 const DRAW: &str = include_str!("../scripts/lend/draw.lua");
 const GIVE_BACK: &str = include_str!("../scripts/lend/give_back.lua");
@@ -134,6 +144,13 @@ impl Kind {
         }
     }
 
+    /// Its functions and what they need, with something before them.
+    fn functions(self, before: &str) -> String {
+        let numbers = format!("local NUMBERS = {}\n", self.format());
+        let [count, weight] = self.shared();
+        [&numbers, count, weight, before, self.body()].concat()
+    }
+
     /// What its functions need besides.
     const fn shared(self) -> [&'static str; 2] {
         match self {
@@ -162,14 +179,20 @@ impl Kind {
 // === impl Header ===
 
 impl Header {
-    const fn text(self) -> &'static str {
-        match self {
-            Self::Server => include_str!("../scripts/header.lua"),
+    fn text(self, calls: Calls) -> String {
+        let text = match self {
+            Self::Server => return include_str!("../scripts/header.lua").to_owned(),
             #[cfg(feature = "test-util")]
             Self::Virtual => include_str!("../scripts/header_virtual.lua"),
             #[cfg(feature = "test-util")]
             Self::Race => include_str!("../scripts/header_race.lua"),
-        }
+        };
+        // Each call brings an argument of its own for these.
+        let spare = match calls {
+            Calls::One => "1",
+            Calls::Several => "#KEYS",
+        };
+        format!("local spare = {spare}\n{text}")
     }
 }
 
@@ -177,22 +200,19 @@ impl Header {
 
 impl Scripts {
     pub(crate) fn new(header: Header) -> Self {
-        let header = header.text();
-        let plain = |body: &str| Script::new([header, body].concat());
+        let one = Kind::ALL.map(|kind| joinable(header, kind));
+        let header = header.text(Calls::One);
+        let plain = |body: &str| Script::new([&header, body].concat());
         Self {
-            header,
-            one: Kind::ALL.map(|kind| match kind {
-                Kind::Bucket => bucket(header),
-                _ => single(header, kind, "", &[ONE]),
-            }),
-            refund: Kind::ALL.map(|kind| single(header, kind, "", &[kind.refund(), REFUND])),
+            one,
+            refund: Kind::ALL.map(|kind| single(&header, kind, "", &[kind.refund(), REFUND])),
             draw: Kind::ALL.map(|kind| {
                 let [before, after] = kind.lend();
-                single(header, kind, before, &[after, DRAW])
+                single(&header, kind, before, &[after, DRAW])
             }),
             give_back: Kind::ALL.map(|kind| {
                 single(
-                    header,
+                    &header,
                     kind,
                     "",
                     &[kind.refund(), kind.give_back(), GIVE_BACK],
@@ -202,11 +222,12 @@ impl Scripts {
             reset: plain(include_str!("../scripts/reset.lua")),
             now: plain(include_str!("../scripts/now.lua")),
             list: plain(include_str!("../scripts/list.lua")),
+            header,
         }
     }
 
     /// Decides on one limit.
-    pub(crate) fn one(&self, kind: Kind) -> &Script {
+    pub(crate) fn one(&self, kind: Kind) -> &Joinable {
         &self.one[usize::from(kind.number())]
     }
 
@@ -228,23 +249,39 @@ impl Scripts {
     /// Decides on several limits of these algorithms.
     pub(crate) fn many(&self, kinds: impl Iterator<Item = Kind>) -> &Script {
         let set = kinds.fold(0_usize, |set, kind| set | 1 << kind.number());
-        self.many[set].get_or_init(|| several(self.header, set))
+        self.many[set].get_or_init(|| several(&self.header, set))
     }
 }
 
 /// A script for one algorithm: its functions, with something before them, and what calls them.
 fn single(header: &str, kind: Kind, before: &str, drivers: &[&str]) -> Script {
-    let numbers = format!("local NUMBERS = {}\n", kind.format());
-    let [count, weight] = kind.shared();
-    let functions = [header, &numbers, count, weight, before, kind.body()].concat();
+    let functions = [header, &kind.functions(before)].concat();
     Script::new(functions + &drivers.concat())
 }
 
-/// The script for one bucket, the most common of all.
-fn bucket(header: &str) -> Script {
-    let numbers = format!("local NUMBERS = {}\n", Kind::Bucket.format());
-    let body = include_str!("../scripts/bucket_one.lua");
-    Script::new([header, &numbers, body].concat())
+/// The script that decides on one limit, and the one that decides on several by the same text: as the body of
+/// the script, for a call of a function costs something, and as that of a function.
+fn joinable(header: Header, kind: Kind) -> Joinable {
+    let (functions, decide) = match kind {
+        // The most common of all has a text of its own.
+        Kind::Bucket => (format!("local NUMBERS = {}\n", kind.format()), BUCKET_ONE),
+        _ => (kind.functions(""), ONE),
+    };
+    let alone = [
+        &header.text(Calls::One),
+        &functions,
+        "local key, numbers = KEYS[1], ARGV[1]\n",
+        decide,
+    ];
+    let joined = [
+        &header.text(Calls::Several),
+        &functions,
+        "local function decide(key, numbers)\n",
+        decide,
+        "end\n",
+        JOINED,
+    ];
+    Joinable::new(Script::new(alone.concat()), Script::new(joined.concat()))
 }
 
 /// The script for a set of algorithms.

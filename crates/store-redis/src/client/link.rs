@@ -5,6 +5,7 @@
 //! No call crosses threads, and none has a timer of its own.
 
 mod driver;
+mod joint;
 mod slots;
 
 use std::pin::Pin;
@@ -16,12 +17,14 @@ use tidegate_store::StoreError;
 use tidegate_store::report::ServerReport;
 use tokio::runtime::Handle;
 
-use super::script::Script;
+use super::script::{Joinable, Script};
 use super::server::Server;
 use super::stats::Stats;
 use super::time::Span;
 use super::wire::Command;
 
+use joint::Joint;
+pub(crate) use joint::Question;
 use slots::{Slots, Ticket};
 
 /// The calls of one runtime to one server. Other threads may hold it, but have no reason to.
@@ -61,6 +64,8 @@ struct State {
     out: Vec<u8>,
     /// Room to put a command together in.
     body: Vec<u8>,
+    /// The last calls, while others may join them: they are not in `out` yet.
+    joint: Joint,
     slots: Slots,
     /// The driver, while it has nothing to do.
     driver: Option<Waker>,
@@ -134,15 +139,8 @@ impl Link {
         span: Span,
         write: impl FnOnce(&mut Command<'_>),
     ) -> Result<Call, StoreError> {
-        let mut state = self.state();
-        if state.is_closed {
-            return Err(unavailable("the runtime that talked to Redis has ended"));
-        }
-        if state.slots.in_flight() >= MOST_CALLS || state.out.len() >= MOST_BYTES {
-            drop(state);
-            self.stats.overload.add(1);
-            return Err(unavailable("too many calls wait for Redis"));
-        }
+        let mut state = self.open()?;
+        state.part();
         if let Preface::Script(script) = preface {
             state.load(script, span);
         }
@@ -152,14 +150,51 @@ impl Link {
             });
         }
         state.write(write);
+        Ok(self.expect(state, span))
+    }
+
+    /// Puts a call of a script on its way, as one command with those of the same script right before it that
+    /// were not written yet.
+    pub(crate) fn join(
+        self: &Arc<Self>,
+        script: &Joinable,
+        span: Span,
+        question: Question<'_>,
+    ) -> Result<Call, StoreError> {
+        let mut state = self.open()?;
+        if !state.joint.takes(script) {
+            state.part();
+            state.load(script.alone(), span);
+            state.load(script.joined(), span);
+        }
+        state.joint.add(script, question);
+        Ok(self.expect(state, span))
+    }
+
+    /// The state, if one more call may wait.
+    fn open(&self) -> Result<MutexGuard<'_, State>, StoreError> {
+        let state = self.state();
+        if state.is_closed {
+            return Err(unavailable("the runtime that talked to Redis has ended"));
+        }
+        if state.slots.in_flight() >= MOST_CALLS || state.out.len() >= MOST_BYTES {
+            drop(state);
+            self.stats.overload.add(1);
+            return Err(unavailable("too many calls wait for Redis"));
+        }
+        Ok(state)
+    }
+
+    /// Has the reply to the last command come to a call.
+    fn expect(self: &Arc<Self>, mut state: MutexGuard<'_, State>, span: Span) -> Call {
         let ticket = state.slots.expect(span);
         state.wake_driver();
         drop(state);
         self.stats.calls.add(1);
-        Ok(Call {
+        Call {
             link: Arc::clone(self),
             ticket: Some(ticket),
-        })
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -174,6 +209,17 @@ impl Link {
 impl State {
     fn write(&mut self, write: impl FnOnce(&mut Command<'_>)) {
         Command::encode(&mut self.out, &mut self.body, write);
+    }
+
+    /// Writes down the calls that were joined: nobody joins them any more.
+    fn part(&mut self) {
+        let calls = self.joint.write(&mut self.out);
+        self.slots.join(calls);
+    }
+
+    /// Whether there is nothing to be written.
+    fn is_written(&self) -> bool {
+        self.out.is_empty() && self.joint.is_empty()
     }
 
     /// Writes a command whose reply nobody wants.

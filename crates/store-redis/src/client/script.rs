@@ -9,6 +9,13 @@ use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 #[derive(Clone)]
 pub struct Script(Arc<Inner>);
 
+/// A script about one key, and one about several that says of each what the first would.
+#[derive(Clone, Debug)]
+pub struct Joinable {
+    alone: Script,
+    joined: Script,
+}
+
 struct Inner {
     /// The SHA-1 of the body, in hexadecimal: a name, not a proof of anything.
     sha: String,
@@ -51,6 +58,28 @@ impl Eq for Script {}
 impl fmt::Debug for Script {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Script").field(&self.0.sha).finish()
+    }
+}
+
+// === impl Joinable ===
+
+impl Joinable {
+    /// `alone` takes one key and one argument. `joined` takes as many of both, in the same order, and replies
+    /// with a list of what `alone` would have replied to each; an error in that is the reply to one of them.
+    ///
+    /// What `alone` takes besides, `joined` takes at the end, for each.
+    pub fn new(alone: Script, joined: Script) -> Self {
+        Self { alone, joined }
+    }
+
+    /// The script about one key.
+    pub fn alone(&self) -> &Script {
+        &self.alone
+    }
+
+    /// The script about several.
+    pub fn joined(&self) -> &Script {
+        &self.joined
     }
 }
 

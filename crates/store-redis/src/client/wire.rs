@@ -5,10 +5,13 @@
 
 mod command;
 mod element;
+mod joint_reply;
 mod reply;
 mod scanner;
 
 pub use command::Command;
+pub(crate) use command::{begin, bulk};
+pub(crate) use joint_reply::JointReply;
 pub use reply::{Array, Reply, Value};
 pub(crate) use scanner::Scanner;
 
@@ -27,6 +30,9 @@ pub enum WireFault {
     /// A line or a string does not end as it must.
     #[error("a part of a reply does not end in a new line")]
     BadEnd,
+    /// One reply to several calls is not one for each.
+    #[error("a reply is not one for each of the calls that it answers")]
+    OtherNumber,
     /// A reply is longer than is taken.
     #[error("a reply has more than {MAX_FRAME} bytes")]
     TooLong,

@@ -5,7 +5,7 @@ use tidegate_store::{Admission, Charge, Charging, CounterKey, Decisions, Receipt
 
 use super::ask::{about_keys, told_time};
 use super::{RedisStore, TimeArgument};
-use crate::client::{Command, Reply, Route, Script};
+use crate::client::{Command, Joinable, Reply, Route, Script};
 use crate::counter::{Account, Numbers, OverSince, Told, numbers_of_one, over_since, refunded};
 use crate::fit::fits;
 use crate::script::Kind;
@@ -22,7 +22,7 @@ impl RedisStore {
         let quota = charge.quota;
         let numbers = numbers_of_one(quota, charge.cost, charge.headroom, charging);
         let script = self.scripts.one(Kind::of(quota));
-        let reply = self.about(charge.key, quota, script, &[numbers]).await?;
+        let reply = self.decide_on(charge.key, quota, script, &numbers).await?;
         let (word, now, state) = split(reply.text()?).ok_or_else(|| reply.unexpected())?;
         let now = told_time(&reply, Some(now))?;
         let told = Told::read(state, quota, now).ok_or_else(|| reply.unexpected())?;
@@ -56,6 +56,23 @@ impl RedisStore {
         let script = &self.scripts.reset;
         let reply = self.about(key, quota, script, &[]).await?;
         Ok(reply.integer()? == 1)
+    }
+
+    /// Decides on one counter, in one call with others that wait.
+    async fn decide_on(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        script: &Joinable,
+        numbers: &Numbers,
+    ) -> Result<Reply, StoreError> {
+        let key = self.key(key, quota);
+        let mut digits = itoa::Buffer::new();
+        let argument = self.time.next().map(|number| digits.format(number));
+        let argument = argument.map(|text| text.as_bytes());
+        let client = &self.client;
+        let reply = client.eval_joined(script, key.as_ref(), numbers, argument);
+        reply.await.map_err(|error| about_keys(error, &[key]))
     }
 
     /// Runs a script on one counter.

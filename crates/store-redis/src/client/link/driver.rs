@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use tidegate_store::StoreError;
 use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::time::Instant;
@@ -19,7 +19,7 @@ use crate::client::fault::ServerFault;
 use crate::client::session::{Session, SessionError};
 use crate::client::stream::Stream;
 use crate::client::time::{Timer, now};
-use crate::client::wire::Scanner;
+use crate::client::wire::{JointReply, Scanner};
 
 /// A connection in use.
 struct Wire<'a> {
@@ -36,6 +36,15 @@ struct Wire<'a> {
     /// When the server was last heard of.
     heard: Instant,
     renewals: u64,
+}
+
+/// What the replies that came at one moment were.
+#[derive(Default)]
+struct Tally {
+    answered: u64,
+    /// By a server that cannot serve, and the last reason it gave.
+    refused: usize,
+    refusal: Option<ServerFault>,
 }
 
 /// Ends a link when its driver does: when the runtime that it ran on has ended, too.
@@ -82,7 +91,7 @@ impl Link {
             if state.is_closed {
                 return Poll::Ready(false);
             }
-            if !state.out.is_empty() {
+            if !state.is_written() {
                 return Poll::Ready(true);
             }
             state.call_back(cx);
@@ -180,6 +189,7 @@ impl State {
 
     fn fail(&mut self, error: &StoreError) -> usize {
         self.is_connected = false;
+        self.joint.clear();
         self.out.clear();
         self.out.shrink_to(KEPT_BUFFER);
         self.scripts.clear();
@@ -251,6 +261,7 @@ impl<'a> Wire<'a> {
         }
         // Before it looks at what is there, so that nothing comes in between unseen.
         state.call_back(cx);
+        state.part();
         mem::swap(&mut state.out, &mut self.writing);
         state.body.clear();
         state.body.shrink_to(KEPT_BUFFER);
@@ -288,42 +299,63 @@ impl<'a> Wire<'a> {
     }
 
     fn hand_out(&mut self) -> Result<(), SessionError> {
-        let stats = &self.link.stats;
-        let (mut answered, mut refused) = (0, 0);
-        let mut refusal = None;
+        let mut tally = Tally::default();
         let mut state = self.link.state();
         while let Some(length) = self.scanner.scan(&self.reading)? {
             let frame = self.reading.split_to(length).freeze();
-            let fault = ServerFault::of_frame(&frame).map(|fault| self.link.server.judged(fault));
-            match state.slots.arrived(frame) {
-                Arrived::Unasked => return Err(SessionError::Unasked),
-                Arrived::Skipped => {}
-                Arrived::Awaited { since } => {
-                    stats.took(self.heard.duration_since(since));
-                    match fault {
-                        Some(fault) if fault.is_of_server() => {
-                            refused += 1;
-                            refusal = Some(fault);
-                        }
-                        Some(fault) if fault.is_of_call() => stats.refused.add(1),
-                        Some(fault) if fault.redirection().is_some() => stats.redirected.add(1),
-                        _ => answered += 1,
+            match state.slots.next_joined() {
+                1 => self.hand_over(&mut state, frame, &mut tally)?,
+                calls => {
+                    for frame in JointReply::new(frame, calls)? {
+                        self.hand_over(&mut state, frame, &mut tally)?;
                     }
                 }
             }
         }
         drop(state);
-        if answered > 0 {
-            self.link.server.succeeded(answered);
+        if tally.answered > 0 {
+            self.link.server.succeeded(tally.answered);
         }
-        match refusal {
+        match tally.refusal {
             None => Ok(()),
             Some(fault) => {
-                stats.refused.add_len(refused);
-                self.link.server.failed(refused, self.heard, &fault);
+                self.link.stats.refused.add_len(tally.refused);
+                self.link.server.failed(tally.refused, self.heard, &fault);
                 fault.verdict()
             }
         }
+    }
+
+    /// Hands the next call its reply.
+    fn hand_over(
+        &self,
+        state: &mut State,
+        frame: Bytes,
+        tally: &mut Tally,
+    ) -> Result<(), SessionError> {
+        let stats = &self.link.stats;
+        let fault = ServerFault::of_frame(&frame).map(|fault| self.link.server.judged(fault));
+        if fault.as_ref().is_some_and(ServerFault::is_no_script) {
+            // Somebody made Redis forget them: they are sent again.
+            state.scripts.clear();
+        }
+        match state.slots.arrived(frame) {
+            Arrived::Unasked => return Err(SessionError::Unasked),
+            Arrived::Skipped => {}
+            Arrived::Awaited { since } => {
+                stats.took(self.heard.duration_since(since));
+                match fault {
+                    Some(fault) if fault.is_of_server() => {
+                        tally.refused += 1;
+                        tally.refusal = Some(fault);
+                    }
+                    Some(fault) if fault.is_of_call() => stats.refused.add(1),
+                    Some(fault) if fault.redirection().is_some() => stats.redirected.add(1),
+                    _ => tally.answered += 1,
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Ends the calls whose time is up, and the connection if the server has stalled.

@@ -64,6 +64,8 @@ struct Expected {
     ticket: Option<Ticket>,
     asked: Instant,
     deadline: Instant,
+    /// How many, from this one on, come as one.
+    joined: usize,
 }
 
 // === impl Slots ===
@@ -96,6 +98,7 @@ impl Slots {
             ticket: Some(ticket),
             asked: span.began,
             deadline,
+            joined: 1,
         });
         self.due = Some(self.due.map_or(deadline, |due| due.min(deadline)));
         ticket
@@ -107,7 +110,21 @@ impl Slots {
             ticket: None,
             asked: span.began,
             deadline: span.deadline,
+            joined: 1,
         });
+    }
+
+    /// Has the replies to the last `calls` come as one.
+    pub(super) fn join(&mut self, calls: usize) {
+        let first = self.order.len().saturating_sub(calls);
+        if let Some(first) = self.order.get_mut(first) {
+            first.joined = calls;
+        }
+    }
+
+    /// How many calls the next reply is for.
+    pub(super) fn next_joined(&self) -> usize {
+        self.order.front().map_or(1, |expected| expected.joined)
     }
 
     /// Hands over the reply that came next.

@@ -20,16 +20,13 @@ impl<'a> Command<'a> {
         body.clear();
         let mut command = Command { body, arguments: 0 };
         write(&mut command);
-        header(out, b'*', command.arguments);
+        begin(out, command.arguments);
         out.extend_from_slice(command.body);
     }
 
     /// Adds an argument, or the name as the first one.
     pub fn arg(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
-        let bytes = bytes.as_ref();
-        header(self.body, b'$', bytes.len());
-        self.body.extend_from_slice(bytes);
-        self.body.extend_from_slice(b"\r\n");
+        bulk(self.body, bytes.as_ref());
         self.arguments += 1;
         self
     }
@@ -38,6 +35,18 @@ impl<'a> Command<'a> {
     pub fn number(&mut self, number: impl itoa::Integer) -> &mut Self {
         self.arg(itoa::Buffer::new().format(number))
     }
+}
+
+/// Writes one argument.
+pub(crate) fn bulk(out: &mut Vec<u8>, bytes: &[u8]) {
+    header(out, b'$', bytes.len());
+    out.extend_from_slice(bytes);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Begins a command of so many arguments, its name among them.
+pub(crate) fn begin(out: &mut Vec<u8>, arguments: usize) {
+    header(out, b'*', arguments);
 }
 
 fn header(out: &mut Vec<u8>, kind: u8, number: usize) {
