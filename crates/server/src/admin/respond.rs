@@ -67,7 +67,7 @@ async fn dispatch<S: Store>(
         Endpoint::Stats => Ok(pages::stats(admin)),
         Endpoint::RulesText => Ok(pages::rules_text(&limiter.rules())),
         Endpoint::Rules => api::rules(&limiter.rules(), &admin.observatory, query),
-        Endpoint::Explain => api::explain(limiter, hooks, body.parse()?),
+        Endpoint::Explain => api::explain(limiter, hooks, &body.parse()?),
         Endpoint::Lookup => api::lookup(limiter, body.parse()?).await,
         Endpoint::Reset => api::reset(limiter, peer, body.parse()?).await,
         Endpoint::Grant => api::grant(limiter, peer, body.parse()?).await,

@@ -82,7 +82,7 @@ const MOST_MISSES: usize = 8;
 pub(in crate::admin) fn explain<S: Store>(
     limiter: &Limiter<S>,
     hooks: &dyn AdminHooks,
-    question: Question,
+    question: &Question,
 ) -> Result<Reply, Fault> {
     if question.descriptors.len() > MOST_DESCRIPTORS {
         return Err(Fault::BadField(
