@@ -47,7 +47,7 @@ use server::{Manners, Server};
 pub(crate) use session::{Session, SessionError};
 use time::Span;
 pub(crate) use time::pause;
-use tls::Tls;
+pub(crate) use tls::Tls;
 use topology::Topology;
 
 /// Asks Redis. Cheap to clone; all clones share their connections, which end with the last of them.

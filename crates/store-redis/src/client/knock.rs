@@ -53,11 +53,12 @@ impl From<SessionError> for KnockError {
 fn is_lasting(error: &SessionError) -> bool {
     match error {
         SessionError::NoRedis(_)
+        | SessionError::Untrusted { .. }
         | SessionError::NoSentinel
         | SessionError::UnknownMaster { .. }
         | SessionError::NoSlots
         | SessionError::InCluster => true,
-        // What TLS could make nothing of: a certificate that is not trusted, on either side, or no TLS at all.
+        // What TLS could make nothing of: a certificate of ours that is missing, or no TLS at all.
         SessionError::Unreachable { reason, .. } | SessionError::Lost(reason) => {
             reason.kind() == io::ErrorKind::InvalidData
         }

@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::Address;
 use super::config::Credentials;
 use super::stream::Stream;
-use super::tls::Tls;
+use super::tls::{self, Tls};
 use super::wire::{Command, Reply, Scanner, WireFault};
 
 /// A connection and what has been read of it.
@@ -25,6 +25,14 @@ pub(crate) struct Session {
 pub(crate) enum SessionError {
     #[error("cannot connect to {address}: {reason}")]
     Unreachable {
+        address: Address,
+        reason: Arc<io::Error>,
+    },
+    #[error(
+        "{address} does not prove who it is: {reason}; name the authority of its certificate by ca=FILE, and reach \
+         it by a name that the certificate has"
+    )]
+    Untrusted {
         address: Address,
         reason: Arc<io::Error>,
     },
@@ -73,11 +81,8 @@ impl Session {
         tls: Option<&Tls>,
         credentials: Option<&Credentials>,
     ) -> Result<Self, SessionError> {
-        let unreachable = |reason| SessionError::Unreachable {
-            address: address.clone(),
-            reason: Arc::new(reason),
-        };
-        let stream = Stream::connect(address, tls).await.map_err(unreachable)?;
+        let stream = Stream::connect(address, tls).await;
+        let stream = stream.map_err(|reason| SessionError::unreachable(address, reason))?;
         let mut session = Self {
             stream,
             read: BytesMut::new(),
@@ -187,6 +192,19 @@ impl Session {
 }
 
 // === impl SessionError ===
+
+impl SessionError {
+    /// Why there is no connection to an address.
+    fn unreachable(address: &Address, reason: io::Error) -> Self {
+        let (address, is_untrusted) = (address.clone(), tls::is_untrusted(&reason));
+        let reason = Arc::new(reason);
+        if is_untrusted {
+            Self::Untrusted { address, reason }
+        } else {
+            Self::Unreachable { address, reason }
+        }
+    }
+}
 
 impl From<io::Error> for SessionError {
     fn from(reason: io::Error) -> Self {

@@ -20,7 +20,7 @@ use unverified::Unverified;
 
 /// Who we are to servers, and whom we trust.
 #[derive(Clone)]
-pub(crate) struct Tls(TlsConnector);
+pub(crate) struct Tls(Arc<ClientConfig>);
 
 /// What is wrong with the files of TLS.
 #[derive(Debug, thiserror::Error)]
@@ -97,7 +97,13 @@ impl Tls {
             (None, None) => builder.with_no_client_auth(),
             _ => return Err(TlsError::HalfAPair),
         };
-        Ok(Self(TlsConnector::from(Arc::new(config))))
+        Ok(Self(Arc::new(config)))
+    }
+
+    /// The same for who waits for a server without a runtime.
+    #[cfg(feature = "test-util")]
+    pub(crate) fn config(&self) -> Arc<ClientConfig> {
+        Arc::clone(&self.0)
     }
 
     /// Shakes hands with the server of this name.
@@ -107,7 +113,8 @@ impl Tls {
         stream: TcpStream,
     ) -> io::Result<TlsStream<TcpStream>> {
         let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
-        self.0.connect(name, stream).await
+        let connector = TlsConnector::from(Arc::clone(&self.0));
+        connector.connect(name, stream).await
     }
 }
 
@@ -115,6 +122,12 @@ impl std::fmt::Debug for Tls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Tls")
     }
+}
+
+/// Whether a connection could not be made because of the certificate of the server.
+pub(crate) fn is_untrusted(error: &io::Error) -> bool {
+    let error = error.get_ref().and_then(|error| error.downcast_ref());
+    matches!(error, Some(rustls::Error::InvalidCertificate(_)))
 }
 
 fn authorities(options: &TlsOptions) -> Result<RootCertStore, TlsError> {

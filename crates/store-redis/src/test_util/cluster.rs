@@ -2,12 +2,13 @@
 
 use crate::client::{SLOTS, Value};
 
-use super::{RedisServer, ServerOptions, wait_until};
+use super::{Listening, RedisServer, ServerOptions, wait_until};
 
 /// Masters that share all slots evenly, without replicas; killed when dropped. When one is lost, the others
 /// go on with their slots.
 #[derive(Debug)]
 pub struct ClusterSetup {
+    listening: Listening,
     servers: Vec<RedisServer>,
 }
 
@@ -16,8 +17,15 @@ pub struct ClusterSetup {
 impl ClusterSetup {
     /// Starts so many masters and waits until they know each other.
     pub fn start(masters: u16) -> Self {
-        let servers: Vec<_> = (0..masters).map(|_| start_node()).collect();
-        let setup = Self { servers };
+        Self::start_on(&Listening::Tcp, masters)
+    }
+
+    /// The same with masters that listen on something else.
+    pub fn start_on(listening: &Listening, masters: u16) -> Self {
+        let setup = Self {
+            listening: listening.clone(),
+            servers: (0..masters).map(|_| start_node(listening)).collect(),
+        };
         let share = SLOTS.div_ceil(masters);
         let mut first = 0;
         for (server, epoch) in setup.servers.iter().zip(1..) {
@@ -36,7 +44,8 @@ impl ClusterSetup {
     /// The URL by which it is reached: two of its nodes, if it has as many.
     pub fn url(&self) -> String {
         let seeds: Vec<_> = self.servers.iter().take(2).map(seed).collect();
-        format!("redis+cluster://{}", seeds.join(","))
+        let scheme = self.listening.scheme();
+        format!("{scheme}+cluster://{}", seeds.join(","))
     }
 
     /// Its masters.
@@ -106,9 +115,10 @@ impl ClusterSetup {
     }
 }
 
-fn start_node() -> RedisServer {
+fn start_node(listening: &Listening) -> RedisServer {
     let setting = |name: &str, value: &str| vec![name.to_owned(), value.to_owned()];
     RedisServer::start_with(ServerOptions {
+        listening: listening.clone(),
         settings: vec![
             setting("cluster-enabled", "yes"),
             setting("cluster-node-timeout", "2000"),

@@ -3,11 +3,14 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::{env, thread};
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::PATIENCE;
+
+/// Names another program to start instead of `redis-server`: a Valkey, or a Redis that is on no path.
+const PROGRAM: &str = "TIDEGATE_REDIS_SERVER";
 
 /// A running program; killed when dropped.
 #[derive(Debug)]
@@ -96,6 +99,11 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The program of every server and Sentinel, to be told what to do.
+pub(super) fn redis_server() -> Command {
+    Command::new(env::var_os(PROGRAM).unwrap_or_else(|| "redis-server".into()))
 }
 
 // === impl Log ===

@@ -1,10 +1,9 @@
 //! A master, its replicas, and Sentinels that watch them.
 
 use std::fs;
-use std::process::Command;
 
-use super::process::Process;
-use super::{Folder, RedisServer, ServerOptions, asker, port, wait_until};
+use super::process::{Process, redis_server};
+use super::{Folder, Listening, RedisServer, ServerOptions, asker, port, wait_until};
 use crate::client::Reply;
 
 /// A master under watch; everything is killed when dropped.
@@ -16,6 +15,7 @@ pub struct SentinelSetup {
 
 #[derive(Debug)]
 struct Sentinel {
+    listening: Listening,
     port: u16,
     process: Process,
     folder: Folder,
@@ -35,12 +35,20 @@ impl SentinelSetup {
     /// Starts a master, so many replicas of it and so many Sentinels, and waits until they know each
     /// other. Most of the Sentinels have to agree before another server becomes the master.
     pub fn start(replicas: usize, sentinels: usize) -> Self {
-        let master = RedisServer::start();
+        Self::start_on(&Listening::Tcp, replicas, sentinels)
+    }
+
+    /// The same with servers and Sentinels that listen on something else.
+    pub fn start_on(listening: &Listening, replicas: usize, sentinels: usize) -> Self {
+        let master = RedisServer::start_with(ServerOptions {
+            listening: listening.clone(),
+            ..ServerOptions::default()
+        });
         let master_port = master.port();
         let mut servers = vec![master];
-        servers.extend((0..replicas).map(|_| start_replica(master_port)));
+        servers.extend((0..replicas).map(|_| start_replica(listening, master_port)));
         let quorum = sentinels / 2 + 1;
-        let start = |_| Sentinel::start(master_port, quorum);
+        let start = |_| Sentinel::start(listening, master_port, quorum);
         let setup = Self {
             servers,
             sentinels: (0..sentinels).map(start).collect(),
@@ -53,7 +61,8 @@ impl SentinelSetup {
     pub fn url(&self) -> String {
         let ports = self.sentinels.iter().map(|sentinel| sentinel.port);
         let hosts: Vec<_> = ports.map(|port| format!("127.0.0.1:{port}")).collect();
-        format!("redis+sentinel://{}/{MASTER}", hosts.join(","))
+        let scheme = self.sentinels[0].listening.scheme();
+        format!("{scheme}+sentinel://{}/{MASTER}", hosts.join(","))
     }
 
     /// All servers; the first was the master at the beginning.
@@ -102,22 +111,26 @@ impl SentinelSetup {
 // === impl Sentinel ===
 
 impl Sentinel {
-    fn start(master_port: u16, quorum: usize) -> Self {
+    fn start(listening: &Listening, master_port: u16, quorum: usize) -> Self {
         for _ in 0..TRIES {
             let (folder, port) = (Folder::new(), port::free());
             let file = folder.path().join("sentinel.conf");
             // It writes into its own configuration, and needs one for that.
+            let settings = listening.settings(port);
+            let settings: Vec<_> = settings.iter().map(|words| words.join(" ")).collect();
+            let settings = settings.join("\n");
             let text = format!(
-                "port {port}\nbind 127.0.0.1\ndir {}\nsentinel monitor {MASTER} 127.0.0.1 {master_port} {quorum}\n\
+                "{settings}\nbind 127.0.0.1\ndir {}\nsentinel monitor {MASTER} 127.0.0.1 {master_port} {quorum}\n\
                  sentinel down-after-milliseconds {MASTER} {DOWN_AFTER_MS}\n\
                  sentinel failover-timeout {MASTER} 5000\n",
                 folder.path().display()
             );
             fs::write(&file, text).expect("a file can be written");
-            let mut command = Command::new("redis-server");
+            let mut command = redis_server();
             let process = Process::start(command.arg(file).arg("--sentinel"));
             if process.says("+monitor master") {
                 return Self {
+                    listening: listening.clone(),
                     port,
                     process,
                     folder,
@@ -128,21 +141,22 @@ impl Sentinel {
     }
 
     fn ask(&self, words: &[&str]) -> Reply {
-        let stream = std::net::TcpStream::connect(("127.0.0.1", self.port));
-        let mut stream = stream.unwrap_or_else(|error| {
+        let stream = self.listening.connect(self.port);
+        let mut stream = stream.unwrap_or_else(|| {
             panic!(
-                "the Sentinel in {} is gone: {error}\n{}",
+                "the Sentinel in {} is gone\n{}",
                 self.folder.path().display(),
                 self.process.log()
             )
         });
-        asker::ask(&mut stream, words)
+        asker::ask(&mut *stream, words)
     }
 }
 
-fn start_replica(master_port: u16) -> RedisServer {
+fn start_replica(listening: &Listening, master_port: u16) -> RedisServer {
     let words = |text: &str| text.split(' ').map(str::to_owned).collect();
     let replica = RedisServer::start_with(ServerOptions {
+        listening: listening.clone(),
         settings: vec![words(&format!("replicaof 127.0.0.1 {master_port}"))],
         ..ServerOptions::default()
     });

@@ -4,11 +4,11 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::asker::{self, Connection};
-use super::process::Process;
-use super::{Folder, port};
+use super::process::{Process, redis_server};
+use super::{Certificates, Folder, port};
 use crate::client::{Reply, Value};
 
 /// A `redis-server` that is up, with nothing in it; killed when dropped.
@@ -32,15 +32,15 @@ pub struct ServerOptions {
 }
 
 /// What a server listens on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub enum Listening {
     /// A port of its own on 127.0.0.1.
     #[default]
     Tcp,
     /// A socket in its folder, and nothing else.
     Unix,
-    /// A port of its own on 127.0.0.1, encrypted; the settings must name the certificates.
-    Tls,
+    /// A port of its own on 127.0.0.1, encrypted, for who has a certificate of the same authority.
+    Tls(Arc<Certificates>),
 }
 
 /// How often to try another port, when somebody was faster.
@@ -101,7 +101,7 @@ impl RedisServer {
         match self.options.listening {
             Listening::Tcp => format!("redis://{at}127.0.0.1:{}", self.port),
             Listening::Unix => format!("redis+unix://{at}{}", self.socket().display()),
-            Listening::Tls => format!("rediss://{at}127.0.0.1:{}", self.port),
+            Listening::Tls(_) => format!("rediss://{at}127.0.0.1:{}", self.port),
         }
     }
 
@@ -138,10 +138,9 @@ impl RedisServer {
 
     /// As [`command`](Self::command), if the server is up.
     pub fn try_command(&self, words: &[&str]) -> Option<Reply> {
-        let mut connection: Box<dyn Connection> = match self.options.listening {
+        let mut connection = match &self.options.listening {
             Listening::Unix => Box::new(UnixStream::connect(self.socket()).ok()?),
-            Listening::Tcp => Box::new(TcpStream::connect(self.address()).ok()?),
-            Listening::Tls => panic!("ask an encrypted server by a client"),
+            listening => listening.connect(self.port)?,
         };
         if let Some(credentials) = &self.options.credentials {
             let (user, password) = credentials.split_once(':').unwrap_or(("", credentials));
@@ -181,7 +180,7 @@ impl RedisServer {
     }
 
     fn program(&self) -> Command {
-        let mut command = Command::new("redis-server");
+        let mut command = redis_server();
         command.arg("--dir").arg(self.folder.path()).args([
             "--save",
             "",
@@ -190,14 +189,11 @@ impl RedisServer {
             "--bind",
             "127.0.0.1",
         ]);
-        match self.options.listening {
-            Listening::Tcp => command.args(["--port", &self.port.to_string()]),
-            Listening::Tls => command.args(["--port", "0", "--tls-port", &self.port.to_string()]),
-            Listening::Unix => command
-                .args(["--port", "0", "--unixsocket"])
-                .arg(self.socket()),
-        };
-        for setting in &self.options.settings {
+        if matches!(self.options.listening, Listening::Unix) {
+            command.arg("--unixsocket").arg(self.socket());
+        }
+        let listening = self.options.listening.settings(self.port);
+        for setting in listening.iter().chain(&self.options.settings) {
             let mut words = setting.iter();
             if let Some(name) = words.next() {
                 command.arg(format!("--{name}")).args(words);
@@ -212,6 +208,45 @@ impl RedisServer {
 
     fn process(&self) -> MutexGuard<'_, Option<Process>> {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Listening ===
+
+impl Listening {
+    /// The settings of a server or a Sentinel that listens so. What it says to others is encrypted, too.
+    pub(super) fn settings(&self, port: u16) -> Vec<Vec<String>> {
+        let setting = |name: &str, value: &str| vec![name.to_owned(), value.to_owned()];
+        let port = port.to_string();
+        match self {
+            Self::Tcp => vec![setting("port", &port)],
+            Self::Unix => vec![setting("port", "0")],
+            Self::Tls(certificates) => {
+                let mut settings = certificates.settings();
+                settings.push(setting("port", "0"));
+                settings.push(setting("tls-port", &port));
+                settings.push(setting("tls-replication", "yes"));
+                settings.push(setting("tls-cluster", "yes"));
+                settings
+            }
+        }
+    }
+
+    /// Connects to a port of 127.0.0.1 where somebody listens so, if anybody does.
+    pub(super) fn connect(&self, port: u16) -> Option<Box<dyn Connection>> {
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
+        Some(match self {
+            Self::Tls(certificates) => Box::new(certificates.encrypt(stream)),
+            Self::Tcp | Self::Unix => Box::new(stream),
+        })
+    }
+
+    /// The scheme of the URL of a server, before the kind of deployment.
+    pub(super) fn scheme(&self) -> &'static str {
+        match self {
+            Self::Tls(_) => "rediss",
+            Self::Tcp | Self::Unix => "redis",
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Who we are to a server, and where it listens.
 
+use std::sync::Arc;
+
 use tidegate_store_redis::client::KnockError;
 use tidegate_store_redis::test_util::{Certificates, Listening, RedisServer, ServerOptions};
 
@@ -72,7 +74,7 @@ async fn a_user_may_do_what_the_acl_lets_it() {
 
 #[tokio::test]
 async fn an_encrypted_server_proves_who_it_is() {
-    let certificates = Certificates::new();
+    let certificates = Arc::new(Certificates::new());
     let path = |path: std::path::PathBuf| path.display().to_string();
     let (ca, certificate, key) = (
         path(certificates.authority()),
@@ -80,16 +82,10 @@ async fn an_encrypted_server_proves_who_it_is() {
         path(certificates.key()),
     );
     let server = RedisServer::start_with(ServerOptions {
-        listening: Listening::Tls,
-        settings: settings(&[
-            &["tls-ca-cert-file", &ca],
-            &["tls-cert-file", &certificate],
-            &["tls-key-file", &key],
-        ]),
+        listening: Listening::Tls(Arc::clone(&certificates)),
         ..ServerOptions::default()
     });
-    let mutual = format!("{}?ca={ca}&cert={certificate}&key={key}", server.url());
-    let mutual = client(&mutual);
+    let mutual = client(&format!("{}?{}", server.url(), certificates.query()));
     assert_eq!(text(&mutual, &["PING"]).await, "PONG");
     let unverified = format!(
         "{}?insecure=true&cert={certificate}&key={key}",

@@ -4,6 +4,7 @@
 
 mod asking;
 mod cluster;
+mod encrypted;
 mod failing;
 mod greeting;
 mod knock;
