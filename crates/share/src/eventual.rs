@@ -9,7 +9,6 @@
 //! [`decide`] is one request, [`sync`] the telling and hearing, [`hear`] what becomes of what was heard.
 
 mod budget;
-mod clock;
 mod decide;
 mod entry;
 mod hear;
@@ -24,13 +23,13 @@ use std::time::Duration;
 
 use tidegate_algorithms::{Algorithm, Percent, Quota, Time};
 use tidegate_store::report::EventualReport;
-use tidegate_store::{Clock, Digester, Monotonic, NodeId, StoreConfig, Teller};
+use tidegate_store::{Clock, Digester, Monotonic, NodeId, StoreConfig, SystemClock, Teller};
 
 pub use self::budget::overshoot_bound;
-use self::clock::StoreClock;
 use self::mirror::Mirror;
 use self::table::Table;
 use crate::Membership;
+use crate::reckoning::StoreClock;
 
 /// How a node shares limits eventually.
 #[derive(Clone, Debug)]
@@ -149,7 +148,7 @@ impl Eventual {
 impl<C: Clock> Eventual<C> {
     /// The same with another clock to measure spans by.
     pub fn with_clock(config: EventualConfig, clock: C) -> Self {
-        let clock = StoreClock::new(clock);
+        let clock = StoreClock::new(clock, SystemClock::new().now());
         let regions = 1 + config.other_regions;
         Self {
             teller: Teller {

@@ -31,16 +31,15 @@ use self::purse::Step;
 use self::table::Table;
 pub use self::terms::{LeaseConfig, lease_life};
 use crate::memory::{FromMemory, Took};
-use crate::reckoning::{Heard, Reckoning};
+use crate::reckoning::Heard;
 
-/// The leased limits of a node, and what it knows of the store's time.
+/// The leased limits of a node.
 #[derive(Debug)]
 pub(crate) struct Leased<R, M> {
     remote: Arc<R>,
     config: LeaseConfig,
     table: Table,
     clock: Arc<M>,
-    reckoning: Reckoning,
     /// Whether nothing more is drawn, for the node is about to end.
     is_closed: AtomicBool,
 }
@@ -48,12 +47,11 @@ pub(crate) struct Leased<R, M> {
 // === impl Leased ===
 
 impl<R, M: Clock> Leased<R, M> {
-    pub(crate) fn new(remote: Arc<R>, config: LeaseConfig, clock: Arc<M>, wall: Time) -> Self {
+    pub(crate) fn new(remote: Arc<R>, config: LeaseConfig, clock: Arc<M>) -> Self {
         Self {
             remote,
             table: Table::new(config.max_keys),
             config,
-            reckoning: Reckoning::new(wall, clock.now()),
             clock,
             is_closed: AtomicBool::new(false),
         }
@@ -65,21 +63,13 @@ impl<R, M: Clock> Leased<R, M> {
         self.clock.now()
     }
 
-    /// The store's time, as far as known.
-    #[inline]
-    pub(crate) fn reckoned_now(&self) -> Time {
-        self.reckoning.at(self.clock.now())
-    }
-
-    /// Learns from a reply what the store's time is.
-    pub(crate) fn learn_time(&self, now: Time, asked: Time) -> Heard {
-        let heard = Heard {
+    /// A reply that is here now, by both clocks.
+    pub(crate) fn heard(&self, now: Time, asked: Time) -> Heard {
+        Heard {
             now,
             asked,
             answered: self.clock.now(),
-        };
-        self.reckoning.learn(heard);
-        heard
+        }
     }
 
     /// Remembers what the store said to a charge that it decided on itself. Of a request that is refused

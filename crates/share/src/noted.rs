@@ -1,5 +1,8 @@
 //! The store in common, with a note in this node's memory of all that it admits here and of what it refuses:
-//! that is what the node knows when it is left alone.
+//! that is what the node knows when it is left alone. Notes go by the store's time, as its replies tell it:
+//! what this machine thinks the date is does not matter while the store is heard now and then.
+
+use std::sync::Arc;
 
 use tidegate_algorithms::{Decision, Headroom, Quota, Time};
 use tidegate_store::{
@@ -8,27 +11,28 @@ use tidegate_store::{
 };
 
 use crate::node::Node;
+use crate::reckoning::StoreClock;
 use crate::standby::Standby;
 
 /// The store in common. What is asked of it for a split limit is not noted: that is not the limit, but what
 /// the plan leaves of it.
 #[derive(Debug)]
-pub(crate) struct Noted<R, W> {
+pub(crate) struct Noted<R, W, M> {
     remote: R,
     node: Node<W>,
     /// Counters of the limits that are shared, for when this node is alone. They are no counters of the
     /// node's own, and nobody is shown them.
-    alone: EmbeddedStore<W>,
+    alone: EmbeddedStore<StoreClock<Arc<M>>>,
     standby: Standby,
 }
 
 // === impl Noted ===
 
-impl<R, W> Noted<R, W> {
+impl<R, W, M> Noted<R, W, M> {
     pub(crate) const fn new(
         remote: R,
         node: Node<W>,
-        alone: EmbeddedStore<W>,
+        alone: EmbeddedStore<StoreClock<Arc<M>>>,
         standby: Standby,
     ) -> Self {
         Self {
@@ -47,7 +51,7 @@ impl<R, W> Noted<R, W> {
         &self.node
     }
 
-    pub(crate) const fn alone(&self) -> &EmbeddedStore<W> {
+    pub(crate) const fn alone(&self) -> &EmbeddedStore<StoreClock<Arc<M>>> {
         &self.alone
     }
 
@@ -56,7 +60,12 @@ impl<R, W> Noted<R, W> {
     }
 }
 
-impl<R, W: Clock> Noted<R, W> {
+impl<R, W, M: Clock> Noted<R, W, M> {
+    /// The store's time, as far as it is known.
+    pub(crate) fn clock(&self) -> &StoreClock<Arc<M>> {
+        self.alone.clock()
+    }
+
     /// Notes what a request was charged, and what refused it.
     fn note(
         &self,
@@ -79,7 +88,7 @@ impl<R, W: Clock> Noted<R, W> {
     }
 }
 
-impl<R: Store, W: Clock> Store for Noted<R, W> {
+impl<R: Store, W: Clock, M: Clock> Store for Noted<R, W, M> {
     async fn charge(
         &self,
         charges: &[Charge<'_>],
@@ -87,6 +96,7 @@ impl<R: Store, W: Clock> Store for Noted<R, W> {
         decisions: &mut Decisions,
     ) -> Result<Receipt, StoreError> {
         let receipt = self.remote.charge(charges, charging, decisions).await?;
+        self.clock().set(receipt.now);
         self.note(charges, charging, receipt.admission, decisions);
         Ok(receipt)
     }
@@ -124,8 +134,10 @@ impl<R: Store, W: Clock> Store for Noted<R, W> {
         self.remote.reset(key, quota, consistency).await
     }
 
-    fn now(&self) -> impl Future<Output = Result<Time, StoreError>> + Send {
-        self.remote.now()
+    async fn now(&self) -> Result<Time, StoreError> {
+        let now = self.remote.now().await?;
+        self.clock().set(now);
+        Ok(now)
     }
 
     fn list(
@@ -137,7 +149,7 @@ impl<R: Store, W: Clock> Store for Noted<R, W> {
     }
 }
 
-impl<R: Lender, W: Clock> Lender for Noted<R, W> {
+impl<R: Lender, W: Clock, M: Clock> Lender for Noted<R, W, M> {
     /// Notes a loan as a whole, so that nothing is noted when its permits are spent.
     async fn draw(
         &self,
@@ -146,6 +158,7 @@ impl<R: Lender, W: Clock> Lender for Noted<R, W> {
         draw: Draw,
     ) -> Result<Loan, StoreError> {
         let loan = self.remote.draw(key, quota, draw).await?;
+        self.clock().set(loan.now);
         let (decision, permits) = (loan.decision, loan.permits);
         let charge = Charge {
             key,

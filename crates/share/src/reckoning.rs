@@ -1,17 +1,17 @@
 //! What this node knows of the store's time: what replies said, and how long ago that was by a clock
 //! that only measures spans.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tidegate_algorithms::Time;
+use tidegate_store::Clock;
 
-/// Reckons the store's time from its last reply. For what people are shown; what is decided goes by the
-/// reply it follows from, see [`Heard`].
+/// The store's time as this node can tell it between two replies: a clock of its own, set by what the store
+/// says. For what people are shown, and for what this node decides by itself; what it decides for others goes
+/// by the reply it follows from, see [`Heard`]. A clone is the same clock.
 #[derive(Debug)]
-pub(crate) struct Reckoning {
-    /// What to add to this node's nanoseconds to get the store's, wrapping.
-    offset: AtomicU64,
-}
+pub(crate) struct StoreClock<C>(Arc<Inner<C>>);
 
 /// One reply of the store, by both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,33 +24,60 @@ pub(crate) struct Heard {
     pub(crate) answered: Time,
 }
 
-// === impl Reckoning ===
+#[derive(Debug)]
+struct Inner<C> {
+    /// Measures spans.
+    own: C,
+    /// What to add to its nanoseconds to get the store's, wrapping.
+    offset: AtomicU64,
+    is_set: AtomicBool,
+}
 
-impl Reckoning {
-    /// Begins with the wall clock of this machine, until the store has spoken.
-    pub(crate) fn new(wall: Time, own: Time) -> Self {
-        let reckoning = Self {
-            offset: AtomicU64::new(0),
-        };
-        reckoning.set(wall, own);
-        reckoning
+// === impl StoreClock ===
+
+impl<C: Clock> StoreClock<C> {
+    /// Measures spans by `own`, and goes by the machine's date, `wall`, until the store has spoken.
+    pub(crate) fn new(own: C, wall: Time) -> Self {
+        let offset = wall.nanos().wrapping_sub(own.now().nanos());
+        Self(Arc::new(Inner {
+            own,
+            offset: AtomicU64::new(offset),
+            is_set: AtomicBool::new(false),
+        }))
     }
 
-    /// Learns from a reply.
-    pub(crate) fn learn(&self, heard: Heard) {
-        self.set(heard.now, heard.answered);
-    }
-
-    /// The store's time at `own`, as far as known.
+    /// The node's own time, which never steps.
     #[inline]
-    pub(crate) fn at(&self, own: Time) -> Time {
-        let offset = self.offset.load(Ordering::Relaxed);
-        Time::from_nanos(own.nanos().wrapping_add(offset))
+    pub(crate) fn own(&self) -> Time {
+        self.0.own.now()
     }
 
-    fn set(&self, theirs: Time, own: Time) {
+    /// Sets the clock by a reply that came in just now. It is then behind the store's by at most the
+    /// reply's way back: a window is entered late, never early.
+    pub(crate) fn set(&self, now: Time) {
         // Relaxed: the word is a whole truth, and whoever sees the old one is a moment behind.
-        let offset = theirs.nanos().wrapping_sub(own.nanos());
-        self.offset.store(offset, Ordering::Relaxed);
+        let offset = now.nanos().wrapping_sub(self.own().nanos());
+        self.0.offset.store(offset, Ordering::Relaxed);
+        self.0.is_set.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the store has said what time it is.
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.is_set.load(Ordering::Relaxed)
+    }
+}
+
+impl<C: Clock> Clock for StoreClock<C> {
+    #[inline]
+    fn now(&self) -> Time {
+        let offset = self.0.offset.load(Ordering::Relaxed);
+        Time::from_nanos(self.own().nanos().wrapping_add(offset))
+    }
+}
+
+// By hand: what it measures with need not be cloned.
+impl<C> Clone for StoreClock<C> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
     }
 }

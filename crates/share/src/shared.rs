@@ -18,6 +18,7 @@ use crate::leased::{LeaseConfig, Leased, Taken};
 use crate::memory::FromMemory;
 use crate::node::Node;
 use crate::noted::Noted;
+use crate::reckoning::StoreClock;
 use crate::request::{Request, Ways};
 use crate::split::{self, Split, SplitConfig};
 use crate::standby::{Standby, StandbyLimit};
@@ -43,11 +44,11 @@ pub struct SharedConfig {
 /// common store said something.
 #[derive(Debug)]
 pub struct SharedStore<R, W = SystemClock, M = Monotonic> {
-    common: Arc<Noted<R, W>>,
+    common: Arc<Noted<R, W, M>>,
     split: Split<M>,
     eventual: Eventual<Arc<M>>,
     config: SharedConfig,
-    leased: Arc<Leased<Noted<R, W>, M>>,
+    leased: Arc<Leased<Noted<R, W, M>, M>>,
 }
 
 /// The part of a [`Cursor`] that says that the listing has got to this node's own counters. A common
@@ -63,7 +64,7 @@ impl<R> SharedStore<R> {
     }
 }
 
-impl<R, W: Clock + Clone, M: Clock> SharedStore<R, W, M> {
+impl<R, W: Clock, M: Clock> SharedStore<R, W, M> {
     /// The same with another clock to measure spans by.
     ///
     /// # Panics
@@ -73,12 +74,12 @@ impl<R, W: Clock + Clone, M: Clock> SharedStore<R, W, M> {
         let clock = Arc::new(clock);
         let split = Split::with_clock(config.split, Arc::clone(&clock));
         let eventual = Eventual::with_clock(config.eventual.clone(), Arc::clone(&clock));
-        let wall = local.clock().now();
+        let reckoned = StoreClock::new(Arc::clone(&clock), local.clock().now());
         let standby = Standby::new(config.standby, split.membership().clone());
-        let alone = EmbeddedStore::with_clock(config.standby_memory, local.clock().clone());
+        let alone = EmbeddedStore::with_clock(config.standby_memory, reckoned);
         let common = Arc::new(Noted::new(remote, Node::new(local), alone, standby));
         Self {
-            leased: Arc::new(Leased::new(Arc::clone(&common), config.leases, clock, wall)),
+            leased: Arc::new(Leased::new(Arc::clone(&common), config.leases, clock)),
             common,
             split,
             eventual,
@@ -250,7 +251,7 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> Store for Shar
         }
         let admission = request.close(self, decisions);
         self.standby().decided(admission);
-        let now = self.leased.reckoned_now();
+        let now = self.common.clock().now();
         Ok(Receipt { now, admission })
     }
 
@@ -321,14 +322,8 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> Store for Shar
     /// The common store's time or, if it does not answer, as far as it is known: whoever is banned stays
     /// so, and others can be.
     async fn now(&self) -> Result<Time, StoreError> {
-        let asked = self.leased.own_now();
-        match self.remote().now().await {
-            Ok(now) => {
-                self.leased.learn_time(now, asked);
-                Ok(now)
-            }
-            Err(_) => Ok(self.leased.reckoned_now()),
-        }
+        let asked = self.common.now().await;
+        Ok(asked.unwrap_or_else(|_| self.common.clock().now()))
     }
 
     /// First what the nodes have in common, then what this one counts by itself.

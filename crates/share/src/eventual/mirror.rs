@@ -6,7 +6,7 @@ use tidegate_store::{
     StoreError,
 };
 
-use super::clock::StoreClock;
+use crate::reckoning::StoreClock;
 
 /// Both lie in one store; the names of shares are those of no limit.
 #[derive(Debug)]

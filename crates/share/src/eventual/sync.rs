@@ -252,7 +252,7 @@ impl<'a, C: Clock> Round<'a, C> {
         let exchange = store.exchange(eventual.teller, &tellings, &mut tallies);
         let exchanged = exchange.await?;
         if self.region == HOME {
-            eventual.clock.set(exchanged.now, asked);
+            eventual.clock.set(exchanged.now);
             eventual
                 .membership
                 .hear(exchanged.members, eventual.clock.own());

@@ -124,7 +124,7 @@ impl<R: Lender + 'static, M: Clock + 'static> Leased<R, M> {
             let asked = leased.clock.now();
             let loan = leased.remote.draw(key, &plan.borrower.quota, plan.draw);
             let loan = loan.await?;
-            let heard = leased.learn_time(loan.now, asked);
+            let heard = leased.heard(loan.now, asked);
             let decision = leased.settle(plan, loan, heard, cost);
             underway.is_settled = true;
             Ok(decision)

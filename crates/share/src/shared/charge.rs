@@ -71,7 +71,7 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
         decisions.clear();
         decisions.push(decision);
         Receipt {
-            now: self.leased.reckoned_now(),
+            now: self.common.clock().now(),
             admission: Admission::of(&[*charge], decisions),
         }
     }
@@ -95,7 +95,7 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
         let charges = [*charge];
         let asked = self.leased.own_now();
         let receipt = self.common.charge(&charges, charging, decisions).await?;
-        let heard = self.leased.learn_time(receipt.now, asked);
+        let heard = self.leased.heard(receipt.now, asked);
         if let Some(decision) = decisions.first() {
             self.leased.hear(charge, decision, receipt.admission, heard);
         }
@@ -112,7 +112,7 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
         let request = Request::take(charges, charging, self)?;
         let rest = request.rest();
         if rest.is_empty() {
-            let now = self.leased.reckoned_now();
+            let now = self.common.clock().now();
             let admission = request.close(self, decisions);
             return Ok(Mixed::Decided(Receipt { now, admission }));
         }
@@ -132,7 +132,7 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
         let asked = self.leased.own_now();
         let now = match self.charge_rest(&rest, charging, decisions).await {
             Ok(now) => {
-                let heard = self.leased.learn_time(now, asked);
+                let heard = self.leased.heard(now, asked);
                 let admission = Admission::of(&rest, decisions);
                 for (charge, decision) in rest.iter().zip(&*decisions) {
                     if charge.consistency == Consistency::Leased {
@@ -145,7 +145,7 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
             Err(error) => {
                 let refusals = self.split.refusals(&rest).ok_or(error)?;
                 undecided.fill(&refusals);
-                self.leased.reckoned_now()
+                self.common.clock().now()
             }
         };
         let admission = undecided.close(decisions);

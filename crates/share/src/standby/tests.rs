@@ -158,19 +158,31 @@ fn common() -> Arc<EmbeddedStore<OneClock>> {
 
 /// One of the nodes that have `common` in common.
 fn node(common: &Arc<EmbeddedStore<OneClock>>, standby: StandbyLimit, members: u32) -> Shared {
-    let clock = common.clock().clone();
-    let remote = Losable {
-        store: Arc::clone(common),
-        fault: Mutex::new(Fault::None),
-    };
-    let local = EmbeddedStore::with_clock(StoreConfig::default(), clock.clone());
-    let config = SharedConfig {
-        standby,
-        ..SharedConfig::default()
-    };
-    let shared = SharedStore::with_clock(remote, local, config, clock);
+    let clock = common.clock();
+    let shared = SharedStore::with_clock(
+        losable(common),
+        EmbeddedStore::with_clock(StoreConfig::default(), clock.clone()),
+        SharedConfig {
+            standby,
+            ..SharedConfig::default()
+        },
+        clock.clone(),
+    );
     shared.membership().hear(members, Time::ZERO);
     shared
+}
+
+/// A node whose date is `wall`, and which measures spans by `own`.
+fn node_with(common: &Arc<EmbeddedStore<OneClock>>, wall: OneClock, own: OneClock) -> Shared {
+    let local = EmbeddedStore::with_clock(StoreConfig::default(), wall);
+    SharedStore::with_clock(losable(common), local, SharedConfig::default(), own)
+}
+
+fn losable(common: &Arc<EmbeddedStore<OneClock>>) -> Losable {
+    Losable {
+        store: Arc::clone(common),
+        fault: Mutex::new(Fault::None),
+    }
 }
 
 fn quota(limit: u64, algorithm: Algorithm) -> Quota {

@@ -5,11 +5,15 @@ use tidegate_algorithms::Refill;
 use super::*;
 use crate::node::Node;
 use crate::noted::Noted;
+use crate::reckoning::StoreClock;
 
 const BUCKET: Algorithm = Algorithm::TokenBucket {
     burst: None,
     refill: Refill::Continuous,
 };
+
+/// By how much a clock is off: not by whole windows.
+const WRONG: Duration = Duration::from_secs(3_630);
 
 const LOG: Algorithm = Algorithm::SlidingLog { log_refused: false };
 
@@ -181,18 +185,42 @@ fn refunds_and_resets_reach_notes_and_refusals() {
     assert_eq!(alone(&store, &[nine]), ["1/10"]);
 }
 
+/// A node whose clock is wrong knows what was admitted in the store's window, and forgets it when that ends.
+#[test]
+fn notes_go_by_the_stores_time() {
+    let common = common();
+    let clock = |time| OneClock(Arc::new(ManualClock::at(time)));
+    for wall in [clock(NOON.plus(WRONG)), clock(Time::from_nanos(0))] {
+        let own = clock(Time::from_nanos(7));
+        let store = node_with(&common, wall.clone(), own.clone());
+        let pass = |span| {
+            for clock in [common.clock(), &wall, &own] {
+                clock.0.advance(span);
+            }
+        };
+        let window = quota(10, Algorithm::FixedWindow);
+        let left = || alone(&store, &[charge(1, &window, 0)]);
+        pass(MINUTE / 3);
+        admit(&store, charge(1, &window, 4));
+        pass(MINUTE / 3);
+        assert_eq!(left(), ["6/10"]);
+        pass(MINUTE / 3);
+        assert_eq!(left(), ["10/10"]);
+    }
+}
+
 /// A loan counts as a whole from when it is drawn, less what is given back in its window.
 #[test]
 fn loans_are_noted_as_they_are_drawn_and_given_back() {
     let common = common();
     let clock = common.clock().clone();
-    let remote = Losable {
-        store: Arc::clone(&common),
-        fault: Mutex::new(Fault::None),
-    };
-    let memory = || EmbeddedStore::with_clock(StoreConfig::default(), clock.clone());
+    let remote = losable(&common);
+    // Whatever the machine's date is: the store tells its own.
+    let reckoned = StoreClock::new(Arc::new(clock.clone()), NOON.plus(WRONG));
+    let memory = EmbeddedStore::with_clock(StoreConfig::default(), clock.clone());
+    let alone = EmbeddedStore::with_clock(StoreConfig::default(), reckoned);
     let standby = Standby::new(StandbyLimit::Share, Membership::default());
-    let noted = Noted::new(remote, Node::new(memory()), memory(), standby);
+    let noted = Noted::new(remote, Node::new(memory), alone, standby);
     let window = quota(100, Algorithm::FixedWindow);
     let key = charge(1, &window, 0).key;
     let left = || {
