@@ -6,6 +6,9 @@
 //! values is tagged by itself. It is the first brace of the key and has none inside, whatever a client says.
 //!
 //! `1` is the version of what is stored. Another version has another prefix, and neither sees the other.
+//!
+//! The note of what was given back to a bucket lies in the same slot under the same name, but for its prefix:
+//! `tg1:b{Zk3a}…`. It is no counter, and is not listed as one.
 
 use std::fmt;
 use std::time::Duration;
@@ -25,6 +28,9 @@ pub(crate) struct Installation(Option<u128>);
 
 /// What begins the key of every counter.
 const PREFIX: &[u8] = b"tg1{";
+
+/// What begins the key of every note.
+const NOTE_PREFIX: &[u8] = b"tg1:b{";
 
 /// Digits of a limit's identity that say of which installation it is, and the bits that they hold: the first
 /// digit has two. The bits below tell limits apart.
@@ -56,6 +62,13 @@ impl Key {
         shape(&mut bytes, quota);
         bytes.push(b':');
         bytes.extend_from_slice(&values);
+        Self(bytes)
+    }
+
+    /// Where the note of this counter lies.
+    pub(crate) fn note(&self) -> Self {
+        let mut bytes = SmallVec::from_slice(NOTE_PREFIX);
+        bytes.extend_from_slice(&self.0[PREFIX.len()..]);
         Self(bytes)
     }
 

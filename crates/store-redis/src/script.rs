@@ -64,6 +64,7 @@ const JOINED: &str = include_str!("../scripts/joined.lua");
 const MANY: &str = include_str!("../scripts/many.lua");
 const DRAW: &str = include_str!("../scripts/lend/draw.lua");
 const GIVE_BACK: &str = include_str!("../scripts/lend/give_back.lua");
+const NOTE: &str = include_str!("../scripts/lend/note.lua");
 const REFUND: &str = include_str!("../scripts/refund/driver.lua");
 
 // === impl Kind ===
@@ -127,20 +128,21 @@ impl Kind {
     /// What has its functions charge more than is asked for, before and after them.
     const fn lend(self) -> [&'static str; 2] {
         match self {
-            Self::Bucket => ["", include_str!("../scripts/lend/bucket.lua")],
+            Self::Bucket => [NOTE, include_str!("../scripts/lend/bucket.lua")],
             _ => [include_str!("../scripts/lend/count.lua"), ""],
         }
     }
 
-    const fn give_back(self) -> &'static str {
+    /// What gives back permits of a loan, before its functions and after them.
+    const fn give_back(self) -> [&'static str; 2] {
         match self {
-            Self::Bucket => include_str!("../scripts/lend/back_bucket.lua"),
+            Self::Bucket => [NOTE, include_str!("../scripts/lend/back_bucket.lua")],
             Self::FixedWindow | Self::IntervalBucket => {
-                include_str!("../scripts/lend/back_window.lua")
+                ["", include_str!("../scripts/lend/back_window.lua")]
             }
-            Self::SlidingCounter => include_str!("../scripts/lend/back_counter.lua"),
-            Self::SlidingLog => include_str!("../scripts/lend/back_log.lua"),
-            Self::SubWindows => include_str!("../scripts/lend/back_sub_windows.lua"),
+            Self::SlidingCounter => ["", include_str!("../scripts/lend/back_counter.lua")],
+            Self::SlidingLog => ["", include_str!("../scripts/lend/back_log.lua")],
+            Self::SubWindows => ["", include_str!("../scripts/lend/back_sub_windows.lua")],
         }
     }
 
@@ -211,12 +213,8 @@ impl Scripts {
                 single(&header, kind, before, &[after, DRAW])
             }),
             give_back: Kind::ALL.map(|kind| {
-                single(
-                    &header,
-                    kind,
-                    "",
-                    &[kind.refund(), kind.give_back(), GIVE_BACK],
-                )
+                let [before, after] = kind.give_back();
+                single(&header, kind, before, &[kind.refund(), after, GIVE_BACK])
             }),
             many: [const { OnceLock::new() }; 1 << Kind::ALL.len()],
             reset: plain(include_str!("../scripts/reset.lua")),

@@ -11,6 +11,7 @@
 mod bench;
 mod cases;
 mod history;
+mod lending;
 pub mod model;
 mod numbers;
 mod one_limit;
@@ -23,6 +24,7 @@ use std::future::Future;
 use tidegate_algorithms::{Quota, Time};
 
 pub use cases::*;
+pub use lending::*;
 pub use numbers::*;
 pub use one_limit::one_limit_decides_as_the_oracle;
 pub use reload::changed_numbers_apply_to_the_old_counts;
@@ -64,14 +66,27 @@ pub trait Subject {
 }
 
 /// Makes a test of each case of the suite, for a [`Subject`](crate::conformance::Subject). With
-/// `in one test:` before it, one test of all of them, for a subject that takes long to set up.
+/// `in one test:` before it, one test of all of them, for a subject that takes long to set up. With
+/// `that lends` after it, also those for a [`Lender`](crate::Lender).
 #[macro_export]
 macro_rules! conformance {
-    (in one test: $subject:ty) => {
+    (in one test: $subject:ty, that lends) => {
         #[test]
         fn every_case_of_the_suite() {
             $crate::conformance!(@with together $subject);
+            $crate::conformance!(@lending together $subject);
         }
+    };
+    ($subject:ty, that lends) => {
+        $crate::conformance!(@with each $subject);
+        $crate::conformance!(@lending each $subject);
+    };
+    (@lending $form:ident $subject:ty) => {
+        $crate::conformance!(@$form $subject:
+            loans_given_back_apart_hide_nothing_from_each_other,
+            a_bucket_that_was_full_takes_nothing_back,
+            what_is_not_given_back_fits_the_limit,
+        );
     };
     (@with $form:ident $subject:ty) => {
         $crate::conformance!(@$form $subject:

@@ -65,6 +65,8 @@ pub struct EmbeddedStore<C = SystemClock> {
     core: Core,
     fingerprinter: Fingerprinter,
     clock: C,
+    #[cfg(feature = "test-util")]
+    notes: lend::Notes,
 }
 
 /// What the embedded store has been through.
@@ -125,6 +127,8 @@ impl<C: Clock> EmbeddedStore<C> {
             core: try_core(config)?,
             fingerprinter: Fingerprinter::random(),
             clock,
+            #[cfg(feature = "test-util")]
+            notes: lend::Notes::default(),
         })
     }
 

@@ -25,8 +25,8 @@ pub trait Lender: Store {
     ///
     /// A bucket forgets as it refills: had the permits not been drawn, it would have been full so much
     /// earlier, and what dripped in from then on would have been lost. So no more is given back than
-    /// is sure to be missing still: what the bucket would yet have had to refill if nobody had been
-    /// charged since the loan; and nothing after the loan's end.
+    /// is sure to be missing still: what was missing when the loan was made, less what has dripped in and
+    /// what others gave back since; and nothing after the loan's end.
     fn give_back(
         &self,
         key: CounterKey<'_>,
@@ -63,6 +63,29 @@ pub struct Loan {
     pub ends: Time,
     /// What the limit said to `least`, and what is left to others after the loan.
     pub decision: Decision,
+    /// What had been given back to the counter before, for the store to compare with when this is.
+    pub given_back: GivenBack,
+}
+
+/// All that was ever given back to a bucket, in the measure of the store that tells it; nothing to others
+/// than that store, nor of other counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GivenBack(pub u64);
+
+// === impl Loan ===
+
+impl Loan {
+    /// When the bucket would be full again if nobody else were charged, or up to a nanosecond before.
+    pub fn whole_at(&self, quota: &Quota) -> Time {
+        let whole = self.now.plus(self.decision.reset_after);
+        match quota.meter() {
+            // Told rounded up.
+            Meter::TokenBucket(meter) if !meter.has_whole_nanos() => {
+                Time::from_nanos(whole.nanos().saturating_sub(1))
+            }
+            _ => whole,
+        }
+    }
 }
 
 /// Whether permits of such a limit can be lent without ever admitting more than it promises.

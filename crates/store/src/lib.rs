@@ -23,7 +23,7 @@ pub use embedded::{
     Digester, EmbeddedStore, Restored, SnapshotError, StoreConfig, StoreStats, Written,
 };
 pub use error::{ErrorKind, MemoryRefused, StoreError, Unfit};
-pub use lend::{Draw, Lender, Loan, lendable};
+pub use lend::{Draw, GivenBack, Lender, Loan, lendable};
 pub use members::{
     Beat, MAX_MEMBERS, MAX_PARTS, MAX_WANTS, Members, NodeId, Plan, Plans, Pulse, Want,
 };

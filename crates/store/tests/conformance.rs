@@ -38,4 +38,4 @@ impl Subject for Embedded {
     }
 }
 
-tidegate_store::conformance!(Embedded);
+tidegate_store::conformance!(Embedded, that lends);

@@ -7,8 +7,8 @@ use std::sync::Mutex;
 use tidegate_algorithms::sliding_log::{Log, SlidingLog};
 use tidegate_algorithms::{Decision, Headroom, Meter, Quota, Time};
 use tidegate_store::{
-    Admission, Charge, Charging, Clock, CounterKey, Decisions, Draw, EmbeddedStore, Lender, Loan,
-    Receipt, Store, StoreConfig, StoreError,
+    Admission, Charge, Charging, Clock, CounterKey, Decisions, Draw, EmbeddedStore, GivenBack,
+    Lender, Loan, Receipt, Store, StoreConfig, StoreError,
 };
 
 use crate::time::TrueTime;
@@ -99,6 +99,7 @@ impl CommonStore {
             permits: if decision.is_allowed() { permits } else { 0 },
             ends,
             decision,
+            given_back: GivenBack::default(),
         })
     }
 

@@ -1,6 +1,6 @@
 -- Has a bucket charge more than the fewest permits that are asked for: the first of the numbers of permits in
 -- ARGV[3], most first, for which enough is left. For each: the span that must be left, what it takes (pairs),
--- and the number itself.
+-- and the number itself. A loan is told what the note says.
 local weigh_plainly = weigh
 
 local function weigh(c, a)
@@ -18,5 +18,7 @@ local function weigh(c, a)
       break
     end
   end
-  return weigh_plainly(c, a)
+  local fits = weigh_plainly(c, a)
+  if fits then c.noted = noted(call('GETEX', KEYS[2], 'PXAT', note_ends(a))) end
+  return fits
 end

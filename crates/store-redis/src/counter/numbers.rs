@@ -145,14 +145,14 @@ pub(crate) fn lendings(quota: &Quota, draw: &Draw) -> Numbers {
     to
 }
 
-/// What a script is to know of a loan: when it was made, when it ends, and when the bucket would be full
-/// again if nobody else were charged.
-pub(crate) fn loaned(loan: &Loan) -> Numbers {
+/// What a script is to know of a loan: when it was made, when it ends, when the bucket would be full again if
+/// nobody else were charged, and what had been given back to it.
+pub(crate) fn loaned(quota: &Quota, loan: &Loan) -> Numbers {
     let mut to = Numbers::new();
     number(&mut to, loan.now.nanos() / 1_000);
     number(&mut to, loan.ends.nanos().div_ceil(1_000));
-    let whole = loan.now.plus(loan.decision.reset_after);
-    number(&mut to, whole.nanos() / 1_000);
+    number(&mut to, loan.whole_at(quota).nanos() / 1_000);
+    number(&mut to, loan.given_back.0);
     to
 }
 

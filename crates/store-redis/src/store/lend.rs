@@ -4,17 +4,21 @@ use std::time::Duration;
 
 use tidegate_algorithms::{Decision, Headroom, Meter, Quota, Time};
 use tidegate_store::{
-    Charge, Charging, Consistency, CounterKey, Draw, Lender, Loan, Mode, OnFull, StoreError,
-    lendable,
+    Charge, Charging, Consistency, CounterKey, Draw, GivenBack, Lender, Loan, Mode, OnFull,
+    StoreError, lendable,
 };
 
 use super::RedisStore;
 use super::ask::told_time;
 use super::single::split;
-use crate::client::Reply;
-use crate::counter::{Account, Told, drawn, lendings, loaned, numbers, refunded};
+use crate::client::{Reply, Script};
+use crate::counter::{Account, Numbers, Told, drawn, lendings, loaned, numbers, refunded};
 use crate::fit::fits;
 use crate::script::Kind;
+
+/// A loan of a bucket lives for one in so many of its window at the longest: the note of what was given back is
+/// kept for twice as long (`scripts/lend/note.lua`).
+const BUCKET_LIVES: u32 = 16;
 
 impl Lender for RedisStore {
     async fn draw(
@@ -35,7 +39,7 @@ impl Lender for RedisStore {
         let draw = Draw { most, ..draw };
         let words = [numbers, drawn(&draw), lendings(quota, &draw)];
         let script = self.scripts.draw(Kind::of(quota));
-        let reply = self.about(key, quota, script, &words).await?;
+        let reply = self.about_loan(key, quota, script, &words).await?;
         self.read_loan(key, quota, draw, &reply)
     }
 
@@ -47,8 +51,11 @@ impl Lender for RedisStore {
         permits: u64,
     ) -> Result<(), StoreError> {
         let script = self.scripts.give_back(Kind::of(quota));
-        let words = [refunded(quota, permits.min(loan.permits)), loaned(loan)];
-        self.about(key, quota, script, &words).await?;
+        let words = [
+            refunded(quota, permits.min(loan.permits)),
+            loaned(quota, loan),
+        ];
+        self.about_loan(key, quota, script, &words).await?;
         Ok(())
     }
 }
@@ -56,6 +63,22 @@ impl Lender for RedisStore {
 // === impl RedisStore ===
 
 impl RedisStore {
+    /// Runs a script on one counter and, of a bucket, its note.
+    async fn about_loan(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        script: &Script,
+        numbers: &[Numbers],
+    ) -> Result<Reply, StoreError> {
+        if Kind::of(quota) != Kind::Bucket {
+            return self.about(key, quota, script, numbers).await;
+        }
+        let counter = self.key(key, quota);
+        let note = counter.note();
+        self.run_on([counter, note], script, numbers).await
+    }
+
     fn read_loan(
         &self,
         key: CounterKey<'_>,
@@ -73,6 +96,8 @@ impl RedisStore {
             Meter::TokenBucket(_) | Meter::LeakyBucket(_) if drawn > 0 => drawn,
             _ => draw.least.saturating_add(drawn),
         };
+        let given_back = parts.next().and_then(|value| value.str()?.parse().ok());
+        let given_back = GivenBack(given_back.ok_or_else(|| reply.unexpected())?);
         let told = Told::read(state, quota, now).ok_or_else(|| reply.unexpected())?;
         let mut decision = said(told, key, quota, permits, now);
         self.heed(&mut decision, word);
@@ -86,6 +111,7 @@ impl RedisStore {
             permits,
             ends,
             decision,
+            given_back,
         })
     }
 }
@@ -116,7 +142,8 @@ fn ends(quota: &Quota, life: Duration, now: Time) -> Time {
         Time::from_nanos(next.saturating_mul(window)).min(end)
     };
     match quota.meter() {
-        Meter::TokenBucket(_) | Meter::LeakyBucket(_) | Meter::SlidingLog(_) => end,
+        Meter::TokenBucket(_) => now.plus(life.min(quota.window() / BUCKET_LIVES)),
+        Meter::LeakyBucket(_) | Meter::SlidingLog(_) => end,
         Meter::IntervalBucket(_) | Meter::FixedWindow(_) | Meter::SlidingCounter(_) => {
             edge(quota.window())
         }

@@ -8,6 +8,7 @@ use super::{RedisStore, TimeArgument};
 use crate::client::{Command, Joinable, Reply, Route, Script};
 use crate::counter::{Account, Numbers, OverSince, Told, numbers_of_one, over_since, refunded};
 use crate::fit::fits;
+use crate::key::Key;
 use crate::script::Kind;
 
 // === impl RedisStore ===
@@ -76,24 +77,39 @@ impl RedisStore {
     }
 
     /// Runs a script on one counter.
-    pub(super) async fn about(
+    pub(super) fn about(
         &self,
         key: CounterKey<'_>,
         quota: &Quota,
         script: &Script,
         numbers: &[Numbers],
+    ) -> impl Future<Output = Result<Reply, StoreError>> + Send {
+        self.run_on([self.key(key, quota)], script, numbers)
+    }
+
+    /// Runs a script on keys of one slot.
+    pub(super) async fn run_on<const N: usize>(
+        &self,
+        keys: [Key; N],
+        script: &Script,
+        numbers: &[Numbers],
     ) -> Result<Reply, StoreError> {
-        let key = self.key(key, quota);
         let argument = self.time.next();
         let write = |command: &mut Command<'_>| {
-            command.number(1).arg(&key);
+            command.number(keys.len());
+            for key in &keys {
+                command.arg(key);
+            }
             for numbers in numbers {
                 command.arg(numbers);
             }
             TimeArgument::write(argument, command);
         };
-        let reply = self.client.eval(Route::Key(key.as_ref()), script, write);
-        reply.await.map_err(|error| about_keys(error, &[key]))
+        let route = keys
+            .first()
+            .map_or(Route::Any, |key| Route::Key(key.as_ref()));
+        let reply = self.client.eval(route, script, write);
+        reply.await.map_err(|error| about_keys(error, &keys))
     }
 }
 

@@ -3,17 +3,17 @@
 mod single {
     use crate::subject::Single;
 
-    tidegate_store::conformance!(Single);
+    tidegate_store::conformance!(Single, that lends);
 }
 
 mod sentinel {
     use crate::subject::Sentinel;
 
-    tidegate_store::conformance!(in one test: Sentinel);
+    tidegate_store::conformance!(in one test: Sentinel, that lends);
 }
 
 mod cluster {
     use crate::subject::Cluster;
 
-    tidegate_store::conformance!(in one test: Cluster);
+    tidegate_store::conformance!(in one test: Cluster, that lends);
 }

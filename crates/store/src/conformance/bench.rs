@@ -9,8 +9,8 @@ use tidegate_algorithms::{
 
 use super::Subject;
 use crate::{
-    Admission, Charge, Charging, Consistency, Counter, CounterKey, Cursor, Decisions, LimitId,
-    Mode, OnFull, Receipt, Store, StoreError,
+    Admission, Charge, Charging, Consistency, Counter, CounterKey, Cursor, Decisions, Draw, Lender,
+    LimitId, Loan, Mode, OnFull, Receipt, Store, StoreError,
 };
 
 /// When most cases begin: an edge of minutes and hours in the year 2027.
@@ -50,6 +50,10 @@ impl<S: Subject> Bench<S> {
     pub(super) fn set_time(&mut self, now: Time) {
         self.now = now;
         self.subject.set_time(now);
+    }
+
+    pub(super) const fn now(&self) -> Time {
+        self.now
     }
 
     pub(super) fn advance(&mut self, by: Duration) {
@@ -140,6 +144,21 @@ impl<S: Subject> Bench<S> {
         }
         all.sort_unstable_by_key(|counter| counter.fingerprint);
         all
+    }
+}
+
+impl<S: Subject<Store: Lender>> Bench<S> {
+    pub(super) fn draw(&self, key: CounterKey<'_>, quota: &Quota, draw: Draw) -> Loan {
+        let answer = self.subject.store().draw(key, quota, draw);
+        let loan = self.subject.wait(answer).expect("a loan");
+        assert_eq!(loan.now, self.now, "the store's own time");
+        loan
+    }
+
+    pub(super) fn give_back(&self, key: CounterKey<'_>, quota: &Quota, loan: &Loan, permits: u64) {
+        let store = self.subject.store();
+        let answer = store.give_back(key, quota, loan, permits);
+        self.subject.wait(answer).expect("taken back");
     }
 }
 

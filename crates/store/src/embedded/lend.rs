@@ -1,15 +1,21 @@
 //! The embedded store as a lender, for tests: nodes in one process that have it in common.
 
+use std::collections::HashMap;
 use std::future::{Future, ready};
+use std::sync::{Mutex, PoisonError};
 
 use tidegate_algorithms::token_bucket::TokenBucket;
 use tidegate_algorithms::{Algorithm, Headroom, Meter, Quota, Refill, Time};
 
 use super::EmbeddedStore;
 use crate::{
-    Charge, Charging, Clock, Consistency, CounterKey, Decisions, Draw, Lender, Loan, Mode, OnFull,
-    StoreError,
+    Charge, Charging, Clock, Consistency, CounterKey, Decisions, Draw, GivenBack, Lender, Loan,
+    Mode, OnFull, StoreError,
 };
+
+/// What was given back to each bucket in all, in nanoseconds, by the hash of its key.
+#[derive(Debug, Default)]
+pub(super) struct Notes(Mutex<HashMap<u64, u64>>);
 
 // === impl EmbeddedStore ===
 
@@ -36,6 +42,10 @@ impl<C: Clock> EmbeddedStore<C> {
             permits: if decision.is_allowed() { permits } else { 0 },
             ends: ends(quota, now.plus(draw.life), now),
             decision,
+            given_back: GivenBack(
+                self.notes
+                    .with(self.fingerprinter.hash(key), |total| *total),
+            ),
         })
     }
 
@@ -50,11 +60,17 @@ impl<C: Clock> EmbeddedStore<C> {
         if edge(quota, loan.now).is_some_and(|edge| now >= edge) {
             return Ok(());
         }
-        let missing = match quota.meter() {
-            Meter::TokenBucket(meter) => missing(meter, loan, now),
-            _ => permits,
-        };
-        self.refund_now(key, quota, permits.min(missing))
+        match quota.meter() {
+            Meter::TokenBucket(meter) => {
+                let back = self.notes.with(self.fingerprinter.hash(key), |total| {
+                    take_back(meter, quota, loan, permits, now, total)
+                });
+                self.refund_now(key, quota, back)
+            }
+            // What is newest in it by then is somebody else's.
+            Meter::SlidingLog(_) if now > loan.now => Ok(()),
+            _ => self.refund_now(key, quota, permits),
+        }
     }
 }
 
@@ -79,15 +95,35 @@ impl<C: Clock> Lender for EmbeddedStore<C> {
     }
 }
 
-/// How many permits of a loan a bucket cannot have got back by itself, see [`Lender::give_back`].
-fn missing(meter: &TokenBucket, loan: &Loan, now: Time) -> u64 {
+// === impl Notes ===
+
+impl Notes {
+    fn with<T>(&self, key: u64, work: impl FnOnce(&mut u64) -> T) -> T {
+        let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        work(notes.entry(key).or_default())
+    }
+}
+
+/// How many of these permits a bucket cannot have got back by itself, see [`Lender::give_back`]; noted in
+/// `total`.
+fn take_back(
+    meter: &TokenBucket,
+    quota: &Quota,
+    loan: &Loan,
+    permits: u64,
+    now: Time,
+    total: &mut u64,
+) -> u64 {
     if now >= loan.ends {
         return 0;
     }
-    let whole = loan.now.plus(loan.decision.reset_after);
-    let interval = meter.spans().interval.ceil().since(Time::ZERO);
-    let permits = whole.since(now).as_nanos() / interval.as_nanos().max(1);
-    u64::try_from(permits).unwrap_or(u64::MAX)
+    let interval = meter.spans().interval.ceil().nanos().max(1);
+    let since = total.saturating_sub(loan.given_back.0);
+    let whole = loan.whole_at(quota).nanos().saturating_sub(since);
+    let missing = whole.saturating_sub(now.nanos()) / interval;
+    let back = permits.min(missing);
+    *total = total.saturating_add(back.saturating_mul(interval));
+    back
 }
 
 /// When permits drawn at `now` end. This store cannot date those of a log to their end, so they end at

@@ -59,6 +59,8 @@ pub(super) fn restore<C: Clock>(
     let store = EmbeddedStore {
         core: restoration.core,
         fingerprinter: restoration.origin.fingerprinter,
+        #[cfg(feature = "test-util")]
+        notes: crate::embedded::lend::Notes::default(),
         clock,
     };
     Ok((store, restoration.restored))
