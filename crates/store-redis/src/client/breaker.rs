@@ -41,7 +41,7 @@ struct Window {
     opened: u64,
     /// How often in a row it opened soon after it had closed.
     relapses: u32,
-    /// What opened it last.
+    /// What opened it, or what somebody found who looked since.
     fault: Option<Arc<str>>,
 }
 
@@ -133,6 +133,11 @@ impl Breaker {
         Tripped::Now
     }
 
+    /// The server is not back, for this reason.
+    pub(crate) fn still_fails(&self, reason: &dyn fmt::Display) {
+        self.window().fault = Some(reason.to_string().into());
+    }
+
     /// The server is back. Says how long it was not asked.
     pub(crate) fn close(&self, now: Instant) -> Duration {
         let mut window = self.window();
@@ -180,6 +185,9 @@ mod tests {
             (report.opened, report.fault.as_deref()),
             (1, Some("it failed"))
         );
+        breaker.still_fails(&"it does so in another way");
+        breaker.add_to(&mut report);
+        assert_eq!(report.fault.as_deref(), Some("it does so in another way"));
         assert_eq!(breaker.close(now + WINDOW), WINDOW);
         assert!(!breaker.is_open());
         assert_eq!(fail(&breaker, 4, now + WINDOW), Tripped::Not, "it forgets");

@@ -28,8 +28,11 @@ pub enum Fault {
     Pause,
     /// Bytes get lost, both ways.
     Drop,
-    /// After so many more bytes of replies every connection is cut.
+    /// After so many more bytes of replies the connection that has the next is cut, once.
     CutAfter(usize),
+    /// Of what comes back at one moment so many bytes pass, and then its connection is cut; so with every
+    /// connection.
+    CutEach(usize),
     /// Connections are cut, and new ones too.
     Refuse,
 }
@@ -220,6 +223,10 @@ impl Network {
             (Fault::CutAfter(left), Way::Back) => {
                 *left -= bytes.len();
                 std::ops::ControlFlow::Continue(())
+            }
+            (Fault::CutEach(most), Way::Back) => {
+                bytes.truncate(*most);
+                std::ops::ControlFlow::Break(())
             }
             _ => std::ops::ControlFlow::Continue(()),
         }

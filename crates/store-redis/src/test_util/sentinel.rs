@@ -1,6 +1,7 @@
 //! A master, its replicas, and Sentinels that watch them.
 
 use std::fs;
+use std::time::Duration;
 
 use super::process::{Process, redis_server};
 use super::{Folder, Listening, RedisServer, ServerOptions, asker, port, wait_until};
@@ -77,6 +78,16 @@ impl SentinelSetup {
         let port = port.and_then(|port| port.str()?.parse().ok());
         let is_it = |server: &&RedisServer| Some(server.port()) == port;
         self.servers.iter().find(is_it).expect("it is one of us")
+    }
+
+    /// Makes the Sentinels take a master for dead only after so long without a word.
+    pub fn set_patience(&self, patience: Duration) {
+        let millis = patience.as_millis().to_string();
+        for sentinel in &self.sentinels {
+            let set = ["SENTINEL", "SET", MASTER, "down-after-milliseconds"];
+            let reply = sentinel.ask(&[&set[..], &[&millis]].concat());
+            assert_eq!(reply.value().str(), Some("OK"), "{reply:?}");
+        }
     }
 
     /// Waits until a server other than the one at `port` is the master.

@@ -2,7 +2,7 @@
 
 use tidegate_store::report::{Breaker, StoreHealth, StoreKind};
 use tidegate_store_redis::report::report;
-use tidegate_store_redis::test_util::RedisServer;
+use tidegate_store_redis::test_util::{PATIENCE, RedisServer};
 
 use super::{ask, client, insist, until_open};
 
@@ -45,4 +45,45 @@ async fn a_server_that_fails_says_why_until_it_is_back() {
     let told = report(&client);
     assert_eq!(told.health(), StoreHealth::Whole);
     assert_eq!(told.servers[0].fault, None);
+}
+
+/// What opened the breaker may not be what is wrong by now.
+#[tokio::test]
+async fn a_server_that_comes_to_fail_otherwise_says_so() {
+    let server = RedisServer::start();
+    let client = client(&server.url());
+    server.must(&["CONFIG", "SET", "maxmemory", "1"]);
+    until_open(&client, &["SET", "a", "1"]).await;
+    server.kill();
+    until(|| {
+        let told = report(&client);
+        let fault = told.servers[0].fault.as_deref();
+        fault.is_some_and(|it| it.contains("refused"))
+    })
+    .await;
+    assert_eq!(report(&client).servers[0].opened, 1);
+}
+
+/// Nobody asks anything any more, and the breaker closes all the same.
+#[tokio::test]
+async fn a_server_is_found_to_be_back_though_nobody_asks() {
+    let server = RedisServer::start();
+    let client = client(&server.url());
+    server.kill();
+    until_open(&client, &["SET", "a", "1"]).await;
+    let n_spared = report(&client).servers[0].spared;
+    server.restart();
+    until(|| report(&client).servers[0].breaker == Breaker::Closed).await;
+    assert_eq!(report(&client).servers[0].spared, n_spared);
+}
+
+/// Waits until something is so, and asks nothing.
+async fn until(mut is_so: impl FnMut() -> bool) {
+    let waiting = async {
+        while !is_so() {
+            tokio::task::yield_now().await;
+        }
+    };
+    let waited = tokio::time::timeout(PATIENCE, waiting).await;
+    waited.expect("it comes about by itself");
 }

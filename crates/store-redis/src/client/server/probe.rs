@@ -84,8 +84,10 @@ async fn until_back(probing: Probing) {
         if server.is_closed() {
             return;
         }
-        if server.is_back().await.is_ok() {
-            break;
+        match server.is_back().await {
+            Ok(()) => break,
+            // What is wrong by now, for whoever asks: a server that died may come back and refuse us.
+            Err(reason) => server.breaker.still_fails(&reason),
         }
         wait = twice(wait);
     }
