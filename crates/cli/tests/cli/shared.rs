@@ -12,7 +12,7 @@ use std::thread;
 
 use tidegate_store_redis::test_util::{RedisServer, ServerOptions};
 
-use crate::faults::node;
+use crate::faults::page::Page;
 use crate::program::{command, scratch};
 use crate::server::{Server, USER, value};
 
@@ -54,7 +54,7 @@ impl Desk {
 
 /// The sum of the series of one metric of a server that have `label`.
 fn sum(server: &Server, name: &str, label: &str) -> u64 {
-    node::sum(&server.operate("GET /metrics", ""), name, label)
+    Page::new(server.operate("GET /metrics", "")).sum(name, label)
 }
 
 /// A file of rules that give each user of the shop so many requests in a year, whose edge no test meets.

@@ -1,64 +1,63 @@
-//! The same over gRPC: whatever happens to Redis, every call has an answer and the status of one.
+//! A caller who comes by gRPC: Envoy's service, and the health check beside it.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use h2::client::SendRequest;
 use http::Request;
-use tidegate_store_redis::test_util::RedisServer;
 use tokio::net::TcpStream;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 
-use super::node::Node;
-
-/// A client of one connection.
-struct Caller {
-    runtime: Runtime,
-    requests: SendRequest<Bytes>,
-}
-
-/// What a call was told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Code {
-    Ok,
-    OverLimit,
-}
+use super::node::Answer;
 
 const SHOULD_RATE_LIMIT: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+const HEALTH: &str = "/grpc.health.v1.Health/Check";
 
-// === impl Caller ===
+/// So few that a server answers them in one go, within the time that a busy machine gives it at once.
+const MOST_AT_ONCE: usize = 8;
 
-impl Caller {
-    fn connect(address: &str) -> Self {
-        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-        let requests = runtime.block_on(async {
-            let stream = TcpStream::connect(address).await.unwrap();
-            let (requests, connection) = h2::client::handshake(stream).await.unwrap();
-            tokio::spawn(connection);
-            requests
-        });
-        Self { runtime, requests }
-    }
-
-    /// Asks so many times at once, and gives how many were let through.
-    fn ask_at_once(&self, key: &str, value: &str, times: usize) -> usize {
-        let question = question(key, value);
-        self.runtime.block_on(async {
-            let calls = std::iter::repeat_n((self.requests.clone(), question), times);
-            let answers = calls.map(|(requests, question)| call(requests, question));
-            let answers = answers.collect::<JoinSet<_>>().join_all().await;
-            answers.iter().filter(|&&code| code == Code::Ok).count()
-        })
-    }
+/// Asks so many times, several at once, over one connection. Whatever happens to Redis, every call has the status of an
+/// answer.
+pub(super) fn ask(address: &str, key: &str, value: &str, times: usize) -> Vec<Answer> {
+    let question = question(key, value);
+    let answers = call(address, SHOULD_RATE_LIMIT, &question, times);
+    answers.iter().map(|answer| read(answer)).collect()
 }
 
-/// Calls once. Whatever happens to Redis, the status is that of an answer.
-async fn call(requests: SendRequest<Bytes>, question: Bytes) -> Code {
-    let head = Request::post(format!("http://tidegate{SHOULD_RATE_LIMIT}"));
-    let head = head.header("content-type", "application/grpc");
+/// Whether it says that it serves.
+pub(super) fn is_serving(address: &str) -> bool {
+    let answers = call(address, HEALTH, &[], 1);
+    answers[0][..] == [0x08, 1]
+}
+
+/// Calls so many times and gives the messages that came back.
+fn call(address: &str, path: &str, message: &[u8], times: usize) -> Vec<Bytes> {
+    let mut frame = BytesMut::new();
+    frame.put_u8(0);
+    frame.put_u32(u32::try_from(message.len()).unwrap());
+    frame.put_slice(message);
+    let (uri, frame) = (format!("http://tidegate{path}"), frame.freeze());
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let stream = TcpStream::connect(address).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        let (requests, connection) = h2::client::handshake(stream).await.unwrap();
+        tokio::spawn(connection);
+        let mut answers = Vec::new();
+        while answers.len() < times {
+            let wave = MOST_AT_ONCE.min(times - answers.len());
+            let calls = (0..wave).map(|_| exchange(requests.clone(), uri.clone(), frame.clone()));
+            answers.extend(calls.collect::<JoinSet<_>>().join_all().await);
+        }
+        answers
+    })
+}
+
+async fn exchange(requests: SendRequest<Bytes>, uri: String, frame: Bytes) -> Bytes {
+    let head = Request::post(uri).header("content-type", "application/grpc");
     let mut requests = requests.ready().await.unwrap();
     let request = head.header("te", "trailers").body(()).unwrap();
     let (response, mut stream) = requests.send_request(request, false).unwrap();
-    stream.send_data(question, true).unwrap();
+    stream.send_data(frame, true).unwrap();
     let mut body = response.await.unwrap().into_body();
     let mut answer = BytesMut::new();
     while let Some(data) = body.data().await {
@@ -66,24 +65,15 @@ async fn call(requests: SendRequest<Bytes>, question: Bytes) -> Code {
     }
     let trailers = body.trailers().await.unwrap().expect("trailers");
     assert_eq!(trailers["grpc-status"], "0", "{trailers:?}");
-    // Behind the head of the frame: the first field, a number.
-    match answer[5..] {
-        [0x08, 1, ..] => Code::Ok,
-        [0x08, 2, ..] => Code::OverLimit,
-        _ => panic!("no answer: {answer:?}"),
-    }
+    // Behind the head of its frame.
+    answer.freeze().slice(5..)
 }
 
-/// The frame of a question with one descriptor of one entry.
-fn question(key: &str, value: &str) -> Bytes {
+/// A question with one descriptor of one entry.
+fn question(key: &str, value: &str) -> Vec<u8> {
     let entry = [field(1, key.as_bytes()), field(2, value.as_bytes())].concat();
     let descriptor = field(1, &entry);
-    let message = [field(1, b"faults"), field(2, &descriptor)].concat();
-    let mut frame = BytesMut::new();
-    frame.put_u8(0);
-    frame.put_u32(u32::try_from(message.len()).unwrap());
-    frame.put_slice(&message);
-    frame.freeze()
+    [field(1, b"faults"), field(2, &descriptor)].concat()
 }
 
 /// A field of bytes, fewer than 128.
@@ -92,38 +82,19 @@ fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     [&[number << 3 | 2, length], bytes].concat()
 }
 
-/// Breaks Redis under calls and mends it again.
-fn ride_out(node: &Node, caller: &Caller, value: &str, redis: [&dyn Fn(); 2]) {
-    let [break_it, mend_it] = redis;
-    break_it();
-    // Those on their way when it fails are answered, too.
-    while !node.is_broken() {
-        assert_eq!(caller.ask_at_once("ample", value, 8), 8);
+fn read(answer: &[u8]) -> Answer {
+    // The first field, a number, is the code of all limits together.
+    let is_allowed = match answer {
+        [0x08, 1, ..] => true,
+        [0x08, 2, ..] => false,
+        _ => panic!("no answer: {answer:?}"),
+    };
+    // In the metadata, a name and a value that is true.
+    let mark = [&field(1, b"degraded")[..], &field(2, &[0x20, 1])].concat();
+    Answer {
+        is_allowed,
+        is_degraded: answer.windows(mark.len()).any(|bytes| bytes == mark),
+        remaining: None,
+        retry_after: None,
     }
-    assert_eq!(caller.ask_at_once("local", value, 15), 10);
-    assert_eq!(caller.ask_at_once("allow", value, 5), 5);
-    assert_eq!(caller.ask_at_once("deny", value, 5), 0);
-    mend_it();
-    node.ask_until_mended();
-    assert_eq!(caller.ask_at_once("ample", value, 8), 8);
-}
-
-#[test]
-fn no_fault_of_redis_is_an_error_of_a_call() {
-    let redis = RedisServer::start();
-    let node = Node::start(&redis.url());
-    let caller = Caller::connect(&node.grpc_address());
-    assert_eq!(caller.ask_at_once("local", "before", 15), 10);
-    ride_out(
-        &node,
-        &caller,
-        "killed",
-        [&|| redis.kill(), &|| redis.restart()],
-    );
-    ride_out(
-        &node,
-        &caller,
-        "stalled",
-        [&|| redis.pause(), &|| redis.resume()],
-    );
 }

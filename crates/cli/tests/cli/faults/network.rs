@@ -4,56 +4,57 @@ use std::time::Duration;
 
 use tidegate_store_redis::test_util::{Fault, FaultyProxy, RedisServer, wait_until};
 
-use super::node::Node;
-use super::{Counts, Marks, ride_out};
+use super::node::{Node, Patience};
+use super::{Counts, Marks, logs_once_per_change, ride_out};
 
-const KEPT: Counts = Counts::Kept;
+/// A node behind a network with this fault, for a while.
+fn ride_out_behind(fault: Fault, patience: Patience, marks: Marks) {
+    let redis = RedisServer::start();
+    let proxy = FaultyProxy::start(redis.address());
+    let node = Node::start(&proxy.url(), patience);
+    ride_out(&node, || proxy.set(fault), || proxy.set(Fault::None), marks);
+    logs_once_per_change(node, 1);
+}
+
+/// Calls whose replies do not come, and connections that are given up for it.
+const SILENCE: Marks = Marks {
+    error: "timeout",
+    besides: &["connection"],
+    fault: "in time",
+    counts: Counts::Kept,
+};
 
 #[test]
 fn replies_come_late() {
-    let redis = RedisServer::start();
-    let proxy = FaultyProxy::start(redis.address());
-    let node = Node::start(&proxy.url());
-    let marks = Marks {
-        errors: &["timeout"],
-        counts: KEPT,
-    };
     let late = Fault::Delay(Duration::from_secs(3));
-    ride_out(&node, || proxy.set(late), || proxy.set(Fault::None), marks);
+    ride_out_behind(late, Patience::Short, SILENCE);
 }
 
 #[test]
 fn bytes_get_lost() {
-    let redis = RedisServer::start();
-    let proxy = FaultyProxy::start(redis.address());
-    let node = Node::start(&proxy.url());
-    let marks = Marks {
-        errors: &["timeout", "connection"],
-        counts: KEPT,
-    };
-    ride_out(
-        &node,
-        || proxy.set(Fault::Drop),
-        || proxy.set(Fault::None),
-        marks,
-    );
+    ride_out_behind(Fault::Drop, Patience::Short, SILENCE);
 }
 
 #[test]
 fn connections_are_refused() {
-    let redis = RedisServer::start();
-    let proxy = FaultyProxy::start(redis.address());
-    let node = Node::start(&proxy.url());
     let marks = Marks {
-        errors: &["connection"],
-        counts: KEPT,
+        error: "connection",
+        besides: &[],
+        fault: "",
+        counts: Counts::Kept,
     };
-    ride_out(
-        &node,
-        || proxy.set(Fault::Refuse),
-        || proxy.set(Fault::None),
-        marks,
-    );
+    ride_out_behind(Fault::Refuse, Patience::Endless, marks);
+}
+
+#[test]
+fn every_connection_is_cut_in_the_middle_of_a_reply() {
+    let marks = Marks {
+        error: "connection",
+        besides: &[],
+        fault: "closed the connection",
+        counts: Counts::Kept,
+    };
+    ride_out_behind(Fault::CutEach(3), Patience::Endless, marks);
 }
 
 /// One lost connection is no reason to stop asking: the call that was on it is decided alone, and the next one
@@ -62,7 +63,7 @@ fn connections_are_refused() {
 fn a_connection_is_cut_in_the_middle_of_a_reply() {
     let redis = RedisServer::start();
     let proxy = FaultyProxy::start(redis.address());
-    let node = Node::start(&proxy.url());
+    let node = Node::start(&proxy.url(), Patience::Endless);
     for n_bytes in 0..8 {
         wait_until("a reply to a caller is cut", || {
             // It may be a reply to a heartbeat that is cut.
@@ -74,7 +75,14 @@ fn a_connection_is_cut_in_the_middle_of_a_reply() {
         proxy.set(Fault::None);
         node.ask_until_mended();
     }
+    let page = node.page();
     // The other core may have answered after the last of them.
-    assert!(node.sum("tidegate_store_reconnects_total", "") >= 1);
-    assert!(node.sum("tidegate_store_call_errors_total", "kind=\"connection\"") >= 8);
+    assert!(page.sum("tidegate_store_reconnects_total", "") >= 1);
+    let of_connection = page.sum("tidegate_store_call_errors_total", "kind=\"connection\"");
+    assert!(of_connection >= 8);
+    assert_eq!(
+        page.sum("tidegate_store_call_errors_total", ""),
+        of_connection,
+        "and of no other kind"
+    );
 }

@@ -7,30 +7,51 @@ use std::thread;
 use serde_json::{Value, json};
 use tidegate_store_redis::test_util::wait_until;
 
+use super::grpc;
+use super::page::Page;
 use crate::server::Server;
 
-/// `tidegate serve`, asked over HTTP.
-pub(crate) struct Node {
+/// `tidegate serve`, and those who ask it.
+pub(super) struct Node {
     server: Server,
     admin: String,
 }
 
-/// What a caller was told.
-#[derive(Clone, Debug)]
-pub(crate) struct Answer {
-    pub(crate) is_allowed: bool,
-    pub(crate) is_degraded: bool,
-    /// What is left of the limit, if it was decided.
-    pub(crate) remaining: Option<u64>,
-    /// The header.
-    pub(crate) retry_after: Option<String>,
+/// How long a node waits for Redis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// Longer than any test: no call is late, however busy the machine.
+    Endless,
+    /// As long as a test can wait; on a loaded machine the 5 ms of production are soon over.
+    Short,
 }
 
-/// The histogram of decisions: an upper bound in seconds, and how many took no longer.
-pub(crate) struct Durations(Vec<(f64, f64)>);
+/// By which door a caller comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Door {
+    /// `/v1/check`, with a connection for each request.
+    Http,
+    /// Envoy's service, all requests at once.
+    Grpc,
+}
 
-/// How long a call to Redis may take here: on a loaded machine the 5 ms of production are soon over.
-const TIMEOUT: (&str, &str) = ("TIDEGATE_STORE_TIMEOUT", "1s");
+/// What a caller was told.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    pub(super) is_allowed: bool,
+    pub(super) is_degraded: bool,
+    /// What is left of the limit, if it was decided and the door says so.
+    pub(super) remaining: Option<u64>,
+    /// The header, where there is one.
+    pub(super) retry_after: Option<String>,
+}
+
+/// What several requests of one caller were told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub(super) n_allowed: usize,
+    pub(super) n_degraded: usize,
+}
 
 /// Enough for a breaker to open.
 const N_AT_ONCE: usize = 8;
@@ -39,35 +60,32 @@ const N_AT_ONCE: usize = 8;
 
 impl Node {
     /// Starts one whose limits are all strict.
-    pub(crate) fn start(store: &str) -> Self {
-        Self::start_with(store, "strict")
+    pub(super) fn start(store: &str, patience: Patience) -> Self {
+        Self::start_with(store, patience, "strict")
     }
 
     /// Starts one whose limits are shared by `consistency`.
-    pub(crate) fn start_with(store: &str, consistency: &str) -> Self {
-        let args = [
-            "--rules",
-            "redis_fails.yaml",
-            "--store",
-            store,
-            "--consistency",
-            consistency,
-        ];
-        let server = Server::start_with(&args, &[TIMEOUT]);
+    pub(super) fn start_with(store: &str, patience: Patience, consistency: &str) -> Self {
+        let rules = ["--rules", "redis_fails.yaml", "--store", store];
+        let args = [&rules[..], &["--consistency", consistency]].concat();
+        let timeout = match patience {
+            Patience::Endless => "60s",
+            Patience::Short => "1s",
+        };
+        let variables = [("TIDEGATE_STORE_TIMEOUT", timeout)];
+        let server = Server::start_with(&args, &variables);
         let admin = server.admin_address();
         Self { server, admin }
     }
 
-    /// Asks once. Whatever happens to Redis, the answer is a yes or a no.
+    /// Asks once, over HTTP. Whatever happens to Redis, the answer is a yes or a no.
     #[track_caller]
-    pub(crate) fn ask(&self, key: &str, value: &str) -> Answer {
+    pub(super) fn ask(&self, key: &str, value: &str) -> Answer {
         let question = json!({"domain": "faults", "descriptors": [{key: value}]}).to_string();
         let length = question.len();
         let head = format!("POST /v1/check HTTP/1.1\r\nContent-Length: {length}\r\n");
-        let answer = exchange(
-            &self.server.address,
-            &format!("{head}Connection: close\r\n\r\n{question}"),
-        );
+        let question = format!("{head}Connection: close\r\n\r\n{question}");
+        let answer = exchange(&self.server.address, &question);
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         assert!(
             head.starts_with("HTTP/1.1 200") || head.starts_with("HTTP/1.1 429"),
@@ -83,17 +101,43 @@ impl Node {
         }
     }
 
+    /// Asks so many times.
     #[track_caller]
-    pub(crate) fn ask_often(&self, key: &str, value: &str, times: usize) -> Vec<Answer> {
-        (0..times).map(|_| self.ask(key, value)).collect()
+    pub(super) fn ask_often(
+        &self,
+        door: Door,
+        key: &str,
+        value: &str,
+        times: usize,
+    ) -> Vec<Answer> {
+        match door {
+            Door::Http => (0..times).map(|_| self.ask(key, value)).collect(),
+            Door::Grpc => grpc::ask(&self.server.grpc_address(), key, value, times),
+        }
     }
 
-    /// Asks until a breaker is open, several at a time: each may wait for the timeout.
-    pub(crate) fn ask_until_broken(&self) {
+    /// Asks so many times, and counts the answers.
+    #[track_caller]
+    pub(super) fn tally(&self, door: Door, key: &str, value: &str, times: usize) -> Tally {
+        let answers = self.ask_often(door, key, value, times);
+        let count = |is_so: fn(&&Answer) -> bool| answers.iter().filter(is_so).count();
+        Tally {
+            n_allowed: count(|answer| answer.is_allowed),
+            n_degraded: count(|answer| answer.is_degraded),
+        }
+    }
+
+    /// Asks by all doors at once, as `value`, until a breaker is open: each may wait for the timeout. Whoever is on
+    /// the way when Redis fails passes like everybody else.
+    pub(super) fn ask_until_broken(&self, value: &str) {
         wait_until("the breaker opens", || {
             thread::scope(|scope| {
+                scope.spawn(|| {
+                    let tally = self.tally(Door::Grpc, "ample", value, N_AT_ONCE);
+                    assert_eq!(tally.n_allowed, N_AT_ONCE);
+                });
                 for _ in 0..N_AT_ONCE {
-                    scope.spawn(|| self.ask("ample", "probe"));
+                    scope.spawn(|| assert!(self.ask("ample", value).is_allowed));
                 }
             });
             self.is_broken()
@@ -101,83 +145,60 @@ impl Node {
     }
 
     /// Asks until Redis decides again.
-    pub(crate) fn ask_until_mended(&self) {
+    pub(super) fn ask_until_mended(&self) {
         wait_until("Redis decides again", || {
-            !self.ask("ample", "probe").is_degraded
+            let answer = self.ask("ample", "probe");
+            assert!(answer.is_allowed, "{answer:?}");
+            !answer.is_degraded
         });
     }
 
     /// Whether a breaker is open.
-    pub(crate) fn is_broken(&self) -> bool {
-        self.sum("tidegate_store_degraded", "") > 0
+    pub(super) fn is_broken(&self) -> bool {
+        self.page().sum("tidegate_store_degraded", "") > 0
     }
 
-    /// The sum of the series of one metric that have `label`.
-    pub(crate) fn sum(&self, name: &str, label: &str) -> u64 {
-        sum(&self.get("/metrics"), name, label)
+    /// Its metrics.
+    pub(super) fn page(&self) -> Page {
+        Page::new(self.get("/metrics"))
+    }
+
+    /// What the admin API says of the servers.
+    pub(super) fn servers(&self) -> Vec<Value> {
+        let store: Value = serde_json::from_str(&self.get("/api/v1/store")).unwrap();
+        store["servers"].as_array().unwrap().clone()
     }
 
     /// The body of a page of the admin listener.
-    pub(crate) fn get(&self, path: &str) -> String {
-        let question =
-            format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-        let answer = exchange(&self.admin, &question);
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        assert!(head.starts_with("HTTP/1.1 200"), "{answer}");
-        body.to_owned()
+    pub(super) fn get(&self, path: &str) -> String {
+        get(&self.admin, path)
     }
 
-    /// Where it speaks gRPC.
-    pub(crate) fn grpc_address(&self) -> String {
-        self.server.grpc_address()
+    /// What it tells those who ask whether to send callers here: by HTTP, and whether it serves by gRPC.
+    pub(super) fn health(&self) -> (String, bool) {
+        let serves = grpc::is_serving(&self.server.grpc_address());
+        (get(&self.server.address, "/healthcheck"), serves)
     }
 
     /// Ends it, and gives its log.
-    pub(crate) fn end(self) -> Vec<String> {
+    pub(super) fn end(self) -> Vec<String> {
         self.server.end()
     }
-
-    pub(crate) fn durations(&self) -> Durations {
-        Durations::read(&self.get("/metrics"))
-    }
 }
 
-// === impl Durations ===
+// === impl Door ===
 
-impl Durations {
-    pub(crate) fn read(page: &str) -> Self {
-        let prefix = "tidegate_decision_duration_seconds_bucket{le=\"";
-        let buckets = page.lines().filter_map(|line| {
-            let (bound, count) = line.strip_prefix(prefix)?.split_once("\"} ")?;
-            let bound = bound.replace("+Inf", "inf").parse().unwrap();
-            Some((bound, count.parse().unwrap()))
-        });
-        Self(buckets.collect())
-    }
-
-    /// Those after `before`.
-    pub(crate) fn since(&self, before: &Self) -> Self {
-        let pairs = self.0.iter().zip(&before.0);
-        let since = pairs.map(|((bound, after), (_, before))| (*bound, after - before));
-        Self(since.collect())
-    }
-
-    /// The bound that half of them were within.
-    pub(crate) fn median(&self) -> f64 {
-        let (_, total) = self.0.last().unwrap();
-        let half = |(_, count): &&(f64, f64)| *count * 2.0 >= *total;
-        self.0.iter().find(half).unwrap().0
-    }
+impl Door {
+    /// All of them.
+    pub(super) const ALL: [Self; 2] = [Self::Http, Self::Grpc];
 }
 
-/// The sum of the series of one metric that have `label`.
-pub(crate) fn sum(page: &str, name: &str, label: &str) -> u64 {
-    let of_series = |line: &str| {
-        let rest = line.strip_prefix(name)?;
-        let is_it = rest.starts_with(['{', ' ']) && rest.contains(label);
-        is_it.then(|| rest.rsplit(' ').next().unwrap().parse::<u64>().unwrap())
-    };
-    page.lines().filter_map(of_series).sum()
+fn get(address: &str, path: &str) -> String {
+    let question = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    let answer = exchange(address, &question);
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200"), "{answer}");
+    body.to_owned()
 }
 
 fn exchange(address: &str, question: &str) -> String {

@@ -2,8 +2,8 @@
 
 use tidegate_store_redis::test_util::{RedisServer, ServerOptions, wait_until};
 
-use super::node::{Answer, Node};
-use super::{Counts, Marks, decided_by_redis, holds_alone, ride_out};
+use super::node::{Door, Node, Patience};
+use super::{By, Counts, Marks, hold_by_all_doors, logs_once_per_change, ride_out};
 
 /// What a node needs, as docs/failure.md has it.
 const RIGHTS: [&str; 8] = [
@@ -17,53 +17,56 @@ const RIGHTS: [&str; 8] = [
     "+info",
 ];
 
+/// A Redis that says no.
+const REFUSAL: Marks = Marks {
+    error: "reply",
+    besides: &[],
+    fault: "",
+    counts: Counts::Kept,
+};
+
 #[test]
 fn redis_is_killed_and_starts_again_empty() {
     let redis = RedisServer::start();
-    let node = Node::start(&redis.url());
+    let node = Node::start(&redis.url(), Patience::Endless);
     let marks = Marks {
-        errors: &["connection"],
+        error: "connection",
+        besides: &[],
+        fault: "refused",
         counts: Counts::Lost,
     };
     ride_out(&node, || redis.kill(), || redis.restart(), marks);
-    // And once more.
-    redis.kill();
-    node.ask_until_broken();
-    redis.restart();
-    node.ask_until_mended();
-    let opened = node.sum("tidegate_store_breaker_opened_total", "");
-    assert!(opened >= 2);
-    // The log has a line for each change, and no more.
-    let log = node.end();
-    for change in ["Redis fails and is not asked", "Redis is back and asked"] {
-        let lines = log.iter().filter(|line| line.contains(change));
-        assert_eq!(lines.count() as u64, opened, "{log:?}");
-    }
+    logs_once_per_change(node, 1);
 }
 
 #[test]
 fn redis_stalls() {
     let redis = RedisServer::start();
-    let node = Node::start(&redis.url());
+    let node = Node::start(&redis.url(), Patience::Short);
     let marks = Marks {
-        errors: &["timeout"],
+        error: "timeout",
+        // The connections that it does not answer on are given up.
+        besides: &["connection"],
+        fault: "in time",
         counts: Counts::Kept,
     };
     ride_out(&node, || redis.pause(), || redis.resume(), marks);
+    logs_once_per_change(node, 1);
 }
 
 #[test]
 fn redis_is_out_of_memory() {
     let redis = RedisServer::start();
-    let node = Node::start(&redis.url());
+    let node = Node::start(&redis.url(), Patience::Endless);
     let set = |most: &str| {
         redis.must(&["CONFIG", "SET", "maxmemory", most]);
     };
     let marks = Marks {
-        errors: &["reply"],
-        counts: Counts::Kept,
+        fault: "OOM",
+        ..REFUSAL
     };
     ride_out(&node, || set("1"), || set("0"), marks);
+    logs_once_per_change(node, 1);
 }
 
 #[test]
@@ -73,7 +76,7 @@ fn redis_becomes_a_replica_that_takes_no_writes() {
         settings: vec![vec!["repl-diskless-sync-delay".to_owned(), "0".to_owned()]],
         ..ServerOptions::default()
     });
-    let node = Node::start(&redis.url());
+    let node = Node::start(&redis.url(), Patience::Endless);
     let port = master.port().to_string();
     let obey = || {
         redis.must(&["REPLICAOF", "127.0.0.1", &port]);
@@ -87,11 +90,13 @@ fn redis_becomes_a_replica_that_takes_no_writes() {
         redis.must(&["REPLICAOF", "NO", "ONE"]);
     };
     let marks = Marks {
-        errors: &["reply"],
+        fault: "READONLY",
         // Its master has nothing.
         counts: Counts::Lost,
+        ..REFUSAL
     };
     ride_out(&node, obey, rule, marks);
+    logs_once_per_change(node, 1);
 }
 
 #[test]
@@ -107,52 +112,51 @@ fn the_password_is_wrong_all_of_a_sudden() {
     };
     user(">right");
     let url = redis.url().replace("redis://", "redis://node:right@");
-    let node = Node::start(&url);
+    let node = Node::start(&url, Patience::Endless);
     let change = || {
         user(">other");
         redis.must(&["CLIENT", "KILL", "USER", "node"]);
     };
     let change_back = || {
         let store = node.get("/api/v1/store");
-        assert!(store.contains("WRONGPASS"), "{store}");
         assert!(!store.contains("right"), "no password is shown: {store}");
         user(">right");
     };
     let marks = Marks {
-        errors: &["reply", "connection"],
-        counts: Counts::Kept,
+        // Whoever was asked something when the connections were ended.
+        besides: &["connection"],
+        fault: "WRONGPASS",
+        ..REFUSAL
     };
     ride_out(&node, change, change_back, marks);
+    logs_once_per_change(node, 1);
 }
 
 #[test]
 fn a_node_starts_without_redis() {
     let redis = RedisServer::start();
     redis.kill();
-    let node = Node::start(&redis.url());
-    node.ask_until_broken();
-    holds_alone(&node, "from the start");
+    let node = Node::start(&redis.url(), Patience::Endless);
+    node.ask_until_broken("probe");
+    hold_by_all_doors(&node, By::Node, "alone");
     redis.restart();
     node.ask_until_mended();
-    assert_eq!(decided_by_redis(&node, "local", "new"), 9);
+    hold_by_all_doors(&node, By::Redis, "new");
 }
 
 /// Nodes that are cut off enforce their shares, so that together they admit one limit.
 #[test]
 fn two_nodes_alone_admit_one_limit_together() {
     let redis = RedisServer::start();
-    let nodes = [Node::start(&redis.url()), Node::start(&redis.url())];
-    for node in &nodes {
-        wait_until("it knows of the other", || {
-            node.sum("tidegate_members", "") > 1
-        });
-    }
+    let nodes = [(); 2].map(|()| Node::start(&redis.url(), Patience::Endless));
+    meet(&nodes);
     redis.kill();
     for node in &nodes {
-        node.ask_until_broken();
-        let answers = node.ask_often("local", "both", 10);
-        let n_allowed = answers.iter().filter(|it| it.is_allowed).count();
-        assert_eq!(n_allowed, 5);
+        node.ask_until_broken("probe");
+        for door in Door::ALL {
+            let caller = format!("both by {door:?}");
+            assert_eq!(node.tally(door, "local", &caller, 10).n_allowed, 5);
+        }
     }
 }
 
@@ -161,22 +165,18 @@ fn two_nodes_alone_admit_one_limit_together() {
 #[test]
 fn two_nodes_admit_one_limit_in_the_window_in_which_redis_dies() {
     let redis = RedisServer::start();
-    let nodes = [Node::start(&redis.url()), Node::start(&redis.url())];
-    for node in &nodes {
-        wait_until("it knows of the other", || {
-            node.sum("tidegate_members", "") > 1
-        });
-    }
+    let nodes = [(); 2].map(|()| Node::start(&redis.url(), Patience::Endless));
+    meet(&nodes);
     let ask_each = |times: usize| {
-        let answers = nodes
+        let tallies = nodes
             .iter()
-            .flat_map(|node| node.ask_often("local", "seeded", times));
-        answers.filter(|answer| answer.is_allowed).count()
+            .map(|node| node.tally(Door::Http, "local", "seeded", times));
+        tallies.map(|tally| tally.n_allowed).sum::<usize>()
     };
     assert_eq!(ask_each(3), 6);
     redis.kill();
     for node in &nodes {
-        node.ask_until_broken();
+        node.ask_until_broken("probe");
     }
     assert_eq!(ask_each(10), 4, "of 10");
 }
@@ -185,13 +185,11 @@ fn two_nodes_admit_one_limit_in_the_window_in_which_redis_dies() {
 #[test]
 fn a_node_alone_refuses_whom_redis_refused() {
     let redis = RedisServer::start();
-    let nodes = [Node::start(&redis.url()), Node::start(&redis.url())];
-    let [first, second] = &nodes;
-    let is_allowed = |answer: &Answer| answer.is_allowed;
-    assert!(first.ask_often("local", "spent", 10).iter().all(is_allowed));
+    let [first, second] = [(); 2].map(|()| Node::start(&redis.url(), Patience::Endless));
+    assert_eq!(first.tally(Door::Http, "local", "spent", 10).n_allowed, 10);
     assert!(!second.ask("local", "spent").is_allowed);
     redis.kill();
-    second.ask_until_broken();
+    second.ask_until_broken("probe");
     let answer = second.ask("local", "spent");
     assert!(!answer.is_allowed && answer.is_degraded, "{answer:?}");
 }
@@ -200,14 +198,22 @@ fn a_node_alone_refuses_whom_redis_refused() {
 #[test]
 fn redis_is_killed_under_leases() {
     let redis = RedisServer::start();
-    let node = Node::start_with(&redis.url(), "leased");
-    for answer in node.ask_often("ample", "hot", 200) {
+    let node = Node::start_with(&redis.url(), Patience::Endless, "leased");
+    for answer in node.ask_often(Door::Http, "ample", "hot", 200) {
         assert!(answer.is_allowed && !answer.is_degraded, "{answer:?}");
     }
     redis.kill();
-    node.ask_until_broken();
-    holds_alone(&node, "while it is gone");
+    node.ask_until_broken("probe");
+    hold_by_all_doors(&node, By::Node, "while it is gone");
     redis.restart();
     node.ask_until_mended();
     assert!(node.ask("local", "new").is_allowed);
+}
+
+fn meet(nodes: &[Node]) {
+    for node in nodes {
+        wait_until("it knows of the other", || {
+            node.page().sum("tidegate_members", "") > 1
+        });
+    }
 }
