@@ -1,9 +1,10 @@
 //! Calls and scripts on one server that works.
 
-use tidegate_store_redis::client::{Route, Script};
+use futures_util::future::join_all;
+use tidegate_store_redis::client::{Joinable, Route, Script};
 use tidegate_store_redis::test_util::RedisServer;
 
-use super::{ask, client, insist, text};
+use super::{ask, client, insist, n_calls, text};
 
 #[tokio::test]
 async fn a_call_is_answered() {
@@ -48,6 +49,41 @@ async fn a_script_is_loaded_when_first_called_and_again_when_forgotten() {
     server.restart();
     insist(&client, &["PING"]).await;
     run().await;
+}
+
+/// What a script is told, told back; of several, in one command.
+fn echo() -> Joinable {
+    let joined = "local all = {} for i = 1, #KEYS do all[i] = ARGV[i] end return all";
+    Joinable::new(Script::new("return ARGV[1]"), Script::new(joined))
+}
+
+/// A server that forgot a script is sent it once, and not with every call from then on.
+#[tokio::test]
+async fn scripts_of_joined_calls_are_loaded_again_when_forgotten() {
+    let server = RedisServer::start();
+    let client = client(&server.url());
+    let script = echo();
+    let run = async || {
+        let asked = (0..10_u8).map(|number| {
+            let (client, script) = (&client, &script);
+            async move {
+                let reply = client.eval_joined(script, b"a", &[number], None).await;
+                assert_eq!(reply.unwrap().text(), Ok(Some(&[number][..])));
+            }
+        });
+        join_all(asked).await;
+    };
+    run().await;
+    assert_eq!(
+        (n_calls(&server, "evalsha"), n_calls(&server, "eval")),
+        (1, 0)
+    );
+    server.must(&["SCRIPT", "FLUSH"]);
+    run().await;
+    let in_full = n_calls(&server, "eval");
+    assert!(in_full > 0);
+    run().await;
+    assert_eq!(n_calls(&server, "eval"), in_full);
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use tidegate_store_redis::client::{KnockError, Route, Script, slot_of};
 use tidegate_store_redis::test_util::{ClusterSetup, RedisServer};
 use tokio::task::JoinSet;
 
-use super::{ask, client, insist, text, until_open};
+use super::{ask, client, insist, n_calls, text, until_open};
 
 /// A key whose slot the master at `place` has.
 fn key_at(cluster: &ClusterSetup, place: usize) -> String {
@@ -86,12 +86,7 @@ async fn a_url_of_one_server_is_told_of_the_cluster(cluster: &ClusterSetup) {
 
 /// How often a server was asked for its role, as whoever looks whether it is back does.
 fn looks_at(server: &RedisServer) -> u64 {
-    let stats = server.must(&["INFO", "commandstats"]);
-    let stats = String::from_utf8_lossy(stats.text().unwrap().unwrap_or_default()).into_owned();
-    let calls = stats
-        .lines()
-        .find_map(|line| line.strip_prefix("cmdstat_role:calls="));
-    calls.map_or(0, |calls| calls.split(',').next().unwrap().parse().unwrap())
+    n_calls(server, "role")
 }
 
 async fn slots_move_under_calls(

@@ -15,7 +15,7 @@ mod sentinel;
 
 use tidegate_store::StoreError;
 use tidegate_store_redis::client::{Client, ClientConfig, Command, Reply, Route};
-use tidegate_store_redis::test_util::PATIENCE;
+use tidegate_store_redis::test_util::{PATIENCE, RedisServer};
 
 /// A client whose calls take their time, for what becomes of them is looked at, and not the time of a
 /// busy machine.
@@ -67,4 +67,13 @@ async fn until_open(client: &Client, question: &[&str]) {
     let failing = async { while ask(client, question).await != Err(StoreError::Open) {} };
     let failing = tokio::time::timeout(PATIENCE, failing);
     failing.await.expect("the breaker opens");
+}
+
+/// How often a server was asked a command.
+fn n_calls(server: &RedisServer, command: &str) -> u64 {
+    let stats = server.must(&["INFO", "commandstats"]);
+    let stats = String::from_utf8_lossy(stats.text().unwrap().unwrap_or_default()).into_owned();
+    let name = format!("cmdstat_{command}:calls=");
+    let calls = stats.lines().find_map(|line| line.strip_prefix(&*name));
+    calls.map_or(0, |calls| calls.split(',').next().unwrap().parse().unwrap())
 }

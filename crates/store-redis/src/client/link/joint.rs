@@ -49,9 +49,9 @@ impl Joint {
         self.calls == 0
     }
 
-    /// Whether a call of this script can be added.
+    /// Whether there are calls that one of this script can be added to.
     pub(super) fn takes(&self, script: &Joinable) -> bool {
-        self.calls < MOST_JOINED && self.is_of(script)
+        (1..MOST_JOINED).contains(&self.calls) && self.is_of(script)
     }
 
     /// Adds a call. Those before it are of the same script, or there are none.
@@ -170,5 +170,10 @@ mod tests {
         assert!(!joint.takes(&other));
         joint.add(&script, question("a"));
         assert!(!joint.takes(&script));
+        joint.clear();
+        assert!(
+            !joint.takes(&script),
+            "the script may have to be sent first"
+        );
     }
 }
