@@ -24,7 +24,7 @@ use crate::failure::Failure;
 use crate::rules_files;
 use environment::Environment;
 use idle::Idle;
-use raw::RawConfig;
+use raw::{Origin, RawConfig};
 use reader::{Known, Reader};
 use reference::Unsupported;
 
@@ -124,6 +124,12 @@ fn resolve(
 // === impl Loaded ===
 
 impl Loaded {
+    /// Whether anybody set a setting.
+    pub(crate) fn is_said(&self, path: &str) -> bool {
+        let origin = reader::origin_of(&self.known, path);
+        !matches!(origin, None | Some(Origin::Default | Origin::Assumed(_)))
+    }
+
     /// Logs what was written and does nothing.
     pub(crate) fn warn(&self) {
         for note in self.notes() {

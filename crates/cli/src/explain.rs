@@ -51,10 +51,7 @@ fn rules_of(args: &ExplainArgs) -> Result<Rules, Failure> {
         watch: false,
         sharing,
         // The copy is a server's, and neither written nor believed by anybody else.
-        pushed: pushed.map(|place| PushedPlace {
-            cache: None,
-            ..place
-        }),
+        pushed: pushed.map(PushedPlace::without_cache),
     })
 }
 

@@ -24,8 +24,8 @@ const RUNTIME_HINT: &str = "  = hint: RUNTIME_ROOT, RUNTIME_SUBDIRECTORY and RUN
 ";
 
 /// What to do where rules in Redis cannot be had.
-const RULES_HINT: &str =
-    "is it there, and its URL right? a password it wants is written redis://:PASSWORD@HOST";
+const RULES_HINT: &str = "is it there, and its URL right? a password it wants is written redis://:PASSWORD@HOST, or stands in \
+     store.password_file if counters are there too";
 
 /// A command that failed.
 #[derive(Debug, thiserror::Error)]

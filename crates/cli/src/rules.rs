@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use tidegate_store_redis::book::{BookError, RuleBook};
 
 use crate::args::{AboutArgs, RulesArgs, RulesCommand, SettingArgs};
-use crate::config::{self, PushedPlace, Rules};
+use crate::config::{self, Rules};
 use crate::failure::Failure;
 use crate::rules_source::PushedError;
 use crate::version::Bundle;
@@ -41,17 +41,21 @@ struct Shelf {
 // === impl Shelf ===
 
 impl Shelf {
-    /// The one that is named, else the one that servers are told of.
+    /// The one that is named, else the one that servers are told of. Unless it is said where their counters are,
+    /// rules are for servers that have those in Redis too: what is good for them is good for any.
     fn open(settings: &SettingArgs) -> Result<Self, Failure> {
         let loaded = config::load(settings)?;
         terminal::eprint(&loaded.typed_in_vain());
-        let rules = loaded.config.rules;
-        let Some(PushedPlace { url, name, .. }) = &rules.pushed else {
-            return Err(Failure::NoPlace);
-        };
+        let is_store_said = loaded.is_said("store.engine");
+        let mut rules = loaded.config.rules;
+        if !is_store_said {
+            rules.sharing = rules.sharing.among_nodes();
+        }
+        let place = rules.pushed.as_ref().ok_or(Failure::NoPlace)?;
+        let login = place.login()?;
         Ok(Self {
-            place: url.to_string(),
-            book: RuleBook::new(&url.config, &name.0).map_err(Failure::NoTls)?,
+            place: place.url.to_string(),
+            book: RuleBook::new(&login, &place.name.0).map_err(Failure::NoTls)?,
             rules,
         })
     }

@@ -80,6 +80,15 @@ impl Sharing {
         }
     }
 
+    /// The same with counters in a Redis.
+    pub(crate) fn among_nodes(self) -> Self {
+        let other_regions = self.other_regions();
+        Self {
+            among: Among::Nodes { other_regions },
+            ..self
+        }
+    }
+
     /// Whether the store can count a limit that is shared as its rule says; if not, why.
     pub(crate) fn fit(&self, quota: &Quota, said: Option<Said>) -> Result<(), String> {
         let is_in_redis =

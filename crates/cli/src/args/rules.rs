@@ -179,7 +179,8 @@ Examples:
   TIDEGATE_RULES=redis://127.0.0.1:6379 tidegate rules push rules/
 
 The rules are checked first, as `tidegate check` does, for servers with that --config, --store and
---consistency; rules with faults are not pushed. Pushing what is the newest version already changes nothing.
+--consistency, by default for counters in Redis; rules with faults are not pushed. Pushing what is the newest
+version already changes nothing.
 
 Exit code: 0 pushed, or there already; 1 the rules have faults, or another version is the newest than
 expected; 2 the files could not be read, or Redis does not answer.";

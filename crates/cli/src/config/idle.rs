@@ -3,7 +3,7 @@
 //! They are told and not refused: one file may serve a laptop, where counters are in memory, and a fleet.
 
 use super::raw::Origin;
-use super::reader::{Known, KnownKind};
+use super::reader::{Known, origin_of};
 use super::sections::Config;
 use super::value::Engine;
 
@@ -91,11 +91,8 @@ impl Idle {
 /// Those of `paths` that somebody set, by the name they were set by.
 fn written(known: &[Known], paths: impl IntoIterator<Item = &'static str>) -> Vec<String> {
     let set = paths.into_iter().filter_map(|path| {
-        let setting = known.iter().find(|one| one.path == path)?;
-        match &setting.kind {
-            KnownKind::Setting(setting) => name(path, &setting.origin),
-            KnownKind::Block { .. } => None,
-        }
+        let origin = origin_of(known, path)?;
+        name(path, origin)
     });
     set.collect()
 }
@@ -112,6 +109,7 @@ fn name(path: &str, origin: &Origin) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::super::defaults;
+    use super::super::reader::KnownKind;
     use super::*;
 
     /// A setting that is renamed must not be forgotten here.

@@ -71,6 +71,15 @@ pub(crate) fn variable(path: &str) -> String {
     format!("TIDEGATE_{}", path.replace('.', "_").to_uppercase())
 }
 
+/// Who set a setting.
+pub(crate) fn origin_of<'k>(known: &'k [Known], path: &str) -> Option<&'k Origin> {
+    let found = known.iter().find(|one| one.path == path)?;
+    match &found.kind {
+        KnownKind::Setting(setting) => Some(&setting.origin),
+        KnownKind::Block { .. } => None,
+    }
+}
+
 // === impl Reader ===
 
 impl<'r> Reader<'r> {

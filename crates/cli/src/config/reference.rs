@@ -16,7 +16,7 @@ use tidegate_observe::Endpoint;
 use tidegate_rules::document::Span;
 
 use super::raw::{Origin, RawConfig, Written, list, scalar};
-use super::reader::{Known, KnownKind};
+use super::reader::Known;
 use super::value::Value as _;
 pub(crate) use names::{Fate, NAMES, Reason};
 use redis::ENGINE;
@@ -299,15 +299,6 @@ impl Reference {
     fn is_on(&self, name: &str) -> bool {
         self.value(name)
             .is_some_and(|value| bool::parse(value) == Ok(true))
-    }
-}
-
-/// Who set a setting.
-fn origin_of<'k>(known: &'k [Known], path: &str) -> Option<&'k Origin> {
-    let found = known.iter().find(|one| one.path == path)?;
-    match &found.kind {
-        KnownKind::Setting(setting) => Some(&setting.origin),
-        KnownKind::Block { .. } => None,
     }
 }
 

@@ -76,6 +76,7 @@ impl Config {
         ));
         let regions = Regions::read(root);
         rules.sharing = Sharing::of(&store, &regions);
+        rules.pushed = rules.pushed.map(|place| place.beside(&store));
         Self {
             listeners,
             rules,

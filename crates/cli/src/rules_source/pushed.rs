@@ -103,12 +103,12 @@ const LOOKS_WHILE_DEAF: u32 = 10;
 
 impl PushedRules {
     pub(super) fn new(rules: Rules, pushed: &PushedPlace) -> Result<Self, Failure> {
-        let PushedPlace { url, name, cache } = pushed;
+        let login = pushed.login()?;
         Ok(Self {
             rules,
-            place: url.to_string(),
-            book: RuleBook::new(&url.config, &name.0).map_err(Failure::NoTls)?,
-            cache: cache.clone().map(RulesCache::at),
+            place: pushed.url.to_string(),
+            book: RuleBook::new(&login, &pushed.name.0).map_err(Failure::NoTls)?,
+            cache: pushed.cache.clone().map(RulesCache::at),
             seen: Mutex::default(),
             in_force: Mutex::default(),
             trouble: Mutex::default(),

@@ -6,7 +6,7 @@ use tidegate_share::{
     EventualConfig, LeaseConfig, SharedConfig, SharedStore, SplitConfig, StandbyLimit,
 };
 use tidegate_store::{EmbeddedStore, StoreConfig};
-use tidegate_store_redis::client::{Client, ClientConfig, Credentials, KnockError};
+use tidegate_store_redis::client::{Client, ClientConfig, KnockError};
 use tidegate_store_redis::{RedisMembers, RedisStore, RedisTotals};
 use tokio::time::timeout;
 use tracing::{info, warn};
@@ -61,23 +61,9 @@ pub(crate) const fn memory_of(store: &Store) -> StoreConfig {
 }
 
 fn client(store: &Store, url: &RedisUrl) -> Result<Client, Failure> {
-    let mut config = url.config.clone();
-    // What the URL says itself is meant for this Redis.
+    let mut config = store.redis.login(url)?;
     if config.timeout == ClientConfig::TIMEOUT {
         config.timeout = store.redis.timeout;
-    }
-    if let Some(password) = store.redis.password()? {
-        let credentials = config.credentials.get_or_insert_with(|| Credentials {
-            user: None,
-            password: String::new(),
-        });
-        credentials.password = password.0;
-    }
-    if let Some(tls) = &mut config.tls {
-        let said = &store.redis.tls;
-        tls.ca = tls.ca.take().or_else(|| said.ca.clone());
-        tls.certificate = tls.certificate.take().or_else(|| said.cert.clone());
-        tls.key = tls.key.take().or_else(|| said.key.clone());
     }
     new_client(&config)
 }

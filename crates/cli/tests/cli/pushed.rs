@@ -8,9 +8,9 @@ use std::thread;
 
 use tidegate_store_redis::book::{Draft, Expected, Pushed, RuleBook};
 use tidegate_store_redis::client::ClientConfig;
-use tidegate_store_redis::test_util::RedisServer;
+use tidegate_store_redis::test_util::{RedisServer, ServerOptions};
 
-use crate::program::{Run, run, scratch};
+use crate::program::{Run, command, run, scratch};
 use crate::server::{Server, USER, number, value};
 
 const RELOADED: &str = "reloaded the rules: 1 domain, 1 rule, 1 limit";
@@ -286,6 +286,47 @@ fn rules_with_faults_are_not_pushed() {
     );
     assert!(refused.stderr.starts_with(&told), "{refused:?}");
     assert_eq!(stage.redis("DBSIZE"), ":0");
+}
+
+/// Servers whose counters are in Redis would all refuse them.
+#[test]
+fn rules_are_checked_for_counters_in_redis_unless_it_is_said_where_they_are() {
+    let stage = Stage::new("unfit");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/fixtures/unfit.yaml");
+    let refused = stage.rules_command("push", &[path]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stdout.contains("error[unfit]"), "{refused:?}");
+    succeeded(&stage.rules_command("push", &[path, "--store", "memory"]));
+}
+
+#[test]
+fn the_password_of_the_store_is_for_the_rules_in_the_same_redis_too() {
+    let redis = RedisServer::start_with(ServerOptions {
+        settings: vec![vec!["requirepass".to_owned(), "hunter2".to_owned()]],
+        ..ServerOptions::default()
+    });
+    let folder = scratch("pushed_password");
+    let (file, rules) = (folder.join("password"), folder.join("rules.yaml"));
+    fs::write(&file, "hunter2\n").unwrap();
+    let rule = "{key: user_id, rate_limit: {unit: year, requests_per_unit: 7}}";
+    fs::write(&rules, format!("domain: shop\ndescriptors: [{rule}]\n")).unwrap();
+    let url = format!("redis://{}", redis.address());
+    let variables = [
+        ("TIDEGATE_STORE", url.as_str()),
+        ("TIDEGATE_STORE_PASSWORD_FILE", file.to_str().unwrap()),
+        ("TIDEGATE_STORE_TIMEOUT", "30s"),
+    ];
+    let push = ["rules", "push", rules.to_str().unwrap(), "--to", &url];
+    let pushed = command(&push).envs(variables).output().unwrap();
+    assert!(pushed.status.success(), "{pushed:?}");
+    let args = ["--rules", &url, "--rules-cache", "off"];
+    assert_eq!(limit(&Server::start_with(&args, &variables)), Some(7));
+    let other = variables.map(|(name, value)| match name {
+        "TIDEGATE_STORE" => (name, "redis://127.0.0.1:1"),
+        _ => (name, value),
+    });
+    let refused = command(&push).envs(other).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
 }
 
 #[test]

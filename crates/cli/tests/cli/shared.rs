@@ -263,6 +263,12 @@ fn a_password_is_read_from_a_file() {
     let args = [&["--store", &url], &rules[..]].concat();
     let server = Server::start_with(&args, &[&PATIENT[..], &variables].concat());
     assert_eq!(admitted(&server, 10), 5);
+    // What the URL says goes before it.
+    let url = format!("redis://:hunter2@{}", redis.address());
+    fs::write(&file, "hunter3\n").unwrap();
+    let args = [&["--store", &url], &rules[..]].concat();
+    let server = Server::start_with(&args, &[&PATIENT[..], &variables].concat());
+    assert_eq!(admitted(&server, 1), 0);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! The reference's Redis, as a URL of ours.
 
 use super::super::raw::{Origin, Written, scalar};
-use super::super::reader::Known;
-use super::{Reference, StandIn, Variable, origin_of, written};
+use super::super::reader::{Known, origin_of};
+use super::{Reference, StandIn, Variable, written};
 
 /// What sort of Redis the reference is told of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,10 +4,10 @@ use tidegate_rules::document::{Code, Finding, Findings};
 
 use super::super::Config;
 use super::super::raw::Origin;
-use super::super::reader::Known;
+use super::super::reader::{Known, origin_of};
 use super::super::value::Value as _;
 use super::redis::{ENGINE, RedisType, Socket};
-use super::{Reason, Reference, StandIn, Variable, origin_of};
+use super::{Reason, Reference, StandIn, Variable};
 
 /// Names that are on or off, where that decides more than one setting of ours.
 const SWITCHES: [&str; 6] = [

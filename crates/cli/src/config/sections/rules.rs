@@ -5,9 +5,12 @@ use std::path::{Path, PathBuf};
 use tidegate_rules::Refusals;
 use tidegate_rules::document::Code;
 use tidegate_store_redis::book::Digest;
+use tidegate_store_redis::client::ClientConfig;
 
+use super::store::{Redis, Store};
 use crate::config::reader::Section;
-use crate::config::value::{CacheFile, Name, Place, RedisUrl, Words};
+use crate::config::value::{CacheFile, Engine, Name, Place, RedisUrl, Words};
+use crate::failure::Failure;
 use crate::sharing::Sharing;
 
 /// Where the rules are.
@@ -32,6 +35,8 @@ pub(crate) struct PushedPlace {
     pub(crate) name: Name,
     /// Where a copy of them is kept, if anywhere.
     pub(crate) cache: Option<PathBuf>,
+    /// How the store is let in, if it is the same Redis.
+    pub(super) store: Option<Redis>,
 }
 
 /// Which files of a folder are rules.
@@ -80,6 +85,33 @@ impl Rules {
 // === impl PushedPlace ===
 
 impl PushedPlace {
+    /// The same without a copy.
+    pub(crate) fn without_cache(self) -> Self {
+        Self {
+            cache: None,
+            ..self
+        }
+    }
+
+    /// What a client is told to be let in.
+    pub(crate) fn login(&self) -> Result<ClientConfig, Failure> {
+        match &self.store {
+            Some(store) => store.login(&self.url),
+            None => Ok(self.url.config.clone()),
+        }
+    }
+
+    /// The same, where the store is known: its password and files of TLS are for the rules too, if both are in
+    /// one Redis.
+    pub(super) fn beside(self, store: &Store) -> Self {
+        let is_same = matches!(&store.engine, Engine::Redis(url)
+            if url.config.deployment == self.url.config.deployment);
+        Self {
+            store: is_same.then(|| store.redis.clone()),
+            ..self
+        }
+    }
+
     /// Where a copy is kept if nobody says: a file for this Redis and these rules alone, so that no
     /// server starts with those of another.
     fn default_cache(folder: &Path, url: &RedisUrl, name: &Name) -> PathBuf {
@@ -132,6 +164,7 @@ fn places(section: &mut Section<'_, '_>) -> (Vec<PathBuf>, Option<PushedPlace>) 
         },
         url,
         name,
+        store: None,
     });
     (paths, pushed)
 }

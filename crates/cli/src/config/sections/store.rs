@@ -6,10 +6,10 @@ use std::time::Duration;
 use tidegate_rules::document::{Code, format_duration};
 use tidegate_share::SharedConfig;
 use tidegate_store::Consistency;
-use tidegate_store_redis::client::ClientConfig;
+use tidegate_store_redis::client::{ClientConfig, Credentials};
 
 use crate::config::reader::Section;
-use crate::config::value::{Bytes, Engine, Name, Percentage, Secret, Words};
+use crate::config::value::{Bytes, Engine, Name, Percentage, RedisUrl, Secret, Words};
 use crate::failure::Failure;
 use crate::rules_files;
 
@@ -114,8 +114,33 @@ impl Store {
 // === impl Redis ===
 
 impl Redis {
+    /// What a client is told to be let in. What the URL says itself is meant for this Redis; the settings say
+    /// what it does not.
+    pub(crate) fn login(&self, url: &RedisUrl) -> Result<ClientConfig, Failure> {
+        let mut config = url.config.clone();
+        let credentials = config.credentials.take().unwrap_or(Credentials {
+            user: None,
+            password: String::new(),
+        });
+        config.credentials = if credentials.password.is_empty() {
+            let password = self.password()?;
+            password.map(|Secret(password)| Credentials {
+                password,
+                ..credentials
+            })
+        } else {
+            Some(credentials)
+        };
+        if let Some(tls) = &mut config.tls {
+            tls.ca = tls.ca.take().or_else(|| self.tls.ca.clone());
+            tls.certificate = tls.certificate.take().or_else(|| self.tls.cert.clone());
+            tls.key = tls.key.take().or_else(|| self.tls.key.clone());
+        }
+        Ok(config)
+    }
+
     /// The password, read from its file if it is there.
-    pub(crate) fn password(&self) -> Result<Option<Secret>, Failure> {
+    fn password(&self) -> Result<Option<Secret>, Failure> {
         let Some(path) = &self.password_file else {
             return Ok(self.password.clone());
         };
