@@ -68,6 +68,21 @@ fn the_tag_is_ours_whatever_a_client_says() {
     }
 }
 
+/// A note lies in the slot of its counter, and nobody who looks for counters finds it.
+#[test]
+fn a_note_is_beside_its_counter() {
+    let quota = quota(Duration::from_mins(1), Algorithm::FixedWindow);
+    for values in [&[][..], &["ann"], &["}{"], &["x{y}"]] {
+        let limit = LimitId(7);
+        let counter = Key::new(CounterKey { limit, values }, &quota);
+        let note = counter.note().to_string();
+        let counter = counter.to_string();
+        assert_eq!(tag(&note), tag(&counter), "{values:?}");
+        assert_eq!(note.strip_prefix("tg1:b"), counter.strip_prefix("tg1"));
+        assert!(!note.starts_with("tg1{"));
+    }
+}
+
 #[test]
 fn limits_of_one_caller_share_a_tag_and_callers_spread() {
     assert_eq!(tag(&key(1, &["ann"])), tag(&key(2, &["ann"])));

@@ -77,7 +77,7 @@ fn try_charge(
 }
 
 /// All keys, by pages, as an operator would look for them.
-fn keys(site: &Site) -> Vec<String> {
+pub(crate) fn keys(site: &Site) -> Vec<String> {
     let (mut found, mut cursor) = (Vec::new(), "0".to_owned());
     loop {
         let reply = site.desk.ask(&["SCAN", &cursor]);

@@ -3,6 +3,7 @@
 mod conformance;
 mod keep;
 mod lend;
+mod notes;
 mod slots;
 mod subject;
 mod vectors;
