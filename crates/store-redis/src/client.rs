@@ -23,6 +23,7 @@ mod stream;
 mod time;
 mod tls;
 mod topology;
+mod unclaimed;
 mod url;
 mod wire;
 
@@ -49,6 +50,7 @@ use time::Span;
 pub(crate) use time::pause;
 pub(crate) use tls::Tls;
 use topology::Topology;
+pub(crate) use unclaimed::Unclaimed;
 
 /// Asks Redis. Cheap to clone; all clones share their connections, which end with the last of them.
 #[derive(Clone, Debug)]
@@ -147,7 +149,7 @@ impl Client {
     where
         W: Fn(&mut Command<'_>) + Send,
     {
-        self.dispatch(route, Form::Plain, write).await
+        self.dispatch(route, Form::Plain, None, write).await
     }
 
     /// Runs a script. `write` adds the number of keys, the keys and the arguments; it may run more than
@@ -164,7 +166,23 @@ impl Client {
     where
         W: Fn(&mut Command<'_>) + Send,
     {
-        self.dispatch(route, Form::ByName(script), write).await
+        self.eval_claimed(route, script, None, write).await
+    }
+
+    /// As [`eval`](Self::eval); `unclaimed`, if any, hears of a reply that comes when the time of the call is up,
+    /// or who waited for it has gone.
+    pub(crate) async fn eval_claimed<W>(
+        &self,
+        route: Route<'_>,
+        script: &Script,
+        unclaimed: Option<&Unclaimed>,
+        write: W,
+    ) -> Result<Reply, StoreError>
+    where
+        W: Fn(&mut Command<'_>) + Send,
+    {
+        self.dispatch(route, Form::ByName(script), unclaimed, write)
+            .await
     }
 
     /// Runs a script on one key, with one argument and, in tests, something `besides`. Such calls that wait at
@@ -190,7 +208,7 @@ impl Client {
             Form::Joined(script, question)
         };
         let write = |command: &mut Command<'_>| question.write(command);
-        self.dispatch(Route::Key(key), form, write).await
+        self.dispatch(Route::Key(key), form, None, write).await
     }
 
     /// A connection of one's own to a server, for what cannot share one.
@@ -225,7 +243,7 @@ impl Client {
             command.arg("INFO");
         };
         let span = Span::new(self.timeout);
-        let asked = self.ask(server, Form::Plain, Asking::No, span, &question)?;
+        let asked = self.ask(server, Form::Plain, Asking::No, span, None, &question)?;
         info::read(&asked.await??)
     }
 
@@ -233,6 +251,7 @@ impl Client {
         &self,
         route: Route<'_>,
         mut form: Form<'_>,
+        unclaimed: Option<&Unclaimed>,
         write: W,
     ) -> Result<Reply, StoreError>
     where
@@ -249,7 +268,8 @@ impl Client {
                     after: self.timeout,
                 });
             }
-            let fault = match self.ask(&server, form, asking, span, &write)?.await {
+            let asked = self.ask(&server, form, asking, span, unclaimed, &write)?;
+            let fault = match asked.await {
                 Ok(Ok(reply)) => return Ok(reply),
                 Ok(Err(fault)) => fault,
                 Err(error) => {
@@ -282,6 +302,7 @@ impl Client {
         form: Form<'_>,
         asking: Asking,
         span: Span,
+        unclaimed: Option<&Unclaimed>,
         write: &W,
     ) -> Result<
         impl Future<Output = Result<Result<Reply, ServerFault>, StoreError>> + use<W>,
@@ -293,7 +314,7 @@ impl Client {
         let link = server.link().inspect_err(|_| self.inner.topology.doubt())?;
         let call = match form {
             Form::Joined(script, question) => link.join(script, span, question)?,
-            _ => link.send(form.preface(), asking, span, |command| {
+            _ => link.send(form.preface(), asking, span, unclaimed, |command| {
                 form.begin(command);
                 write(command);
             })?,

@@ -4,6 +4,7 @@ mod ask;
 mod batch;
 mod lend;
 mod list;
+mod missed;
 mod owned;
 mod single;
 mod together;

@@ -21,6 +21,7 @@ use super::script::{Joinable, Script};
 use super::server::Server;
 use super::stats::Stats;
 use super::time::Span;
+use super::unclaimed::Unclaimed;
 use super::wire::Command;
 
 use joint::Joint;
@@ -35,7 +36,7 @@ pub(crate) struct Link {
     pub(crate) stats: Stats,
 }
 
-/// A call whose reply is to come. Dropped, it leaves its reply to be skipped.
+/// A call whose reply is to come. Dropped, it leaves its reply unclaimed.
 #[derive(Debug)]
 pub(crate) struct Call {
     link: Arc<Link>,
@@ -137,6 +138,7 @@ impl Link {
         preface: Preface<'_>,
         asking: Asking,
         span: Span,
+        unclaimed: Option<&Unclaimed>,
         write: impl FnOnce(&mut Command<'_>),
     ) -> Result<Call, StoreError> {
         let mut state = self.open()?;
@@ -150,7 +152,7 @@ impl Link {
             });
         }
         state.write(write);
-        Ok(self.expect(state, span))
+        Ok(self.expect(state, span, unclaimed))
     }
 
     /// Puts a call of a script on its way, as one command with those of the same script right before it that
@@ -168,7 +170,7 @@ impl Link {
             state.load(script.joined(), span);
         }
         state.joint.add(script, question);
-        Ok(self.expect(state, span))
+        Ok(self.expect(state, span, None))
     }
 
     /// The state, if one more call may wait.
@@ -186,8 +188,13 @@ impl Link {
     }
 
     /// Has the reply to the last command come to a call.
-    fn expect(self: &Arc<Self>, mut state: MutexGuard<'_, State>, span: Span) -> Call {
-        let ticket = state.slots.expect(span);
+    fn expect(
+        self: &Arc<Self>,
+        mut state: MutexGuard<'_, State>,
+        span: Span,
+        unclaimed: Option<&Unclaimed>,
+    ) -> Call {
+        let ticket = state.slots.expect(span, unclaimed.cloned());
         state.wake_driver();
         drop(state);
         self.stats.calls.add(1);

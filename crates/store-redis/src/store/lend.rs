@@ -11,7 +11,7 @@ use tidegate_store::{
 use super::RedisStore;
 use super::ask::told_time;
 use super::single::split;
-use crate::client::{Reply, Script};
+use crate::client::{Reply, Script, Unclaimed};
 use crate::counter::{Account, Numbers, Told, drawn, lendings, loaned, numbers, refunded};
 use crate::fit::fits;
 use crate::script::Kind;
@@ -39,8 +39,9 @@ impl Lender for RedisStore {
         let draw = Draw { most, ..draw };
         let words = [numbers, drawn(&draw), lendings(quota, &draw)];
         let script = self.scripts.draw(Kind::of(quota));
-        let reply = self.about_loan(key, quota, script, &words).await?;
-        self.read_loan(key, quota, draw, &reply)
+        let missed = self.when_missed(key, quota, draw);
+        let reply = self.about_loan(key, quota, script, &words, Some(&missed));
+        self.read_loan(key, quota, draw, &reply.await?)
     }
 
     async fn give_back(
@@ -55,7 +56,7 @@ impl Lender for RedisStore {
             refunded(quota, permits.min(loan.permits)),
             loaned(quota, loan),
         ];
-        self.about_loan(key, quota, script, &words).await?;
+        self.about_loan(key, quota, script, &words, None).await?;
         Ok(())
     }
 }
@@ -70,16 +71,19 @@ impl RedisStore {
         quota: &Quota,
         script: &Script,
         numbers: &[Numbers],
+        unclaimed: Option<&Unclaimed>,
     ) -> Result<Reply, StoreError> {
-        if Kind::of(quota) != Kind::Bucket {
-            return self.about(key, quota, script, numbers).await;
-        }
         let counter = self.key(key, quota);
-        let note = counter.note();
-        self.run_on([counter, note], script, numbers).await
+        if Kind::of(quota) == Kind::Bucket {
+            let note = counter.note();
+            let keys = [counter, note];
+            self.run_on(keys, script, numbers, unclaimed).await
+        } else {
+            self.run_on([counter], script, numbers, unclaimed).await
+        }
     }
 
-    fn read_loan(
+    pub(super) fn read_loan(
         &self,
         key: CounterKey<'_>,
         quota: &Quota,

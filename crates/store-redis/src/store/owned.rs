@@ -1,13 +1,19 @@
-//! Charges that outlive whoever asked for them.
+//! Keys and charges that outlive whoever asked for them.
 
 use tidegate_algorithms::{Headroom, Quota};
 use tidegate_store::{Charge, Consistency, CounterKey, LimitId, Mode, OnFull};
 
+/// The key of a counter.
+#[derive(Debug)]
+pub(super) struct OwnedKey {
+    limit: LimitId,
+    values: Box<[Box<str>]>,
+}
+
 /// One limit to charge, with all that it needs.
 #[derive(Debug)]
 pub(super) struct OwnedCharge {
-    limit: LimitId,
-    values: Box<[Box<str>]>,
+    key: OwnedKey,
     quota: Quota,
     cost: u64,
     mode: Mode,
@@ -16,12 +22,36 @@ pub(super) struct OwnedCharge {
     consistency: Consistency,
 }
 
+// === impl OwnedKey ===
+
+impl OwnedKey {
+    pub(super) fn of(CounterKey { limit, values }: CounterKey<'_>) -> Self {
+        Self {
+            limit,
+            values: values.iter().map(|&value| value.into()).collect(),
+        }
+    }
+
+    /// Its values, to be borrowed by it.
+    pub(super) fn values(&self) -> Vec<&str> {
+        self.values.iter().map(AsRef::as_ref).collect()
+    }
+
+    /// The key, over its [`values`](Self::values).
+    pub(super) const fn key<'a>(&'a self, values: &'a [&'a str]) -> CounterKey<'a> {
+        CounterKey {
+            limit: self.limit,
+            values,
+        }
+    }
+}
+
 // === impl OwnedCharge ===
 
 impl OwnedCharge {
     pub(super) fn of(charge: &Charge<'_>) -> Self {
         let Charge {
-            key: CounterKey { limit, values },
+            key,
             quota,
             cost,
             mode,
@@ -30,8 +60,7 @@ impl OwnedCharge {
             consistency,
         } = *charge;
         Self {
-            limit,
-            values: values.iter().map(|&value| value.into()).collect(),
+            key: OwnedKey::of(key),
             quota: quota.clone(),
             cost,
             mode,
@@ -43,16 +72,13 @@ impl OwnedCharge {
 
     /// The values of its key, to be borrowed by it.
     pub(super) fn values(&self) -> Vec<&str> {
-        self.values.iter().map(AsRef::as_ref).collect()
+        self.key.values()
     }
 
     /// The charge, over its [`values`](Self::values).
     pub(super) const fn charge<'a>(&'a self, values: &'a [&'a str]) -> Charge<'a> {
         Charge {
-            key: CounterKey {
-                limit: self.limit,
-                values,
-            },
+            key: self.key.key(values),
             quota: &self.quota,
             cost: self.cost,
             mode: self.mode,

@@ -5,7 +5,7 @@ use tidegate_store::{Admission, Charge, Charging, CounterKey, Decisions, Receipt
 
 use super::ask::{about_keys, told_time};
 use super::{RedisStore, TimeArgument};
-use crate::client::{Command, Joinable, Reply, Route, Script};
+use crate::client::{Command, Joinable, Reply, Route, Script, Unclaimed};
 use crate::counter::{Account, Numbers, OverSince, Told, numbers_of_one, over_since, refunded};
 use crate::fit::fits;
 use crate::key::Key;
@@ -70,7 +70,7 @@ impl RedisStore {
         let key = self.key(key, quota);
         let mut digits = itoa::Buffer::new();
         let argument = self.time.next().map(|number| digits.format(number));
-        let argument = argument.map(|text| text.as_bytes());
+        let argument = argument.map(str::as_bytes);
         let client = &self.client;
         let reply = client.eval_joined(script, key.as_ref(), numbers, argument);
         reply.await.map_err(|error| about_keys(error, &[key]))
@@ -84,15 +84,16 @@ impl RedisStore {
         script: &Script,
         numbers: &[Numbers],
     ) -> impl Future<Output = Result<Reply, StoreError>> + Send {
-        self.run_on([self.key(key, quota)], script, numbers)
+        self.run_on([self.key(key, quota)], script, numbers, None)
     }
 
-    /// Runs a script on keys of one slot.
+    /// Runs a script on keys of one slot; `unclaimed`, if any, hears of a reply that comes too late.
     pub(super) async fn run_on<const N: usize>(
         &self,
         keys: [Key; N],
         script: &Script,
         numbers: &[Numbers],
+        unclaimed: Option<&Unclaimed>,
     ) -> Result<Reply, StoreError> {
         let argument = self.time.next();
         let write = |command: &mut Command<'_>| {
@@ -108,7 +109,7 @@ impl RedisStore {
         let route = keys
             .first()
             .map_or(Route::Any, |key| Route::Key(key.as_ref()));
-        let reply = self.client.eval(route, script, write);
+        let reply = self.client.eval_claimed(route, script, unclaimed, write);
         reply.await.map_err(|error| about_keys(error, &keys))
     }
 }

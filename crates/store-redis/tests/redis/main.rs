@@ -3,6 +3,7 @@
 mod conformance;
 mod keep;
 mod lend;
+mod missed;
 mod notes;
 mod slots;
 mod subject;

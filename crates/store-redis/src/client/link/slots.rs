@@ -10,6 +10,7 @@ use tidegate_store::StoreError;
 use tokio::time::Instant;
 
 use crate::client::time::Span;
+use crate::client::unclaimed::Unclaimed;
 
 /// Calls that wait, and answers that nobody has fetched yet.
 #[derive(Debug, Default)]
@@ -58,7 +59,7 @@ struct Waiting {
 }
 
 /// A reply that will come.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Expected {
     /// For whom, if anybody still waits.
     ticket: Option<Ticket>,
@@ -66,6 +67,8 @@ struct Expected {
     deadline: Instant,
     /// How many, from this one on, come as one.
     joined: usize,
+    /// Who is to hear of it if nobody waits for it.
+    unclaimed: Option<Unclaimed>,
 }
 
 // === impl Slots ===
@@ -87,7 +90,7 @@ impl Slots {
     }
 
     /// Adds a call.
-    pub(super) fn expect(&mut self, span: Span) -> Ticket {
+    pub(super) fn expect(&mut self, span: Span, unclaimed: Option<Unclaimed>) -> Ticket {
         let deadline = span.deadline;
         let ticket = self.put(Slot::Waiting(Waiting {
             waker: None,
@@ -99,6 +102,7 @@ impl Slots {
             asked: span.began,
             deadline,
             joined: 1,
+            unclaimed,
         });
         self.due = Some(self.due.map_or(deadline, |due| due.min(deadline)));
         ticket
@@ -111,6 +115,7 @@ impl Slots {
             asked: span.began,
             deadline: span.deadline,
             joined: 1,
+            unclaimed: None,
         });
     }
 
@@ -132,11 +137,19 @@ impl Slots {
         let Some(expected) = self.order.pop_front() else {
             return Arrived::Unasked;
         };
+        let unclaimed = expected
+            .unclaimed
+            .map(|unclaimed| (unclaimed, frame.clone()));
         match expected.ticket {
             Some(ticket) if self.end(ticket, Ok(frame)) => Arrived::Awaited {
                 since: expected.asked,
             },
-            _ => Arrived::Skipped,
+            _ => {
+                if let Some((unclaimed, frame)) = unclaimed {
+                    unclaimed.arrived(frame);
+                }
+                Arrived::Skipped
+            }
         }
     }
 
@@ -245,12 +258,19 @@ impl Slots {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     const PATIENCE: Duration = Duration::from_millis(5);
 
     fn span() -> Span {
         Span::new(PATIENCE)
+    }
+
+    fn expect(slots: &mut Slots, span: Span) -> Ticket {
+        slots.expect(span, None)
     }
 
     fn poll(slots: &mut Slots, ticket: Ticket) -> Poll<Outcome> {
@@ -265,9 +285,9 @@ mod tests {
     fn replies_go_to_calls_in_order_whoever_gave_up() {
         let mut slots = Slots::default();
         let (first, gone, last) = (
-            slots.expect(span()),
-            slots.expect(span()),
-            slots.expect(span()),
+            expect(&mut slots, span()),
+            expect(&mut slots, span()),
+            expect(&mut slots, span()),
         );
         slots.expect_nothing(span());
         slots.abandon(gone);
@@ -291,14 +311,14 @@ mod tests {
     fn a_call_whose_time_is_up_leaves_its_reply_to_be_skipped() {
         let mut slots = Slots::default();
         let (early, late) = (span(), Span::new(PATIENCE * 10));
-        let (hasty, patient) = (slots.expect(early), slots.expect(late));
+        let (hasty, patient) = (expect(&mut slots, early), expect(&mut slots, late));
         assert_eq!(slots.due(), Some(early.deadline));
         assert_eq!(slots.sweep(early.deadline), 1);
         assert_eq!(slots.due(), Some(late.deadline));
         let timeout = StoreError::Timeout { after: PATIENCE };
         assert_eq!(poll(&mut slots, hasty), Poll::Ready(Err(timeout)));
         // Its place is taken by another call before its reply comes.
-        let next = slots.expect(late);
+        let next = expect(&mut slots, late);
         assert_eq!(slots.arrived(frame("1")), Arrived::Skipped);
         assert!(matches!(slots.arrived(frame("2")), Arrived::Awaited { .. }));
         assert_eq!(poll(&mut slots, patient), Poll::Ready(Ok(frame("2"))));
@@ -309,9 +329,9 @@ mod tests {
     fn a_lost_connection_ends_all_calls_in_flight_and_spares_those_answered() {
         let mut slots = Slots::default();
         let (answered, lost, gone) = (
-            slots.expect(span()),
-            slots.expect(span()),
-            slots.expect(span()),
+            expect(&mut slots, span()),
+            expect(&mut slots, span()),
+            expect(&mut slots, span()),
         );
         slots.arrived(frame("1"));
         slots.abandon(gone);
@@ -326,5 +346,28 @@ mod tests {
             slots.calls.len(),
             "nothing is left behind"
         );
+    }
+
+    #[test]
+    fn a_reply_that_nobody_waits_for_is_heard_of_unless_it_is_an_error() {
+        let mut slots = Slots::default();
+        let heard = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&heard);
+        let unclaimed = Unclaimed::new(move |reply| {
+            assert_eq!(reply.integer(), Ok(1));
+            count.fetch_add(1, Ordering::Relaxed);
+        });
+        let mut next = || slots.expect(span(), Some(unclaimed.clone()));
+        let (claimed, gone, _late, _refused) = (next(), next(), next(), next());
+        slots.abandon(gone);
+        slots.arrived(frame(":1\r\n"));
+        assert_eq!(heard.load(Ordering::Relaxed), 0);
+        slots.arrived(frame(":1\r\n"));
+        assert_eq!(heard.load(Ordering::Relaxed), 1);
+        slots.sweep(span().deadline + PATIENCE);
+        slots.arrived(frame(":1\r\n"));
+        slots.arrived(frame("-ERR\r\n"));
+        assert_eq!(heard.load(Ordering::Relaxed), 2);
+        assert_eq!(poll(&mut slots, claimed), Poll::Ready(Ok(frame(":1\r\n"))));
     }
 }
