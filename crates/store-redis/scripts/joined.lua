@@ -5,8 +5,11 @@
 local replies = {}
 for i = 1, #KEYS do
   local is_decided, reply = pcall(decide, KEYS[i], ARGV[i])
-  -- What Redis throws is an error reply; what `error` throws is not yet.
-  if not is_decided and type(reply) ~= 'table' then reply = {err = 'ERR ' .. reply} end
+  if not is_decided then
+    -- What Redis says begins with a word in capitals, by which it is known. What else goes wrong does not.
+    local text = type(reply) == 'table' and reply.err or reply
+    reply = {err = match(text, '^%u+ ') and text or 'ERR ' .. text}
+  end
   replies[i] = reply
 end
 return replies

@@ -1,5 +1,5 @@
-//! The proof that nothing races: four processes of 64 connections each hammer the same limits, one by one and
-//! in pairs, for each algorithm, over twenty windows. The scripts write down in which order they decided;
+//! The proof that nothing races: four processes of 64 connections each, and of one more whose decisions are joined,
+//! hammer the same limits, one by one and in pairs, for each algorithm, over twenty windows. The scripts write down in which order they decided;
 //! replayed in that order, the oracle says the same, decision for decision and in every field.
 
 mod scenario;

@@ -15,21 +15,31 @@ use super::scenario::{Scenario, WINDOW_NANOS};
 /// Over how many windows the hammering goes on.
 pub(crate) const WINDOWS: u32 = 20;
 
-/// How often each connection asks for each scenario at the least.
-const ROUNDS: u32 = 4;
+/// How often each caller asks for each scenario at the least.
+const ROUNDS: u32 = 2;
 
+/// Connections with one caller each.
 const CONNECTIONS: u64 = 64;
 
-/// The names of one connection's decisions are so far from those of the next.
+/// Callers on one connection more, whose decisions are joined.
+const TOGETHER: u64 = 64;
+
+/// The names of one caller's decisions are so far from those of the next.
 const NAMES: u64 = 1 << 32;
 
 /// Hammers, and prints what each decision was.
 pub(crate) fn run(url: &str, number: u64) {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_all().build().expect("a runtime");
-    let tasks = (0..CONNECTIONS).map(|connection| {
-        let first = (number * CONNECTIONS + connection) * NAMES;
-        runtime.spawn(hammer(url.to_owned(), first))
+    let shared = client(url);
+    let tasks = (0..CONNECTIONS + TOGETHER).map(|caller| {
+        let first = (number * (CONNECTIONS + TOGETHER) + caller) * NAMES;
+        let client = if caller < CONNECTIONS {
+            client(url)
+        } else {
+            shared.clone()
+        };
+        runtime.spawn(hammer(client, first))
     });
     let tasks: Vec<_> = tasks.collect();
     let mut out = std::io::stdout().lock();
@@ -39,11 +49,15 @@ pub(crate) fn run(url: &str, number: u64) {
     }
 }
 
-/// Asks over one connection, one scenario after the other, until enough windows have passed.
-async fn hammer(url: String, first: u64) -> String {
-    let config = ClientConfig::from_url(&url).expect("a URL");
+fn client(url: &str) -> Client {
+    let config = ClientConfig::from_url(url).expect("a URL");
     let client = Client::new(&config).expect("no files");
-    let store = RedisStore::in_race(client.with_timeout(PATIENCE), first);
+    client.with_timeout(PATIENCE)
+}
+
+/// Asks for one scenario after the other, until enough windows have passed.
+async fn hammer(client: Client, first: u64) -> String {
+    let store = RedisStore::in_race(client, first);
     let scenarios = Scenario::all();
     let (mut lines, mut name) = (String::new(), first);
     let (mut rounds, mut end, mut now) = (0, Time::MAX, Time::ZERO);

@@ -51,7 +51,7 @@ fn quota(limit: u64, window: Duration, algorithm: Algorithm) -> Quota {
     Quota::new(&spec).expect("valid")
 }
 
-fn charge<'a>(quota: &'a Quota, limit: u128, values: &'a [&'a str]) -> Charge<'a> {
+pub(crate) fn charge<'a>(quota: &'a Quota, limit: u128, values: &'a [&'a str]) -> Charge<'a> {
     Charge {
         key: CounterKey {
             limit: LimitId(limit),

@@ -1,6 +1,7 @@
 //! The store over real servers.
 
 mod conformance;
+mod joined;
 mod keep;
 mod lend;
 mod missed;

@@ -2,8 +2,11 @@
 
 use std::future::Future;
 
-use tidegate_algorithms::{Quota, Time};
+use tidegate_algorithms::{Decision, Headroom, Quota, Time};
 use tidegate_store::conformance::Subject;
+use tidegate_store::{
+    Charge, Charging, Consistency, CounterKey, Cursor, Decisions, Page, Receipt, Store, StoreError,
+};
 use tidegate_store_redis::client::{Client, ClientConfig, Command, Reply, Route};
 use tidegate_store_redis::test_util::{ClusterSetup, PATIENCE, RedisServer, SentinelSetup};
 use tidegate_store_redis::{RedisStore, fits};
@@ -11,6 +14,12 @@ use tokio::runtime::{Builder, Runtime};
 
 /// A store over one server. A thread has one server, which each store finds empty.
 pub(crate) struct Single(RedisStore);
+
+/// The same, where others look at the same counters at the same moments, so that decisions are joined.
+pub(crate) struct InCompany(Company);
+
+/// A store whose decisions on one limit are in the midst of looks at it.
+pub(crate) struct Company(RedisStore);
 
 /// A store over a master that Sentinels watch; a thread has one.
 pub(crate) struct Sentinel(RedisStore);
@@ -95,6 +104,110 @@ impl Desk {
             self.ask_at(Route::Server(server), &["FLUSHALL"]);
         }
         RedisStore::in_virtual_time(self.client.clone(), now)
+    }
+}
+
+// === impl InCompany ===
+
+impl Subject for InCompany {
+    type Store = Company;
+
+    fn new(now: Time) -> Self {
+        Self(Company(at_single(|desk| desk.store(now))))
+    }
+
+    fn store(&self) -> &Company {
+        &self.0
+    }
+
+    fn set_time(&self, now: Time) {
+        self.0.0.set_time(now);
+    }
+
+    fn wait<T>(&self, answer: impl Future<Output = T>) -> T {
+        at_single(|desk| desk.wait(answer))
+    }
+
+    fn grain() -> u64 {
+        Single::grain()
+    }
+
+    fn fits(quota: &Quota) -> bool {
+        Single::fits(quota)
+    }
+
+    fn cases(many: u32) -> u32 {
+        many / 25
+    }
+}
+
+// === impl Company ===
+
+impl Company {
+    /// Looks at the counter, if there is one only.
+    async fn look(&self, charges: &[Charge<'_>]) {
+        if let &[charge] = charges {
+            let look = self.peek(
+                charge.key,
+                charge.quota,
+                charge.headroom,
+                charge.consistency,
+            );
+            look.await.expect("a look");
+        }
+    }
+}
+
+impl Store for Company {
+    async fn charge(
+        &self,
+        charges: &[Charge<'_>],
+        charging: Charging,
+        decisions: &mut Decisions,
+    ) -> Result<Receipt, StoreError> {
+        let ((), answer, ()) = tokio::join!(
+            self.look(charges),
+            self.0.charge(charges, charging, decisions),
+            self.look(charges),
+        );
+        answer
+    }
+
+    async fn peek(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        headroom: Headroom,
+        consistency: Consistency,
+    ) -> Result<Decision, StoreError> {
+        self.0.peek(key, quota, headroom, consistency).await
+    }
+
+    async fn refund(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        cost: u64,
+        consistency: Consistency,
+    ) -> Result<(), StoreError> {
+        self.0.refund(key, quota, cost, consistency).await
+    }
+
+    async fn reset(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        consistency: Consistency,
+    ) -> Result<bool, StoreError> {
+        self.0.reset(key, quota, consistency).await
+    }
+
+    async fn now(&self) -> Result<Time, StoreError> {
+        self.0.now().await
+    }
+
+    async fn list(&self, cursor: Cursor, most: usize) -> Result<Page, StoreError> {
+        self.0.list(cursor, most).await
     }
 }
 

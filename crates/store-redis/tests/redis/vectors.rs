@@ -13,6 +13,7 @@ use tidegate_store::{
     Charge, Charging, Consistency, CounterKey, Decisions, LimitId, Mode, OnFull, Store,
 };
 
+use crate::joined::at_once;
 use crate::subject::Single;
 
 fn quota(spec: &Value) -> Quota {
@@ -85,7 +86,9 @@ fn told(at: &Value, cost: u64, decision: &Decision) -> Value {
     step
 }
 
-fn check(name: &str, vector: &Value) {
+/// Several callers who do the same at the same times: alone, a caller's decisions are calls of their own;
+/// together, they are joined.
+fn check(name: &str, vector: &Value, callers: &[[&str; 1]]) {
     let quota = quota(&vector["quota"]);
     let subject = Single::new(Time::ZERO);
     for (n, step) in vector["steps"]
@@ -97,29 +100,29 @@ fn check(name: &str, vector: &Value) {
         let now = Time::from_micros(step["at_us"].as_u64().expect("a time"));
         subject.set_time(now);
         let cost = step["cost"].as_u64().expect("a cost");
-        let charge = Charge {
-            key: CounterKey {
-                limit: LimitId(1),
-                values: &["caller"],
-            },
-            quota: &quota,
-            cost,
-            mode: Mode::Enforce,
-            headroom: Headroom::Absent,
-            on_full: OnFull::Deny,
-            consistency: Consistency::Strict,
-        };
-        let mut decisions = Decisions::new();
-        let charges = [charge];
-        let answer = subject
-            .store()
-            .charge(&charges, Charging::AllOrNone, &mut decisions);
-        subject.wait(answer).expect("a decision");
-        assert_eq!(
-            told(&step["at_us"], cost, &decisions[0]),
-            *step,
-            "{name}: step {n}"
-        );
+        let asked = callers.iter().map(async |values| {
+            let charge = Charge {
+                key: CounterKey {
+                    limit: LimitId(1),
+                    values,
+                },
+                quota: &quota,
+                cost,
+                mode: Mode::Enforce,
+                headroom: Headroom::Absent,
+                on_full: OnFull::Deny,
+                consistency: Consistency::Strict,
+            };
+            let (charges, mut decisions) = ([charge], Decisions::new());
+            let store = subject.store();
+            let answer = store.charge(&charges, Charging::AllOrNone, &mut decisions);
+            answer.await.expect("a decision");
+            decisions[0]
+        });
+        for decision in subject.wait(at_once(asked)) {
+            let told = told(&step["at_us"], cost, &decision);
+            assert_eq!(told, *step, "{name}: step {n}");
+        }
     }
 }
 
@@ -135,7 +138,9 @@ fn the_worked_examples_come_out_as_printed() {
         {
             let text = fs::read_to_string(&path).expect("a readable file");
             let vector = serde_json::from_str(&text).expect("valid JSON");
-            check(&path.display().to_string(), &vector);
+            let name = path.display().to_string();
+            check(&name, &vector, &[["caller"]]);
+            check(&name, &vector, &[["one"], ["other"], ["third"]]);
             checked += 1;
         }
     }
