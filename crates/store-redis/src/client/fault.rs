@@ -71,7 +71,7 @@ impl ServerFault {
             "READONLY" => FaultKind::ReadOnly,
             "MOVED" | "ASK" | "TRYAGAIN" => FaultKind::Elsewhere,
             "NOSCRIPT" => FaultKind::NoScript,
-            word if UNFIT.contains(&word) => FaultKind::Unfit,
+            word if UNFIT.contains(&word) || is_crowded(&text) => FaultKind::Unfit,
             _ => FaultKind::Call,
         };
         Self { kind, text }
@@ -169,4 +169,9 @@ impl From<ServerFault> for StoreError {
     fn from(fault: ServerFault) -> Self {
         Self::Unavailable { reason: fault.text }
     }
+}
+
+/// Whether a server has no room for another connection, which it says without a word of its own.
+pub(crate) fn is_crowded(text: &str) -> bool {
+    text.starts_with("ERR max number of clients")
 }

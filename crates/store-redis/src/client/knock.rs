@@ -3,6 +3,7 @@
 use std::io;
 
 use super::Client;
+use super::fault::is_crowded;
 use super::session::SessionError;
 use super::topology::Topology;
 
@@ -67,7 +68,7 @@ fn is_lasting(error: &SessionError) -> bool {
             // An error without a word of its own is about the command, and we asked for little: to
             // come in, a database, a sign of life. Only that too many others came in is no fault of ours.
             matches!(word, "NOAUTH" | "WRONGPASS" | "NOPERM" | "DENIED" | "ERR")
-                && !text.starts_with("ERR max number of clients")
+                && !is_crowded(text)
         }
         SessionError::Late
         | SessionError::LateOverTls

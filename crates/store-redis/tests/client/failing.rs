@@ -1,13 +1,15 @@
 //! A server that is gone, stalls, or cannot serve.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::time::Duration;
 
 use tidegate_store::StoreError;
 use tidegate_store::report::Breaker;
-use tidegate_store_redis::test_util::{Fault, FaultyProxy, RedisServer};
+use tidegate_store_redis::test_util::{Fault, FaultyProxy, RedisServer, ServerOptions};
 use tokio::task::JoinSet;
 
-use super::{ask, client, insist, text, until_open};
+use super::{ask, client, insist, text, until, until_open};
 
 const HASTE: Duration = Duration::from_millis(5);
 
@@ -132,6 +134,28 @@ async fn a_replica_is_not_written_to() {
     server.must(&["REPLICAOF", "127.0.0.1", &other.port().to_string()]);
     until_open(&client, &["SET", "a", "1"]).await;
     server.must(&["REPLICAOF", "NO", "ONE"]);
+    insist(&client, &["SET", "a", "1"]).await;
+}
+
+/// It says no to everybody who comes, and hangs up; whoever asks only now and then must not go on for ever asking.
+#[tokio::test]
+async fn a_server_that_has_no_room_for_connections_is_not_asked() {
+    let server = RedisServer::start_with(ServerOptions {
+        settings: vec![vec!["maxclients".to_owned(), "1".to_owned()]],
+        ..ServerOptions::default()
+    });
+    let client = client(&server.url());
+    let mut other = TcpStream::connect(server.address()).unwrap();
+    other.write_all(b"PING\r\n").unwrap();
+    other.read_exact(&mut [0; 7]).unwrap();
+    until_open(&client, &["SET", "a", "1"]).await;
+    // It may hang up before it is heard, which is a lost connection to whoever asked.
+    until(|| {
+        let fault = client.report()[0].fault.clone();
+        fault.is_some_and(|it| it.contains("max number of clients"))
+    })
+    .await;
+    drop(other);
     insist(&client, &["SET", "a", "1"]).await;
 }
 

@@ -77,3 +77,14 @@ fn n_calls(server: &RedisServer, command: &str) -> u64 {
     let calls = stats.lines().find_map(|line| line.strip_prefix(&*name));
     calls.map_or(0, |calls| calls.split(',').next().unwrap().parse().unwrap())
 }
+
+/// Waits until something is so, and asks nothing.
+async fn until(mut is_so: impl FnMut() -> bool) {
+    let waiting = async {
+        while !is_so() {
+            tokio::task::yield_now().await;
+        }
+    };
+    let waited = tokio::time::timeout(PATIENCE, waiting).await;
+    waited.expect("it comes about by itself");
+}

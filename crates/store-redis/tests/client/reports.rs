@@ -2,9 +2,9 @@
 
 use tidegate_store::report::{Breaker, StoreHealth, StoreKind};
 use tidegate_store_redis::report::report;
-use tidegate_store_redis::test_util::{PATIENCE, RedisServer};
+use tidegate_store_redis::test_util::RedisServer;
 
-use super::{ask, client, insist, until_open};
+use super::{ask, client, insist, until, until_open};
 
 #[tokio::test]
 async fn a_server_is_told_of_by_its_counts_and_its_own_words() {
@@ -75,15 +75,4 @@ async fn a_server_is_found_to_be_back_though_nobody_asks() {
     server.restart();
     until(|| report(&client).servers[0].breaker == Breaker::Closed).await;
     assert_eq!(report(&client).servers[0].spared, n_spared);
-}
-
-/// Waits until something is so, and asks nothing.
-async fn until(mut is_so: impl FnMut() -> bool) {
-    let waiting = async {
-        while !is_so() {
-            tokio::task::yield_now().await;
-        }
-    };
-    let waited = tokio::time::timeout(PATIENCE, waiting).await;
-    waited.expect("it comes about by itself");
 }
