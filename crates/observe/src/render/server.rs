@@ -27,7 +27,7 @@ const RECONNECTS: Family = Family::counter(
 );
 const CALLS: Family = Family::counter(
     "tidegate_store_calls_total",
-    "Calls that were sent to a server.",
+    "Calls that were sent to a server; several may be one command.",
 );
 const WRITES: Family = Family::counter(
     "tidegate_store_writes_total",
