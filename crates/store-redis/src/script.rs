@@ -183,16 +183,19 @@ impl Kind {
 impl Header {
     fn text(self, calls: Calls) -> String {
         let text = match self {
-            Self::Server => return include_str!("../scripts/header.lua").to_owned(),
+            Self::Server => include_str!("../scripts/header.lua"),
             #[cfg(feature = "test-util")]
             Self::Virtual => include_str!("../scripts/header_virtual.lua"),
             #[cfg(feature = "test-util")]
             Self::Race => include_str!("../scripts/header_race.lua"),
         };
-        // Each call brings an argument of its own for these.
-        let spare = match calls {
-            Calls::One => "1",
-            Calls::Several => "#KEYS",
+        let spare = match (self, calls) {
+            (Self::Server, Calls::One | Calls::Several) => "0",
+            // Each call brings an argument of its own.
+            #[cfg(feature = "test-util")]
+            (_, Calls::One) => "1",
+            #[cfg(feature = "test-util")]
+            (_, Calls::Several) => "#KEYS",
         };
         format!("local spare = {spare}\n{text}")
     }
