@@ -16,7 +16,7 @@ const UPDATE: &str = "TIDEGATE_UPDATE_FIXTURES";
 const TOLERANCE: u64 = 5;
 
 /// So many that a draw in between does not show.
-const N_DECISIONS: u64 = 10_000;
+const N_DECISIONS: u64 = 1_000;
 
 const WORKLOADS: [&str; 5] = ["node", "strict", "leased", "refused", "several"];
 
@@ -45,18 +45,18 @@ fn a_decision_takes_as_many_instructions_as_written_down() {
     }
 }
 
-/// Builds the example with optimisations and gives its path.
+/// Builds the program with optimisations and gives its path.
 fn build() -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     let built = Command::new(env!("CARGO"))
         .args(["build", "--quiet", "--release", "--locked"])
-        .args(["--example", "decisions", "--package"])
-        .args([env!("CARGO_PKG_NAME"), "--target-dir"])
+        .args(["--bin", "decisions", "--features", "test-util"])
+        .args(["--package", env!("CARGO_PKG_NAME"), "--target-dir"])
         .arg(target)
         .status()
         .unwrap();
-    assert!(built.success(), "the example does not build");
-    target.join("release/examples/decisions")
+    assert!(built.success(), "the program does not build");
+    target.join("release/decisions")
 }
 
 /// The instructions of one decision. Only those inside the function that decides are counted.
