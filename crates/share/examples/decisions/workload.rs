@@ -45,13 +45,14 @@ impl Workload {
             "several" => (&[plenty, plenty], Consistency::Leased),
             _ => return None,
         };
-        let store = || {
-            let config = StoreConfig {
-                max_memory: 1 << 20,
-            };
-            EmbeddedStore::with_clock(config, Arc::new(ManualClock::at(NOW)))
+        let small = StoreConfig {
+            max_memory: 1 << 20,
         };
-        let config = SharedConfig::default();
+        let store = || EmbeddedStore::with_clock(small, Arc::new(ManualClock::at(NOW)));
+        let config = SharedConfig {
+            standby_memory: small,
+            ..SharedConfig::default()
+        };
         Some(Self {
             shared: SharedStore::with_clock(store(), store(), config, ManualClock::at(NOW)),
             quotas: limits.iter().map(|limit| bucket(*limit)).collect(),
