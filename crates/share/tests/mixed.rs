@@ -111,17 +111,16 @@ impl Subject for Mixed {
 
     fn new(now: Time) -> Self {
         let clock = OneClock(Arc::new(ManualClock::at(now)));
-        let config = StoreConfig {
+        let small = StoreConfig {
             max_memory: 8 << 20,
         };
-        let store = || EmbeddedStore::with_clock(config, clock.clone());
+        let config = SharedConfig {
+            standby_memory: small,
+            ..SharedConfig::default()
+        };
+        let store = || EmbeddedStore::with_clock(small, clock.clone());
         Self {
-            store: SharedStore::with_clock(
-                store(),
-                store(),
-                SharedConfig::default(),
-                clock.clone(),
-            ),
+            store: SharedStore::with_clock(store(), store(), config, clock.clone()),
             clock: clock.clone(),
         }
     }

@@ -18,6 +18,10 @@ const NOON: Time = Time::from_micros(1_794_744_000_000_000);
 
 const MINUTE: Duration = Duration::from_mins(1);
 
+const SMALL: StoreConfig = StoreConfig {
+    max_memory: 1 << 20,
+};
+
 /// A node's way to the common store, which can be lost.
 #[derive(Debug)]
 struct Losable {
@@ -153,7 +157,7 @@ fn store(standby: StandbyLimit, members: u32) -> Shared {
 
 fn common() -> Arc<EmbeddedStore<OneClock>> {
     let clock = OneClock(Arc::new(ManualClock::at(NOON)));
-    Arc::new(EmbeddedStore::with_clock(StoreConfig::default(), clock))
+    Arc::new(EmbeddedStore::with_clock(SMALL, clock))
 }
 
 /// One of the nodes that have `common` in common.
@@ -161,9 +165,10 @@ fn node(common: &Arc<EmbeddedStore<OneClock>>, standby: StandbyLimit, members: u
     let clock = common.clock();
     let shared = SharedStore::with_clock(
         losable(common),
-        EmbeddedStore::with_clock(StoreConfig::default(), clock.clone()),
+        EmbeddedStore::with_clock(SMALL, clock.clone()),
         SharedConfig {
             standby,
+            standby_memory: SMALL,
             ..SharedConfig::default()
         },
         clock.clone(),
@@ -174,8 +179,12 @@ fn node(common: &Arc<EmbeddedStore<OneClock>>, standby: StandbyLimit, members: u
 
 /// A node whose date is `wall`, and which measures spans by `own`.
 fn node_with(common: &Arc<EmbeddedStore<OneClock>>, wall: OneClock, own: OneClock) -> Shared {
-    let local = EmbeddedStore::with_clock(StoreConfig::default(), wall);
-    SharedStore::with_clock(losable(common), local, SharedConfig::default(), own)
+    let local = EmbeddedStore::with_clock(SMALL, wall);
+    let config = SharedConfig {
+        standby_memory: SMALL,
+        ..SharedConfig::default()
+    };
+    SharedStore::with_clock(losable(common), local, config, own)
 }
 
 fn losable(common: &Arc<EmbeddedStore<OneClock>>) -> Losable {

@@ -131,11 +131,15 @@ impl World {
     fn node(&self, (ahead_nanos, drift_ppm): (u64, i64), weather: Weather) -> Node {
         let clock = NodeClock::new(&self.clock, ahead_nanos, drift_ppm);
         let wire = Wire::new(Arc::clone(&self.store), &self.clock, weather);
-        let config = StoreConfig {
+        let small = StoreConfig {
             max_memory: 1 << 20,
         };
-        let local = EmbeddedStore::with_clock(config, clock.clone());
-        let shared = SharedStore::with_clock(wire.clone(), local, SharedConfig::default(), clock);
+        let config = SharedConfig {
+            standby_memory: small,
+            ..SharedConfig::default()
+        };
+        let local = EmbeddedStore::with_clock(small, clock.clone());
+        let shared = SharedStore::with_clock(wire.clone(), local, config, clock);
         Node {
             shared: Arc::new(shared),
             wire,

@@ -217,8 +217,8 @@ fn loans_are_noted_as_they_are_drawn_and_given_back() {
     let remote = losable(&common);
     // Whatever the machine's date is: the store tells its own.
     let reckoned = StoreClock::new(Arc::new(clock.clone()), NOON.plus(WRONG));
-    let memory = EmbeddedStore::with_clock(StoreConfig::default(), clock.clone());
-    let alone = EmbeddedStore::with_clock(StoreConfig::default(), reckoned);
+    let memory = EmbeddedStore::with_clock(SMALL, clock.clone());
+    let alone = EmbeddedStore::with_clock(SMALL, reckoned);
     let standby = Standby::new(StandbyLimit::Share, Membership::default());
     let noted = Noted::new(remote, Node::new(memory), alone, standby);
     let window = quota(100, Algorithm::FixedWindow);
