@@ -70,6 +70,12 @@ pub trait Subject {
 /// `that lends` after it, also those for a [`Lender`](crate::Lender).
 #[macro_export]
 macro_rules! conformance {
+    (in one test: $subject:ty) => {
+        #[test]
+        fn every_case_of_the_suite() {
+            $crate::conformance!(@with together $subject);
+        }
+    };
     (in one test: $subject:ty, that lends) => {
         #[test]
         fn every_case_of_the_suite() {
