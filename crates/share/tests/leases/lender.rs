@@ -16,7 +16,17 @@ use crate::time::TrueTime;
 pub(crate) struct CommonStore {
     counters: EmbeddedStore<TrueTime>,
     logs: Mutex<HashMap<u128, Stamps>>,
+    kept: Mutex<Vec<Kept>>,
     clock: TrueTime,
+}
+
+/// What was charged, less what of it was given back.
+#[derive(Clone, Copy)]
+pub(crate) struct Kept {
+    pub(crate) at: Time,
+    pub(crate) cost: u64,
+    /// Ahead of need, or at once.
+    loan: Option<Loan>,
 }
 
 /// Stamps in grains, oldest first.
@@ -33,8 +43,14 @@ impl CommonStore {
         Self {
             counters: EmbeddedStore::with_clock(config, clock.clone()),
             logs: Mutex::default(),
+            kept: Mutex::default(),
             clock: clock.clone(),
         }
+    }
+
+    /// All that was charged to the only counter of a world and not given back, in order of time.
+    pub(crate) fn kept(&self) -> Vec<Kept> {
+        self.kept.lock().expect("no panic").clone()
     }
 
     pub(crate) fn charge(
@@ -47,7 +63,11 @@ impl CommonStore {
             return self.counters.charge_now(charges, charging, decisions);
         };
         let Meter::SlidingLog(meter) = charge.quota.meter() else {
-            return self.counters.charge_now(charges, charging, decisions);
+            let receipt = self.counters.charge_now(charges, charging, decisions)?;
+            if decisions[0].is_allowed() {
+                self.keep(receipt.now, charge.cost, None);
+            }
+            return Ok(receipt);
         };
         let now = self.clock.now();
         let decision = self.log(charge.key, |log| log.charge(meter, charge.cost, now, now));
@@ -84,7 +104,9 @@ impl CommonStore {
         draw: Draw,
     ) -> Result<Loan, StoreError> {
         let Meter::SlidingLog(meter) = quota.meter() else {
-            return self.counters.draw(key, quota, draw).await;
+            let loan = self.counters.draw(key, quota, draw).await?;
+            self.keep(loan.now, loan.permits, Some(loan));
+            return Ok(loan);
         };
         let now = self.clock.now();
         let ends = now.plus(draw.life);
@@ -111,6 +133,7 @@ impl CommonStore {
         permits: u64,
     ) -> Result<(), StoreError> {
         let Meter::SlidingLog(meter) = quota.meter() else {
+            self.release(loan, permits);
             return self.counters.give_back(key, quota, loan, permits).await;
         };
         let stamp = loan.ends.nanos().div_ceil(meter.grain());
@@ -132,6 +155,17 @@ impl CommonStore {
         self.log(key, |log| log.0.clear());
         let consistency = tidegate_store::Consistency::Leased;
         self.counters.reset(key, quota, consistency).await
+    }
+
+    fn keep(&self, at: Time, cost: u64, loan: Option<Loan>) {
+        let mut kept = self.kept.lock().expect("no test goes on after a panic");
+        kept.push(Kept { at, cost, loan });
+    }
+
+    fn release(&self, loan: &Loan, permits: u64) {
+        let mut kept = self.kept.lock().expect("no test goes on after a panic");
+        let lent = kept.iter_mut().find(|kept| kept.loan == Some(*loan));
+        lent.expect("a loan of this store").cost -= permits;
     }
 
     fn log<T>(&self, key: CounterKey<'_>, work: impl FnOnce(&mut Stamps) -> T) -> T {

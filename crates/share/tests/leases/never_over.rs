@@ -13,6 +13,7 @@ use tidegate_algorithms::{
 use tidegate_share::{LeaseConfig, lease_life};
 use tidegate_store::Clock;
 
+use crate::lender::Kept;
 use crate::wire::{Fate, Weather};
 use crate::world::{Admitted, World};
 
@@ -45,8 +46,20 @@ proptest! {
     #[test]
     fn all_nodes_together_are_never_over(plot in plot()) {
         let quota = Arc::new(Quota::new(&plot.spec).expect("valid"));
-        let history = run(&plot, &quota);
-        check(&plot.spec, &quota, &history)?;
+        let (history, kept) = run(&plot, &quota);
+        check(allowed(&plot.spec, &quota), &history)?;
+        check(Quota::clone(&quota), &kept)?;
+    }
+
+    /// Nodes draw from a full bucket and give back at different moments, while others take what there is: what
+    /// was not given back fits the limit itself at the instants at which it was drawn, so spent within a life
+    /// of that it is within the bound.
+    #[test]
+    fn loans_given_back_apart_are_never_over(plot in loans_apart()) {
+        let quota = Arc::new(Quota::new(&plot.spec).expect("valid"));
+        let (history, kept) = run(&plot, &quota);
+        check(allowed(&plot.spec, &quota), &history)?;
+        check(Quota::clone(&quota), &kept)?;
     }
 }
 
@@ -73,10 +86,13 @@ fn a_bucket_takes_nothing_back_that_it_has_refilled() -> Result<(), TestCaseErro
         steps,
     };
     let quota = Arc::new(Quota::new(&plot.spec).expect("valid"));
-    check(&plot.spec, &quota, &run(&plot, &quota))
+    let (history, kept) = run(&plot, &quota);
+    check(allowed(&plot.spec, &quota), &history)?;
+    check(Quota::clone(&quota), &kept)
 }
 
-fn run(plot: &Plot, quota: &Arc<Quota>) -> Vec<Admitted> {
+/// What was admitted by all nodes, and what was charged in the store and not given back.
+fn run(plot: &Plot, quota: &Arc<Quota>) -> (Vec<Admitted>, Vec<Admitted>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .expect("a runtime");
@@ -109,13 +125,15 @@ fn run(plot: &Plot, quota: &Arc<Quota>) -> Vec<Admitted> {
             }
         }
         world.advance(Duration::from_secs(1)).await;
-        world.history()
+        let kept = world.store.kept().into_iter();
+        let kept = kept.map(|Kept { at, cost, .. }| Admitted { at, cost });
+        (world.history(), kept.collect())
     })
 }
 
-/// Replays what was admitted through the limit itself.
-fn check(spec: &QuotaSpec, quota: &Quota, history: &[Admitted]) -> Result<(), TestCaseError> {
-    let mut counter = Counter::new(allowed(spec, quota));
+/// Replays what was admitted through a limit.
+fn check(limit: Quota, history: &[Admitted]) -> Result<(), TestCaseError> {
+    let mut counter = Counter::new(limit);
     for (place, request) in history.iter().enumerate() {
         let decision = counter.decide(request.cost, Headroom::Absent, request.at, Commit::Charge);
         prop_assert!(
@@ -171,6 +189,43 @@ fn plot() -> impl Strategy<Value = Plot> {
             fates,
             steps,
         })
+}
+
+/// Rounds in which a bucket gets full, two nodes draw, one of them goes on a little, and a third one asks for
+/// all there is, again and again. A life is many sweeps long, so that loans drawn together come back apart.
+fn loans_apart() -> impl Strategy<Value = Plot> {
+    let few = || 5..7_u64;
+    // Hundredths of a life. The first loan goes back after 50, the second 50 after it was last used.
+    let pauses = prop::collection::vec(5..40_u64, 1..4);
+    let round = (few(), few(), 10..40_u64, 50..80_u64, pauses);
+    let rounds = prop::collection::vec(round, 1..4);
+    let spec = (400..900_u64, 100..300_u64, 6_000..16_000_u64);
+    (spec, rounds).prop_map(|((limit, burst, millis), rounds)| {
+        let ask = |node, n| Step::Ask { node, n, cost: 1 };
+        let pass = |hundredths| Step::Pass(millis * 1_000 / 16 * hundredths / 100);
+        let mut steps = Vec::new();
+        for (first, second, on, all, pauses) in rounds {
+            steps.extend([Step::Edge(0), Step::Edge(0), ask(0, first), ask(1, second)]);
+            steps.extend([pass(on), ask(1, 1), pass(all - on), ask(2, 400)]);
+            for pause in pauses {
+                steps.extend([pass(pause), ask(2, 400), Step::Pass(100), ask(2, 400)]);
+            }
+        }
+        Plot {
+            spec: QuotaSpec {
+                limit,
+                window: Duration::from_millis(millis),
+                algorithm: Algorithm::TokenBucket {
+                    burst: Some(burst),
+                    refill: Refill::Continuous,
+                },
+                allowance: Allowance::Hard,
+            },
+            clocks: vec![(0, 0), (7, 100), (1_000, -100)],
+            fates: vec![Fate::Arrives { there: 0, back: 0 }],
+            steps,
+        }
+    })
 }
 
 fn ask(n: std::ops::Range<u64>, cost: std::ops::Range<u64>) -> impl Strategy<Value = Step> {
