@@ -3,15 +3,17 @@
 mod opening;
 
 use std::future::pending;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_algorithms::{Decision, Headroom, Quota, Time};
 use tidegate_share::SharedStore;
-use tidegate_store::report::{StoreHealth, StoreReport};
+use tidegate_store::report::{RegionReport, StoreHealth, StoreReport};
 use tidegate_store::{
     Charge, Charging, Consistency, CounterKey, Cursor, Decisions, EmbeddedStore, Page, Receipt,
     Store, StoreError,
 };
+use tidegate_store_redis::client::Client;
 use tidegate_store_redis::{RedisMembers, RedisStore, RedisTotals, report};
 use tokio::time::timeout;
 use tracing::warn;
@@ -39,6 +41,14 @@ pub(crate) struct Shared {
     totals: RedisTotals,
     /// Those of the other regions.
     elsewhere: Vec<RedisTotals>,
+    regions: Vec<Region>,
+}
+
+/// Another region.
+#[derive(Debug)]
+struct Region {
+    name: Arc<str>,
+    client: Client,
 }
 
 /// How long the last words to Redis may take.
@@ -167,7 +177,7 @@ impl Store for AnyStore {
     fn report(&self) -> StoreReport {
         match self {
             Self::Memory(store) => store.report(),
-            Self::Shared(shared) => shared.store.report(),
+            Self::Shared(shared) => shared.report(),
         }
     }
 }
@@ -183,6 +193,20 @@ impl Shared {
             store.eventual().run(&self.totals, &self.elsewhere),
             report::watch(store.remote().client()),
         );
+    }
+
+    fn report(&self) -> StoreReport {
+        let regions = self
+            .regions
+            .iter()
+            .map(|Region { name, client }| RegionReport {
+                name: Arc::clone(name),
+                servers: report::report(client).servers,
+            });
+        StoreReport {
+            regions: regions.collect(),
+            ..self.store.report()
+        }
     }
 
     /// Tells the others what they do not know yet, gives back permits, and says farewell.

@@ -4,6 +4,7 @@ mod family;
 pub(crate) mod own;
 mod page;
 pub(crate) mod reference;
+mod regions;
 mod server;
 mod sharing;
 

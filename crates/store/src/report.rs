@@ -21,10 +21,22 @@ pub struct StoreReport {
     pub memory: StoreStats,
     /// The servers that all nodes have in common, by address.
     pub servers: Vec<ServerReport>,
+    /// The other regions that are told what is admitted here. Whether they can be is not part of the store's
+    /// health: it decides as it should.
+    pub regions: Vec<RegionReport>,
     /// Decisions of those servers that the core would have made otherwise: a fault of one of the two.
     pub disagreements: u64,
     /// How this node shares limits with others, if it does.
     pub sharing: Option<SharingReport>,
+}
+
+/// What this node has been through with another region.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RegionReport {
+    /// What the operator calls it.
+    pub name: Arc<str>,
+    /// The servers of its store, by address.
+    pub servers: Vec<ServerReport>,
 }
 
 /// Which store it is.
@@ -213,12 +225,16 @@ pub struct StandbyReport {
 impl StoreReport {
     /// Whether the store decides as it should: every server is asked.
     pub fn health(&self) -> StoreHealth {
-        let is_asked = |server: &ServerReport| server.breaker == Breaker::Closed;
-        if self.servers.iter().all(is_asked) {
-            StoreHealth::Whole
-        } else {
-            StoreHealth::Degraded
-        }
+        health_of(&self.servers)
+    }
+}
+
+// === impl RegionReport ===
+
+impl RegionReport {
+    /// Whether the region can be told: every server of its is asked.
+    pub fn health(&self) -> StoreHealth {
+        health_of(&self.servers)
     }
 }
 
@@ -282,6 +298,15 @@ impl CallErrors {
             .saturating_add(self.reply)
             .saturating_add(self.protocol)
             .saturating_add(self.overload)
+    }
+}
+
+fn health_of(servers: &[ServerReport]) -> StoreHealth {
+    let is_asked = |server: &ServerReport| server.breaker == Breaker::Closed;
+    if servers.iter().all(is_asked) {
+        StoreHealth::Whole
+    } else {
+        StoreHealth::Degraded
     }
 }
 

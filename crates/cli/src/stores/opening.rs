@@ -11,7 +11,7 @@ use tidegate_store_redis::{RedisMembers, RedisStore, RedisTotals};
 use tokio::time::timeout;
 use tracing::{info, warn};
 
-use super::{AnyStore, Shared};
+use super::{AnyStore, Region, Shared};
 use crate::config::{Config, Engine, RedisUrl, Standby, Store};
 use crate::failure::Failure;
 
@@ -36,16 +36,25 @@ pub(crate) async fn open(config: &Config, local: EmbeddedStore) -> Result<AnySto
     let client = client(&config.store, url)?;
     knock(&client, url).await?;
     let name = &config.store.redis.name.0;
-    let elsewhere = config.regions.others(url);
-    let elsewhere: Result<Vec<RedisTotals>, Failure> = elsewhere
-        .map(|url| Ok(RedisTotals::new(&new_client(&far(&url.config))?, name)))
+    let others = config.regions.others(url);
+    let regions: Result<Vec<Region>, Failure> = others
+        .map(|(region, url)| {
+            let client = new_client(&far(&url.config))?;
+            let name = region.as_str().into();
+            Ok(Region { name, client })
+        })
         .collect();
-    let elsewhere = elsewhere?;
+    let regions = regions?;
+    let elsewhere: Vec<RedisTotals> = regions
+        .iter()
+        .map(|region| RedisTotals::new(&region.client, name))
+        .collect();
     let sharing = sharing(&config.store, elsewhere.len());
     Ok(AnyStore::Shared(Box::new(Shared {
         members: RedisMembers::new(&client, name),
         totals: RedisTotals::new(&client, name),
         elsewhere,
+        regions,
         store: SharedStore::new(RedisStore::new(client).named(name), local, sharing),
     })))
 }

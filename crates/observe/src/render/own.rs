@@ -5,7 +5,7 @@ use tidegate_limiter::report::{StoreHealth, StoreReport};
 use super::Seen;
 use super::family::Family;
 use super::page::{Page, Seconds};
-use super::{server, sharing};
+use super::{regions, server, sharing};
 use crate::connections::Protocol;
 use crate::core::{Answered, Failure, Rejection, StandIn};
 use crate::counts::Counts;
@@ -203,6 +203,9 @@ fn add_store(page: &mut Page, store: &StoreReport) {
     }
     if let Some(report) = &store.sharing {
         sharing::add(page, report);
+    }
+    if !store.regions.is_empty() {
+        regions::add(page, &store.regions);
     }
 }
 

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use tidegate_limiter::report::{
-    Breaker, CallErrors, Latencies, ServerInfo, ServerReport, SharingReport, StandbyReport,
-    StoreReport,
+    Breaker, CallErrors, Latencies, RegionReport, ServerInfo, ServerReport, SharingReport,
+    StandbyReport, StoreReport,
 };
 use tidegate_observe::{Gauges, MetricNames, ObserveConfig, Protocol, StateGauges};
 use tidegate_store::StoreStats;
@@ -32,6 +32,10 @@ fn gauges() -> Gauges {
                 untracked: 4,
             },
             servers: vec![server("127.0.0.1:1")],
+            regions: vec![RegionReport {
+                name: "us".into(),
+                servers: vec![server("127.0.0.2:1"), ServerReport::default()],
+            }],
             disagreements: 1,
             sharing: Some(SharingReport {
                 members: 5,
@@ -131,6 +135,8 @@ fn shows_what_was_counted() {
         "tidegate_members 5",
         "tidegate_standby_requests_total{outcome=\"allowed\"} 6",
         "tidegate_standby_divisor 5",
+        "tidegate_region_reached{region=\"us\"} 0",
+        "tidegate_region_call_errors_total{region=\"us\"} 12",
         "ratelimit_service_total_requests{grpc_method=\"ShouldRateLimit\"} 2",
     ] {
         assert!(page.lines().any(|it| it == line), "no {line} in {page}");
@@ -146,6 +152,7 @@ fn a_memory_store_has_no_servers_to_tell_of() {
         "tidegate_store_breaker",
         "tidegate_redis",
         "tidegate_members",
+        "tidegate_region",
     ] {
         assert!(!page.contains(prefix), "{prefix}");
     }

@@ -62,7 +62,7 @@ async fn the_store_is_shown() {
     let store = desk.get("/api/v1/store").await.ok();
     let stats = desk.limiter.store().stats();
     let expected = json!({
-        "kind": "memory", "health": "ok", "servers": [], "sharing": null,
+        "kind": "memory", "health": "ok", "servers": [], "regions": [], "sharing": null,
         "used_bytes": stats.used_bytes, "max_bytes": stats.max_bytes,
         "evicted": 0, "untracked": 0,
         "state": {
@@ -90,4 +90,10 @@ async fn a_store_that_fails_says_where_and_why() {
     assert_eq!(server["mean_micros"], 30);
     assert_eq!(server["info"]["cpu_millis"], 1_500);
     assert_eq!(store["sharing"]["members"], 3);
+    let region = &store["regions"][0];
+    assert_eq!(
+        (&region["name"], &region["health"]),
+        (&json!("us"), &json!("ok"))
+    );
+    assert_eq!(region["servers"][0]["address"], "127.0.0.2:1");
 }

@@ -4,8 +4,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use tidegate_limiter::report::{
-    Breaker, Latencies, ServerInfo, ServerReport, SharingReport, StoreHealth, StoreKind,
-    StoreReport,
+    Breaker, Latencies, RegionReport, ServerInfo, ServerReport, SharingReport, StoreHealth,
+    StoreKind, StoreReport,
 };
 use tidegate_limiter::{Charging, Decision, Headroom, Quota, Store, StoreError, Time};
 use tidegate_store::{
@@ -41,6 +41,13 @@ fn degraded() -> StoreReport {
     StoreReport {
         kind: StoreKind::Redis,
         servers: vec![server],
+        regions: vec![RegionReport {
+            name: "us".into(),
+            servers: vec![ServerReport {
+                address: "127.0.0.2:1".into(),
+                ..ServerReport::default()
+            }],
+        }],
         sharing: Some(SharingReport {
             members: 3,
             ..SharingReport::default()

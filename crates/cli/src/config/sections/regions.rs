@@ -19,10 +19,10 @@ const HINT: &str =
 // === impl Regions ===
 
 impl Regions {
-    /// The Redis of each region but that of `home`, so that all regions can have the same list.
-    pub(crate) fn others(&self, home: &RedisUrl) -> impl Iterator<Item = &RedisUrl> {
-        let urls = self.0.iter().map(|(_, url)| url);
-        urls.filter(|url| url.config.deployment != home.config.deployment)
+    /// The name and the Redis of each region but that of `home`, so that all regions can have the same list.
+    pub(crate) fn others(&self, home: &RedisUrl) -> impl Iterator<Item = &(String, RedisUrl)> {
+        let is_home = |url: &RedisUrl| url.config.deployment == home.config.deployment;
+        self.0.iter().filter(move |(_, url)| !is_home(url))
     }
 
     pub(super) fn read(root: &mut Section<'_, '_>) -> Self {

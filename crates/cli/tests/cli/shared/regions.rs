@@ -74,6 +74,11 @@ fn serve(config: &Path, rules: &Path) -> Server {
     Server::start_with(&[&args[..], &way].concat(), &PATIENT)
 }
 
+/// Whether operators are told that the other region can be.
+fn is_reached(server: &Server) -> bool {
+    sum(server, "tidegate_region_reached", "region=\"there\"") == 1
+}
+
 #[test]
 fn regions_far_apart_decide_at_once_and_keep_the_bound() {
     let world = World::start("regions_far");
@@ -109,6 +114,7 @@ fn regions_that_are_cut_off_keep_to_their_shares_and_converge() {
             )
         };
         wait_until("it is cut off", || failures() > 0);
+        wait_until("it is told", || !is_reached(server));
     }
     // Each goes by its half, however often it hears from its own Redis, where it is alone before long.
     let mut desk = super::Desk::open(&world.redis[0]);
@@ -131,6 +137,7 @@ fn regions_that_are_cut_off_keep_to_their_shares_and_converge() {
     }
     for server in &world.servers {
         settle(server);
+        assert!(is_reached(server));
         assert_eq!(left(server), 0);
         assert_eq!(admitted(server, 5), 0);
     }

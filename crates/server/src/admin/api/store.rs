@@ -3,7 +3,9 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use serde::Serialize;
-use tidegate_limiter::report::{ServerInfo, ServerReport, SharingReport, StoreReport};
+use tidegate_limiter::report::{
+    RegionReport, ServerInfo, ServerReport, SharingReport, StoreReport,
+};
 
 use crate::admin::reply::{self, Reply};
 use crate::admin::{AdminHooks, StateReport, timestamp};
@@ -18,6 +20,7 @@ struct StoreView<'a> {
     untracked: u64,
     state: Option<StateView>,
     servers: Vec<ServerView<'a>>,
+    regions: Vec<RegionView<'a>>,
     sharing: Option<SharingView>,
 }
 
@@ -47,6 +50,14 @@ struct ServerView<'a> {
     errors: ErrorsView,
     mean_micros: Option<u64>,
     info: Option<InfoView>,
+}
+
+/// Another region.
+#[derive(Debug, Serialize)]
+struct RegionView<'a> {
+    name: &'a str,
+    health: &'static str,
+    servers: Vec<ServerView<'a>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -132,6 +143,7 @@ pub(in crate::admin) fn store(store: &StoreReport, hooks: &dyn AdminHooks) -> Re
         untracked: store.memory.untracked,
         state: hooks.state().map(StateView::from),
         servers: store.servers.iter().map(ServerView::from).collect(),
+        regions: store.regions.iter().map(RegionView::from).collect(),
         sharing: store.sharing.as_ref().map(SharingView::from),
     })
 }
@@ -177,6 +189,18 @@ impl<'a> From<&'a ServerReport> for ServerView<'a> {
             },
             mean_micros: (latencies.sum_nanos / 1_000).checked_div(latencies.count()),
             info: report.info.as_ref().map(InfoView::from),
+        }
+    }
+}
+
+// === impl RegionView ===
+
+impl<'a> From<&'a RegionReport> for RegionView<'a> {
+    fn from(report: &'a RegionReport) -> Self {
+        Self {
+            name: &report.name,
+            health: report.health().name(),
+            servers: report.servers.iter().map(ServerView::from).collect(),
         }
     }
 }
