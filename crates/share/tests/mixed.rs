@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use tidegate_algorithms::{Decision, Headroom, Quota, Time};
-use tidegate_share::{SharedConfig, SharedStore};
+use tidegate_share::{EventualConfig, SharedConfig, SharedStore, SplitConfig};
 use tidegate_store::conformance::Subject;
 use tidegate_store::{
     Charge, Charging, Clock, Consistency, CounterKey, Cursor, Decisions, EmbeddedStore,
@@ -112,10 +112,18 @@ impl Subject for Mixed {
     fn new(now: Time) -> Self {
         let clock = OneClock(Arc::new(ManualClock::at(now)));
         let small = StoreConfig {
-            max_memory: 8 << 20,
+            max_memory: 4 << 20,
         };
         let config = SharedConfig {
             standby_memory: small,
+            eventual: EventualConfig {
+                memory: small,
+                ..EventualConfig::default()
+            },
+            split: SplitConfig {
+                store: small,
+                ..SplitConfig::default()
+            },
             ..SharedConfig::default()
         };
         let store = || EmbeddedStore::with_clock(small, clock.clone());

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tidegate_algorithms::{Algorithm, Allowance, Headroom, Quota, QuotaSpec, Refill, Time};
-use tidegate_share::{SharedConfig, SharedStore};
+use tidegate_share::{EventualConfig, SharedConfig, SharedStore, SplitConfig};
 use tidegate_store::{
     Admission, Charge, Charging, Consistency, CounterKey, Decisions, EmbeddedStore, LimitId,
     ManualClock, Mode, OnFull, Store, StoreConfig,
@@ -51,6 +51,14 @@ impl Workload {
         let store = || EmbeddedStore::with_clock(small, Arc::new(ManualClock::at(NOW)));
         let config = SharedConfig {
             standby_memory: small,
+            eventual: EventualConfig {
+                memory: small,
+                ..EventualConfig::default()
+            },
+            split: SplitConfig {
+                store: small,
+                ..SplitConfig::default()
+            },
             ..SharedConfig::default()
         };
         Some(Self {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tidegate_algorithms::{Headroom, Quota, Time};
-use tidegate_share::{SharedConfig, SharedStore};
+use tidegate_share::{EventualConfig, SharedConfig, SharedStore, SplitConfig};
 use tidegate_store::{
     Admission, Charge, Charging, Clock, Consistency, CounterKey, Decisions, EmbeddedStore, LimitId,
     Mode, OnFull, Store, StoreConfig,
@@ -136,6 +136,14 @@ impl World {
         };
         let config = SharedConfig {
             standby_memory: small,
+            eventual: EventualConfig {
+                memory: small,
+                ..EventualConfig::default()
+            },
+            split: SplitConfig {
+                store: small,
+                ..SplitConfig::default()
+            },
             ..SharedConfig::default()
         };
         let local = EmbeddedStore::with_clock(small, clock.clone());
