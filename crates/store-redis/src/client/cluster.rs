@@ -240,10 +240,17 @@ impl Cluster {
 
     fn take_over(&self, ranges: Vec<Range>) {
         let map = Map::new(ranges, |address| self.server_at(address));
+        let is_used =
+            |server: &Arc<Server>| map.servers().iter().any(|used| Arc::ptr_eq(used, server));
+        for server in self.map.load().servers() {
+            // Nobody will say that it is back, for it is not asked any more.
+            if !server.is_asked() && !is_used(server) {
+                info!(%server, "Redis fails and is no matter any more: others have its slots");
+            }
+        }
         self.known().retain(|_, server| {
-            let is_used = map.servers().iter().any(|used| Arc::ptr_eq(used, server));
             // One that a slot moves to has none yet, but calls.
-            let stays = is_used || !server.is_idle();
+            let stays = is_used(server) || !server.is_idle();
             if !stays {
                 server.close();
             }

@@ -53,6 +53,40 @@ impl ClusterSetup {
         &self.servers
     }
 
+    /// Starts a replica of a master, which takes its place only when told that it may.
+    pub fn start_replica(&self, of: usize) -> RedisServer {
+        let (replica, id) = (start_node(&self.listening), self.id(of));
+        replica.must(&["CONFIG", "SET", "cluster-replica-no-failover", "yes"]);
+        let port = replica.port().to_string();
+        self.servers[0].must(&["CLUSTER", "MEET", "127.0.0.1", &port]);
+        wait_until("the replica knows its master", || {
+            let reply = replica.command(&["CLUSTER", "REPLICATE", &id]);
+            reply.value().str() == Some("OK")
+        });
+        for server in &self.servers {
+            wait_until("all masters know the replica", || {
+                let reply = server.command(&["CLUSTER", "REPLICAS", &id]);
+                reply.array().is_ok_and(|replicas| replicas.len() == 1)
+            });
+        }
+        wait_until("the replica has caught up", || {
+            let info = replica.must(&["INFO", "replication"]);
+            let info = info.value().str().unwrap_or_default().to_owned();
+            info.contains("master_link_status:up")
+        });
+        replica
+    }
+
+    /// Lets a replica take the place of its master, and waits until it has.
+    pub fn promote(&self, replica: &RedisServer) {
+        replica.must(&["CONFIG", "SET", "cluster-replica-no-failover", "no"]);
+        wait_until("the replica is a master", || {
+            let role = replica.must(&["ROLE"]);
+            let role = role.array().ok().and_then(|mut role| role.next());
+            role.and_then(|role| role.str().map(str::to_owned)) == Some("master".to_owned())
+        });
+    }
+
     /// The place of the master that has a slot, as the first master says.
     pub fn owner(&self, slot: u16) -> usize {
         let owner = |server: &RedisServer| port_of(server, slot);

@@ -33,6 +33,8 @@ pub enum Fault {
     /// Of what comes back at one moment so many bytes pass, and then its connection is cut; so with every
     /// connection.
     CutEach(usize),
+    /// Whatever is asked, somebody answers who is no Redis.
+    Lie,
     /// Connections are cut, and new ones too.
     Refuse,
 }
@@ -59,6 +61,9 @@ enum Way {
     Out,
     Back,
 }
+
+/// What somebody else might say.
+const LIE: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\r\n";
 
 /// Bytes on their way, and when they arrive.
 type Piece = (Instant, Vec<u8>);
@@ -222,6 +227,10 @@ impl Network {
             }
             (Fault::CutAfter(left), Way::Back) => {
                 *left -= bytes.len();
+                std::ops::ControlFlow::Continue(())
+            }
+            (Fault::Lie, Way::Back) => {
+                *bytes = LIE.to_vec();
                 std::ops::ControlFlow::Continue(())
             }
             (Fault::CutEach(most), Way::Back) => {

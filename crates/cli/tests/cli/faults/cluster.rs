@@ -8,6 +8,7 @@ use tidegate_store_redis::client::slot_of;
 use tidegate_store_redis::test_util::{ClusterSetup, RedisServer, wait_until};
 
 use super::node::{Door, Node, Patience};
+use super::page::Page;
 use super::{By, KINDS, hold, hold_by_all_doors, shows_no_fault, shows_the_fault};
 use super::{logs_once_per_change, stays_in_microseconds};
 
@@ -63,21 +64,19 @@ fn slots_in_use(cluster: &ClusterSetup) -> BTreeSet<u16> {
     slots
 }
 
-/// Callers whose master is lost go by the policies, and nobody else notices.
-#[test]
-fn a_master_is_lost_and_the_others_go_on() {
-    let cluster = ClusterSetup::start(3);
-    let node = start(&cluster);
-    hold_by_all_doors(&node, By::Redis, "before");
-    let lost = &cluster.servers()[2];
+/// Kills the last master and brings its slots back. Callers who lie on it go by the policies, and nobody else
+/// notices.
+fn lose_a_master(cluster: &ClusterSetup, node: &Node, mend_it: impl FnOnce(&RedisServer)) {
+    hold_by_all_doors(node, By::Redis, "before");
+    let lost = cluster.servers().last().unwrap();
     lost.kill();
     wait_until("the breaker opens", || {
-        Callers::ask(&node);
+        Callers::ask(node);
         node.is_broken()
     });
-    shows_the_fault(&node, "refused");
-    let callers = Callers::ask(&node);
-    // All limits of a caller lie in one slot, so each of them can only come by one door.
+    shows_the_fault(node, "refused");
+    let callers = Callers::ask(node);
+    // All limits of a caller lie in one slot, so each of them comes by one door.
     let [[http, grpc, timed, ..], [other_http, other_grpc, ..]] =
         [&callers.alone[..], &callers.by_redis[..]]
     else {
@@ -87,31 +86,72 @@ fn a_master_is_lost_and_the_others_go_on() {
         (Door::Http, http, other_http),
         (Door::Grpc, grpc, other_grpc),
     ] {
-        hold(&node, By::Node, door, alone);
-        hold(&node, By::Redis, door, by_redis);
+        hold(node, By::Node, door, alone);
+        hold(node, By::Redis, door, by_redis);
     }
-    stays_in_microseconds(&node, timed);
-    lost.restart();
+    stays_in_microseconds(node, timed);
+    mend_it(lost);
     wait_until("Redis decides on everybody again", || {
-        Callers::ask(&node).alone.is_empty()
+        Callers::ask(node).alone.is_empty()
     });
-    hold_by_all_doors(&node, By::Redis, "after");
-    shows_no_fault(&node);
-    let page = node.page();
+    hold_by_all_doors(node, By::Redis, "after");
+    shows_no_fault(node);
+}
+
+/// Of this server lost connections are counted, and nothing else of any other.
+#[track_caller]
+fn tells_who_was_lost(page: &Page, cluster: &ClusterSetup, lost: Option<&RedisServer>) {
     for server in cluster.servers() {
-        let is_lost = server.port() == lost.port();
-        let (opened, errors) = (
-            "tidegate_store_breaker_opened_total",
-            "tidegate_store_call_errors_total",
-        );
-        assert_eq!(page.sum(opened, &label(server)), u64::from(is_lost));
+        let is_lost = lost.is_some_and(|lost| lost.port() == server.port());
+        let opened = page.sum("tidegate_store_breaker_opened_total", &label(server));
+        assert_eq!(opened, u64::from(is_lost));
         for kind in KINDS {
             let label = format!("{},kind=\"{kind}\"", label(server));
-            let is_counted = is_lost && kind == "connection";
-            assert_eq!(page.sum(errors, &label) > 0, is_counted, "{label}");
+            let errors = page.sum("tidegate_store_call_errors_total", &label);
+            assert_eq!(errors > 0, is_lost && kind == "connection", "{label}");
         }
     }
+}
+
+#[test]
+fn a_master_is_lost_and_the_others_go_on() {
+    let cluster = ClusterSetup::start(3);
+    let node = start(&cluster);
+    lose_a_master(&cluster, &node, RedisServer::restart);
+    tells_who_was_lost(&node.page(), &cluster, cluster.servers().last());
     logs_once_per_change(node, 1);
+}
+
+/// A replica takes the place of the master that is lost, with its counts; the master has no series any more.
+#[test]
+fn a_replica_takes_the_place_of_a_master() {
+    let cluster = ClusterSetup::start(3);
+    let replica = cluster.start_replica(2);
+    let node = start(&cluster);
+    let left = |number: usize| node.ask("local", &format!("counted {number}")).remaining;
+    let left = || -> Vec<Option<u64>> { (0..N_CALLERS).map(left).collect() };
+    assert_eq!(left(), [Some(9); N_CALLERS]);
+    cluster.servers()[2].must(&["WAIT", "1", "0"]);
+    lose_a_master(&cluster, &node, |_| cluster.promote(&replica));
+    assert_eq!(left(), [Some(8); N_CALLERS]);
+    let page = node.page();
+    tells_who_was_lost(&page, &cluster, None);
+    let servers = page.labels("tidegate_store_breaker", "server");
+    assert_eq!(servers.len(), 3);
+    assert!(servers.contains(&*replica.address().to_string()));
+}
+
+/// Somebody wrote the URL of a Redis alone, and Redis was away when that could have been noticed.
+#[test]
+fn a_server_of_a_cluster_is_none_alone() {
+    let cluster = ClusterSetup::start(1);
+    let redis = &cluster.servers()[0];
+    redis.kill();
+    let node = Node::start(&redis.url(), Patience::Endless);
+    node.ask_until_broken("probe");
+    redis.restart();
+    shows_the_fault(&node, "part of a Cluster; write redis+cluster://");
+    hold_by_all_doors(&node, By::Node, "alone");
 }
 
 /// Slots go from master to master while their callers ask: every answer is Redis' own, whatever the policy, and no

@@ -112,3 +112,34 @@ fn each_server_of_a_cluster_is_told_of_by_its_address() {
     let states = page.labels("tidegate_store_breaker", "state");
     assert_eq!(states, BTreeSet::from(["closed", "open"]));
 }
+
+/// Whoever is woken by an alarm of docs/failure.md finds what it names.
+#[test]
+fn what_the_alarms_name_is_on_the_page() {
+    let redis = RedisServer::start_with(ServerOptions {
+        settings: vec![vec!["maxmemory".to_owned(), "64mb".to_owned()]],
+        ..ServerOptions::default()
+    });
+    let node = Node::start(&redis.url(), Patience::Endless);
+    wait_for_words(&node, 1);
+    wait_until("others were heard", || {
+        let page = node.page();
+        let ages = [
+            "tidegate_heartbeat_age_seconds",
+            "tidegate_eventual_sync_age_seconds",
+        ];
+        ages.iter()
+            .all(|name| page.values(name, "").next().is_some())
+    });
+    let page = node.get("/metrics");
+    let doc = include_str!("../../../../../docs/failure.md");
+    let is_of_name = |byte: char| byte.is_ascii_lowercase() || byte == '_';
+    let names: BTreeSet<&str> = doc
+        .split(|byte| !is_of_name(byte))
+        .filter(|word| word.starts_with("tidegate_"))
+        .collect();
+    assert!(names.len() >= 20, "{names:?}");
+    for name in names {
+        assert!(page.contains(&format!("# TYPE {name} ")), "{name}");
+    }
+}

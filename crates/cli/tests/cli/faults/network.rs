@@ -40,7 +40,7 @@ fn connections_are_refused() {
     let marks = Marks {
         error: "connection",
         besides: &[],
-        fault: "",
+        fault: "connection",
         counts: Counts::Kept,
     };
     ride_out_behind(Fault::Refuse, Patience::Endless, marks);
@@ -55,6 +55,17 @@ fn every_connection_is_cut_in_the_middle_of_a_reply() {
         counts: Counts::Kept,
     };
     ride_out_behind(Fault::CutEach(3), Patience::Endless, marks);
+}
+
+#[test]
+fn somebody_answers_who_is_no_redis() {
+    let marks = Marks {
+        error: "protocol",
+        besides: &[],
+        fault: "this is no Redis",
+        counts: Counts::Kept,
+    };
+    ride_out_behind(Fault::Lie, Patience::Endless, marks);
 }
 
 /// One lost connection is no reason to stop asking: the call that was on it is decided alone, and the next one
