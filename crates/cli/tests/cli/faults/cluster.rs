@@ -139,6 +139,11 @@ fn a_replica_takes_the_place_of_a_master() {
     let servers = page.labels("tidegate_store_breaker", "server");
     assert_eq!(servers.len(), 3);
     assert!(servers.contains(&*replica.address().to_string()));
+    let log = node.end();
+    for change in ["Redis fails and is not asked", "others have its slots"] {
+        let lines = log.iter().filter(|line| line.contains(change));
+        assert_eq!(lines.count(), 1, "{log:#?}");
+    }
 }
 
 /// Somebody wrote the URL of a Redis alone, and Redis was away when that could have been noticed.
