@@ -17,6 +17,14 @@ const RIGHTS: [&str; 8] = [
     "+info",
 ];
 
+/// A Redis that is gone, and comes back empty.
+const DEATH: Marks = Marks {
+    error: "connection",
+    besides: &[],
+    fault: "refused",
+    counts: Counts::Lost,
+};
+
 /// A Redis that says no.
 const REFUSAL: Marks = Marks {
     error: "reply",
@@ -29,13 +37,7 @@ const REFUSAL: Marks = Marks {
 fn redis_is_killed_and_starts_again_empty() {
     let redis = RedisServer::start();
     let node = Node::start(&redis.url(), Patience::Endless);
-    let marks = Marks {
-        error: "connection",
-        besides: &[],
-        fault: "refused",
-        counts: Counts::Lost,
-    };
-    ride_out(&node, || redis.kill(), || redis.restart(), marks);
+    ride_out(&node, || redis.kill(), || redis.restart(), DEATH);
     logs_once_per_change(node, 1);
 }
 
@@ -194,7 +196,7 @@ fn a_node_alone_refuses_whom_redis_refused() {
     assert!(!answer.is_allowed && answer.is_degraded, "{answer:?}");
 }
 
-/// With leases most callers do not even notice.
+/// With leases, the default, all of that holds as well, whatever permits the node has in hand.
 #[test]
 fn redis_is_killed_under_leases() {
     let redis = RedisServer::start();
@@ -202,12 +204,8 @@ fn redis_is_killed_under_leases() {
     for answer in node.ask_often(Door::Http, "ample", "hot", 200) {
         assert!(answer.is_allowed && !answer.is_degraded, "{answer:?}");
     }
-    redis.kill();
-    node.ask_until_broken("probe");
-    hold_by_all_doors(&node, By::Node, "while it is gone");
-    redis.restart();
-    node.ask_until_mended();
-    assert!(node.ask("local", "new").is_allowed);
+    ride_out(&node, || redis.kill(), || redis.restart(), DEATH);
+    logs_once_per_change(node, 1);
 }
 
 fn meet(nodes: &[Node]) {
