@@ -180,6 +180,11 @@ impl Node {
         (get(&self.server.address, "/healthcheck"), serves)
     }
 
+    /// Where it speaks HTTP.
+    pub(super) fn address(&self) -> &str {
+        &self.server.address
+    }
+
     /// Ends it, and gives its log.
     pub(super) fn end(self) -> Vec<String> {
         self.server.end()

@@ -4,6 +4,7 @@ use tidegate_store_redis::test_util::{RedisServer, ServerOptions, wait_until};
 
 use super::node::{Door, Node, Patience};
 use super::{By, Counts, Marks, hold_by_all_doors, logs_once_per_change, ride_out};
+use crate::program::run;
 
 /// What a node needs, as docs/failure.md has it.
 const RIGHTS: [&str; 8] = [
@@ -141,6 +142,8 @@ fn a_node_starts_without_redis() {
     let node = Node::start(&redis.url(), Patience::Endless);
     node.ask_until_broken("probe");
     hold_by_all_doors(&node, By::Node, "alone");
+    let health = run(&["health", "--http", node.address()]);
+    assert_eq!((health.code, &*health.stdout), (Some(0), "degraded\n"));
     redis.restart();
     node.ask_until_mended();
     hold_by_all_doors(&node, By::Redis, "new");
