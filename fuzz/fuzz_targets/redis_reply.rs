@@ -1,9 +1,10 @@
 //! Bytes of any kind as what a Redis server sends: no crash, every reply is found whole however it is cut
-//! into pieces, and can be read to its end.
+//! into pieces, can be read to its end, and is one for each of several calls or refused as such.
 
 #![no_main]
 
-use client::wire::{Reply, Scanner, Value};
+use bytes::Bytes;
+use client::wire::{JointReply, Reply, Scanner, Value};
 use libfuzzer_sys::fuzz_target;
 
 // The client shows nobody where a reply ends, and should not for this: the file itself is taken in.
@@ -36,5 +37,10 @@ fuzz_target!(|input: (u8, &[u8])| {
         assert_eq!(in_pieces, whole, "pieces make no difference");
         let reply = Reply::parse(&bytes[..length]).expect("it was found");
         read(reply.value(), 8);
+        let calls = usize::from(piece);
+        let frame = Bytes::copy_from_slice(&bytes[..length]);
+        if let Ok(replies) = JointReply::new(frame, calls) {
+            assert_eq!(replies.count(), calls, "one for each call");
+        }
     }
 });

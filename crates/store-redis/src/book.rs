@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tidegate_store::StoreError;
 
-use crate::client::{Client, ClientConfig, Command, Reply, Route, Script, TlsError, Value};
+use crate::client::{Array, Client, ClientConfig, Command, Reply, Route, Script, TlsError, Value};
 pub use digest::{Digest, NotADigest};
 pub use notices::{Notices, NoticesLost};
 pub use stored::Head;
@@ -215,18 +215,7 @@ impl RuleBook {
             command.arg("HGETALL").arg(key);
         };
         let reply = self.client.call(self.route(), get_all).await?;
-        let mut fields = reply.array()?;
-        let mut history = History::default();
-        while let (Some(number), Some(line)) = (fields.next(), fields.next()) {
-            match read_entry(&number, &line) {
-                Some(entry) => history.entries.push(entry),
-                None => history.unreadable += 1,
-            }
-        }
-        history
-            .entries
-            .sort_by_key(|entry| std::cmp::Reverse(entry.number));
-        Ok(history)
+        Ok(History::read(reply.array()?))
     }
 
     /// Makes a draft the newest version, in one step, and gives every node notice.
@@ -276,6 +265,24 @@ impl RuleBook {
     }
 }
 
+// === impl History ===
+
+impl History {
+    /// Reads numbers, and after each its line.
+    pub(crate) fn read(mut fields: Array<'_>) -> Self {
+        let mut history = Self::default();
+        while let (Some(number), Some(line)) = (fields.next(), fields.next()) {
+            match read_entry(&number, &line) {
+                Some(entry) => history.entries.push(entry),
+                None => history.unreadable += 1,
+            }
+        }
+        let newest_first = |entry: &Entry| std::cmp::Reverse(entry.number);
+        history.entries.sort_by_key(newest_first);
+        history
+    }
+}
+
 // === impl Keys ===
 
 impl Keys {
@@ -294,7 +301,7 @@ fn read_entry(number: &Value<'_>, line: &Value<'_>) -> Option<Entry> {
     Entry::read(number.str()?.parse().ok()?, line.text()?)
 }
 
-fn read_pushed(reply: &Reply) -> Option<Pushed> {
+pub(crate) fn read_pushed(reply: &Reply) -> Option<Pushed> {
     let mut parts = reply.array().ok()?;
     let word = parts.next()?.str()?;
     let number = u64::try_from(parts.next()?.integer()?).ok()?;

@@ -13,6 +13,8 @@ mod info;
 mod knock;
 mod lanes;
 mod link;
+#[cfg(feature = "test-util")]
+pub(crate) mod readers;
 mod script;
 mod sentinel;
 mod server;

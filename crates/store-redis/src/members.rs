@@ -115,7 +115,7 @@ fn micros(span: Duration) -> u64 {
     u64::try_from(span.as_nanos().div_ceil(1_000)).unwrap_or(u64::MAX)
 }
 
-fn read(reply: &Reply) -> Option<Pulse> {
+pub(crate) fn read(reply: &Reply) -> Option<Pulse> {
     let mut values = reply.array().ok()?;
     let now = number(&values.next()?)?;
     let members = number(&values.next()?)?;

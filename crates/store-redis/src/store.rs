@@ -100,6 +100,20 @@ impl RedisStore {
 
 #[cfg(feature = "test-util")]
 impl RedisStore {
+    /// Has all read a reply that read what scripts say of a counter of `quota`, for whoever looks for one that
+    /// they cannot bear.
+    pub(crate) fn read(&self, quota: &Quota, reply: &crate::client::Reply) {
+        let (limit, values) = (tidegate_store::LimitId(1), &[][..]);
+        let draw = tidegate_store::Draw {
+            least: 1,
+            most: u64::MAX,
+            one_in: 1,
+            life: std::time::Duration::MAX,
+        };
+        let _ = self.read_loan(CounterKey { limit, values }, quota, draw, reply);
+        let _ = list::read(reply);
+    }
+
     /// A store whose time stands at `now` until it is moved. Its keys do not expire by themselves.
     pub fn in_virtual_time(client: Client, now: Time) -> Self {
         let micros = AtomicU64::new(now.nanos() / 1_000);

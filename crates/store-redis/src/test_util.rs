@@ -16,6 +16,7 @@ mod folder;
 mod port;
 mod process;
 mod proxy;
+mod readers;
 mod sentinel;
 mod server;
 
@@ -26,6 +27,7 @@ pub use certificates::Certificates;
 pub use cluster::ClusterSetup;
 pub use folder::Folder;
 pub use proxy::{Fault, FaultyProxy};
+pub use readers::{read_reply, read_text};
 pub use sentinel::SentinelSetup;
 pub use server::{Listening, RedisServer, ServerOptions};
 

@@ -173,7 +173,7 @@ fn write_telling(telling: &Telling<'_>, command: &mut Command<'_>) {
     };
 }
 
-fn read_greeting(reply: &Reply) -> Option<Exchanged> {
+pub(crate) fn read_greeting(reply: &Reply) -> Option<Exchanged> {
     let mut values = reply.array().ok()?;
     let mut next = || number(&values.next()?);
     Some(Exchanged {
@@ -182,7 +182,7 @@ fn read_greeting(reply: &Reply) -> Option<Exchanged> {
     })
 }
 
-fn read_tallies(reply: &Reply) -> Option<Vec<Tally>> {
+pub(crate) fn read_tallies(reply: &Reply) -> Option<Vec<Tally>> {
     let tallies = reply.array().ok()?;
     tallies.map(|value| read_tally(value.array()?)).collect()
 }

@@ -15,7 +15,7 @@ const MAX_HEAD: usize = 128;
 
 impl Head {
     /// What stands under the key, whatever it is.
-    pub(super) fn new(bytes: &[u8]) -> Self {
+    pub(crate) fn new(bytes: &[u8]) -> Self {
         let bytes = &bytes[..bytes.len().min(MAX_HEAD)];
         Self(String::from_utf8_lossy(bytes).into_owned())
     }

@@ -295,6 +295,12 @@ async fn until_learnt(learning: Learning) {
     }
 }
 
+/// Reads an answer to CLUSTER SLOTS, for [`readers`](super::readers).
+#[cfg(feature = "test-util")]
+pub(super) fn read_slots(reply: &crate::client::Reply, asked: &Address) {
+    let _ = map::ranges(reply, asked);
+}
+
 // === impl Learning ===
 
 impl Drop for Learning {

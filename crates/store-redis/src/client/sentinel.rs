@@ -9,6 +9,7 @@ use super::Address;
 use super::config::Credentials;
 use super::server::Manners;
 use super::session::{Session, SessionError, lossy};
+use super::wire::Reply;
 
 /// Those who know where the master is.
 #[derive(Debug)]
@@ -101,16 +102,10 @@ impl Sentinels {
         let mut session = Session::open(sentinel, manners.tls.as_ref(), credentials).await?;
         let question = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", &self.master];
         let reply = session.ask(&question).await?;
-        let mut place = reply.array().ok().into_iter().flatten();
-        let host = place.next().and_then(|host| host.str());
-        let port = place.next().and_then(|port| port.str()?.parse().ok());
-        match (host, port) {
-            (Some(host), Some(port)) => Ok(Address::tcp(host, port)),
-            _ => Err(SessionError::UnknownMaster {
-                sentinel: sentinel.clone(),
-                master: lossy(self.master.as_bytes()),
-            }),
-        }
+        master(&reply).ok_or_else(|| SessionError::UnknownMaster {
+            sentinel: sentinel.clone(),
+            master: lossy(self.master.as_bytes()),
+        })
     }
 
     fn in_turn(&self) -> impl Iterator<Item = usize> + use<> {
@@ -122,4 +117,11 @@ impl Sentinels {
         // No panic can happen while it is held.
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Where a Sentinel says the master is, if it knows.
+pub(super) fn master(reply: &Reply) -> Option<Address> {
+    let mut place = reply.array().ok()?;
+    let (host, port) = (place.next()?, place.next()?);
+    Some(Address::tcp(host.str()?, port.str()?.parse().ok()?))
 }

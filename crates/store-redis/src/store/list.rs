@@ -55,7 +55,7 @@ fn cursor_at(server: usize, at: u64) -> Result<Cursor, StoreError> {
     Ok(Cursor((u64::from(server) << SERVER_SHIFT) | at))
 }
 
-fn read(reply: &Reply) -> Result<(u64, Vec<Counter>), StoreError> {
+pub(super) fn read(reply: &Reply) -> Result<(u64, Vec<Counter>), StoreError> {
     let mut parts = reply.array()?;
     let now = told_time(reply, parts.next().and_then(|value| value.text()))?;
     let next = parts.next().and_then(|value| number(&value));
