@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use tidegate_store::StoreError;
 
-use crate::client::{Array, Client, ClientConfig, Command, Reply, Route, Script, TlsError, Value};
+use crate::client::{
+    Array, Changes, Client, ClientConfig, Command, Reply, Route, Script, TlsError, Value,
+};
 pub use digest::{Digest, NotADigest};
 pub use notices::{Notices, NoticesLost};
 pub use stored::Head;
@@ -156,8 +158,10 @@ impl RuleBook {
     /// If the files of TLS are of no use.
     pub fn new(config: &ClientConfig, name: &str) -> Result<Self, TlsError> {
         // Not only for calls: a server that was gone is back when it answers a look within that time.
+        // Whoever looks for new versions says when he cannot.
         let config = ClientConfig {
             timeout: TIMEOUT,
+            changes: Changes::Untold,
             ..config.clone()
         };
         Ok(Self {

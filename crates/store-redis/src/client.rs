@@ -36,7 +36,7 @@ use tidegate_store::StoreError;
 use tidegate_store::report::{ServerInfo, ServerReport};
 
 pub use address::Address;
-pub use config::{ClientConfig, Credentials, Deployment, TlsOptions, Verification};
+pub use config::{Changes, ClientConfig, Credentials, Deployment, TlsOptions, Verification};
 pub use knock::KnockError;
 pub use script::{Joinable, Script};
 pub use slot::{SLOTS, slot_of};
@@ -107,6 +107,7 @@ impl Client {
             tls: config.tls.as_ref().map(Tls::load).transpose()?,
             timeout: config.timeout,
             connect_timeout: config.connect_timeout,
+            changes: config.changes,
         });
         let topology = Topology::new(config, manners);
         Ok(Self {

@@ -8,7 +8,6 @@ use tidegate_share::{
 use tidegate_store::{EmbeddedStore, StoreConfig};
 use tidegate_store_redis::client::{Client, ClientConfig, KnockError};
 use tidegate_store_redis::{RedisMembers, RedisStore, RedisTotals};
-use tokio::time::timeout;
 use tracing::{info, warn};
 
 use super::{AnyStore, Region, Shared};
@@ -94,9 +93,7 @@ fn new_client(config: &ClientConfig) -> Result<Client, Failure> {
 }
 
 async fn knock(client: &Client, url: &RedisUrl) -> Result<(), Failure> {
-    let late = || KnockError::Absent(format!("no answer within {LONGEST_KNOCK:?}"));
-    let knocked = timeout(LONGEST_KNOCK, client.knock()).await;
-    match knocked.unwrap_or_else(|_| Err(late())) {
+    match client.knock(LONGEST_KNOCK).await {
         Ok(()) => info!("counters are in Redis at {url}"),
         Err(KnockError::Absent(reason)) => warn!(
             "Redis is not there: {reason}; until it is, this node decides as `on_failure` of each rule says"

@@ -199,6 +199,9 @@ fn a_redis_that_is_not_there_does_not_keep_it_from_starting() {
     assert!(line.contains("on_failure"), "{line}");
     // There is no other node, so that the share is the whole.
     assert_eq!(admitted(&server, 10), 5);
+    redis.restart();
+    let line = server.next_line("Redis ");
+    assert!(line.contains("is back"), "said once: {line}");
 }
 
 /// What a server says that does not start with such a store.

@@ -124,13 +124,25 @@ impl Breaker {
         if (in_a_row < IN_A_ROW && !often) || self.is_open() {
             return Tripped::Not;
         }
+        self.open(&mut window, now, reason);
+        Tripped::Now
+    }
+
+    /// The server is known not to be there, whoever found out.
+    pub(crate) fn trip(&self, now: Instant, reason: &dyn fmt::Display) {
+        let mut window = self.window();
+        if !self.is_open() {
+            self.open(&mut window, now, reason);
+        }
+    }
+
+    fn open(&self, window: &mut Window, now: Instant, reason: &dyn fmt::Display) {
         let is_relapse = window.opened > 0 && now.duration_since(window.changed) < RELAPSE;
         window.relapses = if is_relapse { window.relapses + 1 } else { 0 };
         window.changed = now;
         window.opened += 1;
         window.fault = Some(reason.to_string().into());
         self.is_open.store(true, Ordering::Release);
-        Tripped::Now
     }
 
     /// The server is not back, for this reason.

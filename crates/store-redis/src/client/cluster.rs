@@ -3,6 +3,7 @@
 mod map;
 
 use std::collections::HashMap;
+use std::fmt;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,6 +18,7 @@ use tokio::time::{Instant, timeout};
 use tracing::{info, warn};
 
 use super::Address;
+use super::config::Changes;
 use super::link::unavailable;
 use super::server::{Manners, Place, Server};
 use super::session::SessionError;
@@ -187,6 +189,14 @@ impl Cluster {
         }
     }
 
+    /// Nobody can tell its slots, as somebody found out who says so.
+    pub(crate) fn give_up(self: &Arc<Self>, reason: &dyn fmt::Display) {
+        if self.map.load().is_empty() {
+            self.lost.store(Some(Arc::new(reason.to_string())));
+        }
+        self.start_learning();
+    }
+
     /// Ends all connections.
     pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::Relaxed);
@@ -273,18 +283,19 @@ impl Cluster {
 
 async fn until_learnt(learning: Learning) {
     let cluster = &learning.0;
+    let is_logged = cluster.manners.changes == Changes::Logged;
     let mut wait = FIRST_WAIT;
     while !cluster.is_closed.load(Ordering::Relaxed) {
         match cluster.ask_around().await {
             Ok(()) => {
-                if cluster.lost.swap(None).is_some() {
+                if cluster.lost.swap(None).is_some() && is_logged {
                     info!("the slots of the Redis Cluster are known again");
                 }
                 break;
             }
             Err(reason) => {
                 let told = Some(Arc::new(reason.to_string()));
-                if cluster.lost.swap(told).is_none() {
+                if cluster.lost.swap(told).is_none() && is_logged {
                     warn!(%reason, "no server of the Redis Cluster can tell who has which slot");
                 }
             }

@@ -21,6 +21,8 @@ pub struct ClientConfig {
     pub timeout: Duration,
     /// How long it may take to connect, all greetings included.
     pub connect_timeout: Duration,
+    /// Whether the log says when servers fail and are back.
+    pub changes: Changes,
 }
 
 /// What kind of Redis there is.
@@ -42,6 +44,16 @@ pub enum Deployment {
         /// Some of its nodes.
         seeds: Vec<Address>,
     },
+}
+
+/// Whether the log says when servers fail and are back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Changes {
+    /// Each time, once.
+    #[default]
+    Logged,
+    /// Not at all, for whoever asks says so himself.
+    Untold,
 }
 
 /// A user and a password. Nothing prints the password.
@@ -95,6 +107,7 @@ impl ClientConfig {
             tls: None,
             timeout: Self::TIMEOUT,
             connect_timeout: Self::CONNECT_TIMEOUT,
+            changes: Changes::Logged,
         }
     }
 }

@@ -1,6 +1,9 @@
 //! Whether Redis lets us in: asked once at start, when somebody is there to read what is wrong.
 
 use std::io;
+use std::time::Duration;
+
+use tokio::time::timeout;
 
 use super::Client;
 use super::fault::is_crowded;
@@ -21,9 +24,21 @@ pub enum KnockError {
 // === impl Client ===
 
 impl Client {
-    /// Connects once, within the time for that, and says who we are. Opens nothing that stays.
-    pub async fn knock(&self) -> Result<(), KnockError> {
-        Ok(self.inner.topology.knock().await?)
+    /// Connects once, within `patience`, and says who we are. Opens nothing that stays.
+    ///
+    /// One that is not there is not asked from then on until it is, and no line of the log says so but the
+    /// caller's.
+    pub async fn knock(&self, patience: Duration) -> Result<(), KnockError> {
+        let topology = &self.inner.topology;
+        let knocked = timeout(patience, topology.knock()).await;
+        let error = match knocked.unwrap_or(Err(SessionError::Late)) {
+            Ok(()) => return Ok(()),
+            Err(error) => KnockError::from(error),
+        };
+        if let KnockError::Absent(reason) = &error {
+            topology.give_up(reason);
+        }
+        Err(error)
     }
 }
 

@@ -12,11 +12,11 @@ use tidegate_store::StoreError;
 use tidegate_store::report::{ServerInfo, ServerReport};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout};
-use tracing::warn;
+use tracing::{debug, warn};
 
 use super::Address;
 use super::breaker::{Breaker, Tripped};
-use super::config::Credentials;
+use super::config::{Changes, Credentials};
 use super::fault::ServerFault;
 use super::lanes;
 use super::link::{Link, unavailable};
@@ -59,6 +59,7 @@ pub(crate) struct Manners {
     pub(crate) tls: Option<Tls>,
     pub(crate) timeout: Duration,
     pub(crate) connect_timeout: Duration,
+    pub(crate) changes: Changes,
 }
 
 #[derive(Debug, Default)]
@@ -176,7 +177,20 @@ impl Server {
         if self.breaker.failed(calls, now, reason) == Tripped::Not {
             return;
         }
-        warn!(server = %self, %reason, "Redis fails and is not asked until it is back");
+        match self.manners.changes {
+            Changes::Logged => {
+                warn!(server = %self, %reason, "Redis fails and is not asked until it is back");
+            }
+            Changes::Untold => debug!(server = %self, %reason, "it fails"),
+        }
+        if let Ok(runtime) = Handle::try_current() {
+            self.probe(&runtime);
+        }
+    }
+
+    /// It is not there, as somebody found out who says so. It is not asked until it is.
+    pub(crate) fn give_up(self: &Arc<Self>, reason: &dyn fmt::Display) {
+        self.breaker.trip(now(), reason);
         if let Ok(runtime) = Handle::try_current() {
             self.probe(&runtime);
         }

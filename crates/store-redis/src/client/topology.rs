@@ -1,5 +1,6 @@
 //! The servers of a deployment, and which of them to ask.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -124,6 +125,14 @@ impl Topology {
     pub(super) fn doubt(&self) {
         if let Self::Many(cluster) = self {
             cluster.doubt(Doubt::Failing);
+        }
+    }
+
+    /// Takes note that nobody is there, as somebody found out who says so.
+    pub(super) fn give_up(&self, reason: &dyn fmt::Display) {
+        match self {
+            Self::One(server) => server.give_up(reason),
+            Self::Many(cluster) => cluster.give_up(reason),
         }
     }
 

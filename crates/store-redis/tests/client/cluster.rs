@@ -3,7 +3,7 @@
 use tidegate_store::StoreError;
 use tidegate_store::report::Breaker;
 use tidegate_store_redis::client::{KnockError, Route, Script, slot_of};
-use tidegate_store_redis::test_util::{ClusterSetup, RedisServer};
+use tidegate_store_redis::test_util::{ClusterSetup, PATIENCE, RedisServer};
 use tokio::task::JoinSet;
 
 use super::{ask, client, insist, n_calls, text, until_open};
@@ -54,7 +54,7 @@ async fn calls_reach_every_master(
 /// At start, and when the Cluster comes up later: then nothing else would ever tell.
 async fn a_url_of_one_server_is_told_of_the_cluster(cluster: &ClusterSetup) {
     let client = client(&cluster.servers()[0].url());
-    let turned = client.knock().await.unwrap_err();
+    let turned = client.knock(PATIENCE).await.unwrap_err();
     assert!(
         matches!(&turned, KnockError::Turned(text) if text.contains("write redis+cluster://")),
         "{turned:?}"

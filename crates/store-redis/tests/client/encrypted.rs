@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tidegate_store_redis::client::{Client, KnockError};
 use tidegate_store_redis::test_util::{
-    Certificates, ClusterSetup, Listening, SentinelSetup, wait_until,
+    Certificates, ClusterSetup, Listening, PATIENCE, SentinelSetup, wait_until,
 };
 
 use super::{ask, client, insist, text, until_open};
@@ -24,7 +24,7 @@ fn trusting(url: &str, certificates: &Certificates) -> Client {
 async fn strangers_stay_outside(url: &str) {
     let others = Certificates::new();
     let stranger = trusting(url, &others);
-    let turned = stranger.knock().await.unwrap_err();
+    let turned = stranger.knock(PATIENCE).await.unwrap_err();
     assert!(
         matches!(&turned, KnockError::Turned(text) if text.contains("name the authority")),
         "{turned:?}"
@@ -42,7 +42,7 @@ async fn a_master_and_its_sentinels() {
     let (certificates, listening) = certificates();
     let setup = SentinelSetup::start_on(&listening, 1, 1);
     let client = trusting(&setup.url(), &certificates);
-    client.knock().await.unwrap();
+    client.knock(PATIENCE).await.unwrap();
     assert_eq!(text(&client, &["SET", "a", "1"]).await, "OK");
     strangers_stay_outside(&setup.url()).await;
     let old = setup.master().port();
@@ -57,7 +57,7 @@ async fn a_cluster() {
     let (certificates, listening) = certificates();
     let setup = ClusterSetup::start_on(&listening, 3);
     let client = trusting(&setup.url(), &certificates);
-    client.knock().await.unwrap();
+    client.knock(PATIENCE).await.unwrap();
     let keys: Vec<_> = (0..30).map(|number| format!("key-{number}")).collect();
     for key in &keys {
         assert_eq!(text(&client, &["SET", key, "1"]).await, "OK");

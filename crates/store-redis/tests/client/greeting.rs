@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use tidegate_store_redis::client::KnockError;
-use tidegate_store_redis::test_util::{Certificates, Listening, RedisServer, ServerOptions};
+use tidegate_store_redis::test_util::{
+    Certificates, Listening, PATIENCE, RedisServer, ServerOptions,
+};
 
 use super::{ask, client, text, until_open};
 
@@ -106,7 +108,7 @@ async fn an_encrypted_server_proves_who_it_is() {
     let error = ask(&stranger, &["PING"]).await.unwrap_err().to_string();
     assert!(error.contains("invalid peer certificate"), "{error}");
     let nobody = client(&format!("{}?ca={ca}", server.url()));
-    let turned = nobody.knock().await.unwrap_err();
+    let turned = nobody.knock(PATIENCE).await.unwrap_err();
     assert!(
         matches!(&turned, KnockError::Turned(text) if text.contains("CertificateRequired")),
         "it wants our certificate: {turned:?}"

@@ -4,13 +4,18 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::thread;
 
+use tidegate_store::StoreError;
+use tidegate_store::report::Breaker;
 use tidegate_store_redis::client::{Client, ClientConfig, KnockError};
 use tidegate_store_redis::test_util::{PATIENCE, RedisServer, ServerOptions};
 
 async fn knock(url: &str) -> Result<(), KnockError> {
     let mut config = ClientConfig::from_url(url).expect("a good URL");
     config.connect_timeout = PATIENCE;
-    Client::new(&config).expect("no files").knock().await
+    Client::new(&config)
+        .expect("no files")
+        .knock(PATIENCE)
+        .await
 }
 
 #[tokio::test]
@@ -26,6 +31,28 @@ async fn one_that_is_not_there_may_come() {
     server.kill();
     let absent = knock(&url).await;
     assert!(matches!(absent, Err(KnockError::Absent(_))), "{absent:?}");
+}
+
+/// Who was not there at start is not asked in vain by the first requests, and is noticed when it comes.
+#[tokio::test]
+async fn one_that_is_not_there_is_not_asked_until_it_is() {
+    let server = RedisServer::start();
+    server.kill();
+    for url in [
+        server.url(),
+        format!("redis+cluster://{}", server.address()),
+    ] {
+        let client = super::client(&url);
+        let absent = client.knock(PATIENCE).await.unwrap_err();
+        assert_eq!(super::ask(&client, &["PING"]).await, Err(StoreError::Open));
+        let report = &client.report()[0];
+        assert_eq!((report.breaker, report.calls), (Breaker::Open, 0));
+        assert_eq!(report.fault.as_deref(), Some(&*absent.to_string()));
+    }
+    let client = super::client(&server.url());
+    client.knock(PATIENCE).await.unwrap_err();
+    server.restart();
+    super::insist(&client, &["PING"]).await;
 }
 
 #[tokio::test]

@@ -135,7 +135,7 @@ async fn a_call_whose_time_is_up_is_not_sent_again() {
         Deed::Say("-TRYAGAIN not all keys\r\n".repeat(n_here))
     });
     let client = client(&format!("redis+cluster://{address}"));
-    client.knock().await.unwrap();
+    client.knock(PATIENCE).await.unwrap();
     // Less than it waits before it asks again.
     let hasty = client.with_timeout(Duration::from_millis(1));
     for n_calls in 1..=100 {

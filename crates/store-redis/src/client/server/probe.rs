@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::time::timeout;
-use tracing::info;
+use tracing::{debug, info};
 
 use super::{Place, Server};
+use crate::client::config::Changes;
 use crate::client::fault::ServerFault;
 use crate::client::session::{Session, SessionError};
 use crate::client::time::{now, pause};
@@ -92,7 +93,10 @@ async fn until_back(probing: Probing) {
         wait = twice(wait);
     }
     let open_for = server.breaker.close(now());
-    info!(server = %server, ?open_for, "Redis is back and asked again");
+    match server.manners.changes {
+        Changes::Logged => info!(server = %server, ?open_for, "Redis is back and asked again"),
+        Changes::Untold => debug!(server = %server, ?open_for, "it is back"),
+    }
 }
 
 /// How long to wait at first for a server that relapsed so often: one that comes and goes is not to be asked
