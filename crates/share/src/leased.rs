@@ -216,7 +216,7 @@ impl<R: Lender + 'static, M: Clock + 'static> FromMemory for Arc<Leased<R, M>> {
     fn put_back(&self, charge: &Charge<'_>, took: &Took) {
         let digest = self.table.digest(charge.key);
         let mut shard = self.table.shard(digest);
-        let is_back = match (shard.find_any(digest), took.lent) {
+        let is_back = match (shard.find_any(digest), took.charged) {
             (Some(purse), Some(lent)) => purse.put_back(charge.cost, lent),
             _ => false,
         };

@@ -5,6 +5,7 @@
 //! [`Consistency`](tidegate_store::Consistency), and on all limits of a request together.
 
 mod capacity;
+mod edge;
 mod eventual;
 mod leased;
 mod membership;

@@ -7,9 +7,10 @@ use tidegate_store::{Charge, Charging, StoreError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Took {
     pub(crate) decision: Decision,
-    /// Of a limit that was admitted with a permit in hand: when the store lent that. It goes back into the
-    /// same loan or none, for another one may end later than the store has charged it for.
-    pub(crate) lent: Option<Time>,
+    /// When what it took was charged, by the clock of whoever did. A permit in hand was when the store lent
+    /// it: it goes back into the same loan or none, for another one may end later than the store has charged
+    /// it for. A counter in memory takes nothing back in another window.
+    pub(crate) charged: Option<Time>,
 }
 
 /// Decides on single limits from what this node holds in memory. Nothing here waits.
@@ -35,7 +36,7 @@ impl From<Decision> for Took {
     fn from(decision: Decision) -> Self {
         Self {
             decision,
-            lent: None,
+            charged: None,
         }
     }
 }

@@ -5,7 +5,10 @@
 //! has been exceeded is the one thing that this does not restore.
 
 use tidegate_algorithms::Decision;
-use tidegate_store::{Charge, Charging, Clock, Decisions, EmbeddedStore, StoreError};
+use tidegate_store::{Charge, Charging, Clock, Decisions, EmbeddedStore, Receipt, StoreError};
+
+use crate::edge;
+use crate::memory::Took;
 
 /// The limits of this node alone.
 #[derive(Debug)]
@@ -31,14 +34,17 @@ impl<W: Clock> Node<W> {
         charges: &[Charge<'_>],
         charging: Charging,
         decisions: &mut Decisions,
-    ) -> Result<(), StoreError> {
-        self.store.charge_now(charges, charging, decisions)?;
-        Ok(())
+    ) -> Result<Receipt, StoreError> {
+        self.store.charge_now(charges, charging, decisions)
     }
 
-    pub(crate) fn put_back(&self, charge: &Charge<'_>) {
-        // Cannot fail: the store could tell the counter's window from others when it was charged.
-        let _ = self.store.refund_now(charge.key, charge.quota, charge.cost);
+    pub(crate) fn put_back(&self, charge: &Charge<'_>, took: &Took) {
+        let now = self.store.clock().now();
+        let is_over = |charged| edge::is_between(charge.quota, charged, now);
+        if !took.charged.is_some_and(is_over) {
+            // Cannot fail: the store could tell the counter's window from others when it was charged.
+            let _ = self.store.refund_now(charge.key, charge.quota, charge.cost);
+        }
     }
 
     /// Corrects what is left after a charge was put back.

@@ -147,14 +147,17 @@ impl<'a> Request<'a> {
             }
         }
         let mut decisions = Decisions::new();
-        ways.node().take(&own, self.charging, &mut decisions)?;
+        let receipt = ways.node().take(&own, self.charging, &mut decisions)?;
         let is_charged = self.charging == Charging::EveryMatch
             || Admission::of(&own, &decisions) == Admission::Admitted;
         let answers = self.charges.iter().zip(&mut self.answers);
         let own = answers.filter(|(charge, _)| is_own(charge));
         for ((_, answer), decision) in own.zip(decisions) {
             *answer = if is_charged {
-                Answer::Taken(decision.into())
+                Answer::Taken(Took {
+                    decision,
+                    charged: Some(receipt.now),
+                })
             } else {
                 Answer::Told(decision)
             };
@@ -225,7 +228,7 @@ impl<'a> Request<'a> {
             {
                 match ways.way(charge.consistency) {
                     Some(way) => way.put_back(charge, took),
-                    None => ways.node().put_back(charge),
+                    None => ways.node().put_back(charge, took),
                 }
             }
         }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use smallvec::SmallVec;
-use tidegate_algorithms::{Algorithm, Decision, Meter, Outcome, Quota, QuotaSpec, Retry, Time};
+use tidegate_algorithms::{Algorithm, Decision, Meter, Outcome, Quota, QuotaSpec, Retry};
 use tidegate_store::report::StandbyReport;
 use tidegate_store::{
     Admission, Charge, Charging, Clock, CounterKey, Decisions, EmbeddedStore, Loan, Mode, OnFull,
@@ -22,6 +22,7 @@ use tidegate_store::{
 
 use self::cuts::{Cut, Cuts};
 use crate::Membership;
+use crate::edge;
 use crate::refusals::{Refusals, Trust};
 use crate::split::Bounds;
 
@@ -136,9 +137,7 @@ impl Standby {
         loan: &Loan,
         permits: u64,
     ) {
-        let window_of = |time: Time| u128::from(time.nanos()) / quota.window().as_nanos().max(1);
-        let is_same = window_of(store.clock().now()) == window_of(loan.now);
-        if is_same || !has_edges(quota) {
+        if !edge::is_between(quota, loan.now, store.clock().now()) {
             self.refund(store, key, quota, permits);
         }
     }
@@ -266,17 +265,6 @@ const fn counts_plainly(quota: &Quota) -> bool {
         | Meter::SubWindows(_)
         | Meter::SlidingLog(_) => true,
         Meter::TokenBucket(_) | Meter::IntervalBucket(_) | Meter::LeakyBucket(_) => false,
-    }
-}
-
-/// Whether a counter forgets at the edges of windows, and not bit by bit.
-const fn has_edges(quota: &Quota) -> bool {
-    match quota.meter() {
-        Meter::FixedWindow(_)
-        | Meter::SlidingCounter(_)
-        | Meter::SubWindows(_)
-        | Meter::IntervalBucket(_) => true,
-        Meter::TokenBucket(_) | Meter::LeakyBucket(_) | Meter::SlidingLog(_) => false,
     }
 }
 

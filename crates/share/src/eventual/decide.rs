@@ -11,6 +11,7 @@ use super::budget::budget;
 use super::entry::Entry;
 use super::mirror::share;
 use crate::capacity::capacity;
+use crate::edge;
 use crate::memory::{FromMemory, Took};
 
 // === impl Eventual ===
@@ -22,26 +23,27 @@ impl<C: Clock> FromMemory for Eventual<C> {
         }
         let digest = self.digester.digest(charge.key);
         let mut part = self.table.part(digest);
+        // Not after it is charged: what is between an edge and the charge is lost, and spent by nobody.
+        let charged = Some(self.clock.now());
         let new = || Entry::new(charge.key, charge.quota, self.regions.len());
-        let Some(entry) = part.entry(digest, self.table.most(), new) else {
-            return Ok(Some(self.take_share(charge, charging)?.into()));
+        let decision = match part.entry(digest, self.table.most(), new) {
+            Some(entry) => self.decide(entry, charge, charging)?,
+            None => self.take_share(charge, charging)?,
         };
-        let decision = self.decide(entry, charge, charging)?;
         part.queue(digest);
-        Ok(Some(decision.into()))
+        Ok(Some(Took { decision, charged }))
     }
 
-    fn put_back(&self, charge: &Charge<'_>, _: &Took) {
+    fn put_back(&self, charge: &Charge<'_>, took: &Took) {
         let digest = self.digester.digest(charge.key);
         let mut part = self.table.part(digest);
         let entry = part.entries.get_mut(&digest);
-        if entry.as_ref().is_none_or(|entry| entry.alone)
-            && let Some(quota) = self.share_of(charge.quota)
-        {
-            self.mirror.refund(share(charge.key), &quota, charge.cost);
+        let now = self.clock.now();
+        let is_over = |charged| edge::is_between(charge.quota, charged, now);
+        if !took.charged.is_some_and(is_over) {
+            self.refund_mirror(entry.as_deref(), charge);
         }
         if let Some(entry) = entry {
-            self.mirror.refund(charge.key, charge.quota, charge.cost);
             entry.unspend(charge.cost);
         }
     }
@@ -88,6 +90,18 @@ impl<C: Clock> Eventual<C> {
         }
         self.hurry();
         self.mirror.reset(key, quota)
+    }
+
+    /// Takes back a charge from the mirror, and from the share if the node goes by that.
+    fn refund_mirror(&self, entry: Option<&Entry>, charge: &Charge<'_>) {
+        if entry.is_none_or(|entry| entry.alone)
+            && let Some(quota) = self.share_of(charge.quota)
+        {
+            self.mirror.refund(share(charge.key), &quota, charge.cost);
+        }
+        if entry.is_some() {
+            self.mirror.refund(charge.key, charge.quota, charge.cost);
+        }
     }
 
     fn decide(

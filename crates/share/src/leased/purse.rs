@@ -247,9 +247,9 @@ impl Purse {
         let is_enough = |held: &&mut Held| now < held.until && held.permits >= cost;
         let held = self.held.iter_mut().find(is_enough)?;
         held.permits -= cost;
-        let lent = Some(held.loan.now);
+        let charged = Some(held.loan.now);
         let decision = self.word.admitted(self.permits(now), now)?;
-        Some(Took { decision, lent })
+        Some(Took { decision, charged })
     }
 
     fn hold(&mut self, held: Held) -> Option<Return> {

@@ -122,6 +122,60 @@ fn a_permit_put_back_late_goes_into_no_other_loan() {
     });
 }
 
+/// The same of what a node counts by itself: what was taken before an edge is charged to nobody after it.
+#[test]
+fn what_was_taken_before_an_edge_is_not_put_back_after_it() {
+    Stage::play(1, async |mut stage| {
+        let (ten, none) = (Arc::new(fixed_window(10)), Arc::new(fixed_window(0)));
+        let own = Charge {
+            consistency: Consistency::Node,
+            ..charge(1, &ten)
+        };
+        stage.next_window(WINDOW).await;
+        stage.pass(99 * WINDOW / 100).await;
+        stage.slow_down(400 * MILLISECOND);
+        let limits = [
+            (Arc::clone(&ten), Consistency::Node),
+            (none, Consistency::Strict),
+        ];
+        let request = stage.send(&limits).await;
+        stage.pass(200 * MILLISECOND).await;
+        assert_eq!(stage.admitted(0, own, 3).await, 3);
+        stage.pass(250 * MILLISECOND).await;
+        request.await.expect("it is refused");
+        assert_eq!(stage.admitted(0, own, 20).await, 7);
+    });
+}
+
+/// Nobody counts it any more.
+#[test]
+fn a_reset_takes_along_what_is_drawn_while_it_is_on_its_way() {
+    Stage::play(1, async |mut stage| {
+        let hundred = Arc::new(fixed_window(100));
+        let ask = charge(1, &hundred);
+        stage.next_window(WINDOW).await;
+        let fates = [1_000, 0, 0, 0, 0, 0, 0, 0].map(|there| Fate::Arrives { there, back: 0 });
+        let weather = Weather::new(fates.to_vec());
+        stage
+            .node(0)
+            .wire
+            .with_events(|events| events.weather = weather);
+        let reset = {
+            let (shared, hundred) = (Arc::clone(&stage.node(0).shared), Arc::clone(&hundred));
+            tokio::spawn(async move {
+                let key = charge(1, &hundred).key;
+                shared.reset(key, &hundred, Consistency::Leased).await
+            })
+        };
+        settle().await;
+        stage.admitted(0, ask, TO_GET_HOT).await;
+        stage.slow_down(Duration::ZERO);
+        stage.pass(2 * MILLISECOND).await;
+        assert!(reset.await.expect("it ends").expect("a reset"));
+        assert_eq!(stage.admitted(0, ask, 200).await, 100);
+    });
+}
+
 #[test]
 fn the_end_of_a_node_waits_for_what_it_draws() {
     Stage::play(2, async |mut stage| {

@@ -156,12 +156,11 @@ fn what_is_put_back_is_there_again() {
     let mut world = World::new(&[0; 2], quota(1_000, Algorithm::FixedWindow));
     for is_told in [false, true] {
         let before = world.take(0, 0).remaining;
-        let took = world.take(0, 5).into();
+        let took = world.request(0, 5);
         if is_told {
             world.sync_node(0);
         }
-        let charge = world.charge(5);
-        world.nodes[0].eventual.put_back(&charge, &took);
+        world.put_back(0, 5, &took);
         let mut decision = world.take(0, 0);
         assert_eq!(decision.remaining, before);
         decision.remaining = 0;
@@ -180,16 +179,12 @@ fn what_is_put_back_is_there_again() {
 /// What was told and put back is not spent without a word in a window that knows nothing of it.
 #[test]
 fn all_that_is_spent_is_told() {
-    use crate::memory::FromMemory;
     let mut world = World::new(&[0; 2], quota(1_000, Algorithm::FixedWindow));
-    for _ in 0..3 {
-        assert!(world.take(0, 40).is_allowed());
-    }
+    let took = [(); 3].map(|()| world.request(0, 40));
     world.sync_node(0);
-    for _ in 0..3 {
-        let took = world.take(1, 0).into();
-        let charge = world.charge(40);
-        world.nodes[0].eventual.put_back(&charge, &took);
+    for took in took {
+        assert!(took.decision.is_allowed());
+        world.put_back(0, 40, &took);
     }
     world.advance(Duration::from_secs(10));
     world.look_all();
@@ -199,6 +194,22 @@ fn all_that_is_spent_is_told() {
     }
     world.look(1);
     assert_eq!(world.take(1, 0).remaining, 880);
+}
+
+/// What was taken in one window is not given back in the next, where it would be others'.
+#[test]
+fn nothing_is_put_back_after_an_edge() {
+    let mut world = World::new(&[0; 2], quota(100, Algorithm::FixedWindow));
+    world.advance(Duration::from_millis(9_999));
+    let took = world.request(0, 5);
+    world.advance(Duration::from_millis(2));
+    assert!(world.take(0, 8).is_allowed());
+    world.put_back(0, 5, &took);
+    assert_eq!(world.take(0, 0).remaining, 92);
+    // Nor are the others told of it.
+    world.sync_node(0);
+    world.look(1);
+    assert_eq!(world.take(1, 0).remaining, 92);
 }
 
 /// With other numbers a bucket may have longer epochs. Nodes that told something in different ones find

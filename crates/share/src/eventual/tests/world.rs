@@ -16,7 +16,7 @@ use tidegate_store::{
 };
 
 use crate::eventual::{Eventual, EventualConfig};
-use crate::memory::FromMemory;
+use crate::memory::{FromMemory, Took};
 
 pub(super) const START: Time = Time::from_nanos(1_000_000_000_000_000_000);
 
@@ -217,17 +217,24 @@ impl World {
     }
 
     pub(super) fn take(&mut self, node: usize, cost: u64) -> Decision {
+        self.request(node, cost).decision
+    }
+
+    /// A request, which may be put back.
+    pub(super) fn request(&mut self, node: usize, cost: u64) -> Took {
         let eventual = &self.nodes[node].eventual;
         let charge = self.charge(cost);
-        let decision = eventual
-            .take(&charge, Charging::AllOrNone)
-            .unwrap()
-            .unwrap()
-            .decision;
-        if decision.is_allowed() && cost > 0 {
+        let took = eventual.take(&charge, Charging::AllOrNone);
+        let took = took.unwrap().unwrap();
+        if took.decision.is_allowed() && cost > 0 {
             self.admitted.push((eventual.clock.now(), cost));
         }
-        decision
+        took
+    }
+
+    /// Puts a request back.
+    pub(super) fn put_back(&self, node: usize, cost: u64, took: &Took) {
+        self.nodes[node].eventual.put_back(&self.charge(cost), took);
     }
 
     /// Asks until a node refuses, and says how often it did not.
