@@ -22,7 +22,8 @@ local function open(c)
     return
   end
   local sign, ticks, over
-  sign, us, ns, ticks, over = match(v, '^(%-?)(%d+)(%d%d%d):?(%d*)@?(%d*)$')
+  -- None of ours is longer, and one that is might keep the pattern busy for ever.
+  sign, us, ns, ticks, over = match(#v > 99 and '' or v, '^(%-?)(%d+)(%d%d%d):?(%d*)@?(%d*)$')
   if not us then error('undecodable value of ' .. c.key, 0) end
   c.us, c.rest, c.marked = us + 0, ns * NANO + (tonumber(ticks) or 0), sign == '-'
   c.over = tonumber(over)

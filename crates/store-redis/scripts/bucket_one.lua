@@ -20,7 +20,9 @@ if v then
   if is_plain then
     found_rest = found_rest * 4294967296
   else
-    local sign, digits, ns, ticks, since = match(v, '^(%-?)(%d+)(%d%d%d):?(%d*)@?(%d*)$')
+    -- None of ours is longer, and one that is might keep the pattern busy for ever.
+    local sign, digits, ns, ticks, since =
+      match(#v > 99 and '' or v, '^(%-?)(%d+)(%d%d%d):?(%d*)@?(%d*)$')
     if not digits then error('undecodable value of ' .. key, 0) end
     found, found_rest = digits + 0, ns * 4294967296 + (tonumber(ticks) or 0)
     is_marked, over = sign == '-', tonumber(since)

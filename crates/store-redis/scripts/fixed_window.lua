@@ -5,7 +5,9 @@ local function open(c)
   c.due = 0
   local v = call('GET', c.key)
   if not v then return end
-  local sign, index, count, over = match(v, '^(%-?)(%d+):(%d+)@?(%d*)$')
+  -- None of ours is longer, and one that is might keep the pattern busy for ever.
+  local sign, index, count, over =
+    match(#v > 99 and '' or v, '^(%-?)(%d+):(%d+)@?(%d*)$')
   if not index then error('undecodable value of ' .. c.key, 0) end
   c.found, c.marked, c.index, c.count, c.over = v, sign == '-', index + 0, count + 0, tonumber(over)
 end

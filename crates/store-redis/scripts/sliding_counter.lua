@@ -5,7 +5,9 @@ local function open(c)
   c.due = 0
   local v = call('GET', c.key)
   if not v then return end
-  local sign, index, previous, current, over = match(v, '^(%-?)(%d+):(%d+):(%d+)@?(%d*)$')
+  -- None of ours is longer, and one that is might keep the pattern busy for ever.
+  local sign, index, previous, current, over =
+    match(#v > 99 and '' or v, '^(%-?)(%d+):(%d+):(%d+)@?(%d*)$')
   if not index then error('undecodable value of ' .. c.key, 0) end
   c.found, c.marked, c.index, c.over = v, sign == '-', index + 0, tonumber(over)
   c.previous, c.current = previous + 0, current + 0

@@ -254,7 +254,7 @@ impl Cluster {
             |server: &Arc<Server>| map.servers().iter().any(|used| Arc::ptr_eq(used, server));
         for server in self.map.load().servers() {
             // Nobody will say that it is back, for it is not asked any more.
-            if !server.is_asked() && !is_used(server) {
+            if !server.is_asked() && !is_used(server) && self.manners.changes == Changes::Logged {
                 info!(%server, "Redis fails and is no matter any more: others have its slots");
             }
         }

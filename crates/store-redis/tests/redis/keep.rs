@@ -206,6 +206,33 @@ fn a_value_that_makes_no_sense_is_an_error_that_names_its_key() {
     }
 }
 
+/// Nor is a value so long that it would keep a script, and Redis with it, busy for hours.
+#[test]
+fn a_value_of_any_length_is_an_error_at_once() {
+    let site = Site::start();
+    let store = RedisStore::new(site.desk.client.clone());
+    let digits = "1".repeat(50_000);
+    let junk = [
+        format!("{digits}x"),
+        format!("1:{digits}x"),
+        format!("1:1:{digits}x"),
+    ];
+    for (limit, algorithm) in (0..).zip(ALGORITHMS) {
+        let five = quota(5, Duration::from_mins(1), algorithm);
+        let one = charge(&five, limit, &["ann"]);
+        try_charge(&site, &store, &[one]).expect("a decision");
+        let key = keys(&site).pop().expect("its key");
+        for junk in &junk {
+            site.desk.ask(&["SET", &key, junk]);
+            for charges in [&[one][..], &[one, one]] {
+                let error = try_charge(&site, &store, charges).expect_err("no counter");
+                assert!(error.to_string().contains(&key), "{algorithm:?}: {error}");
+            }
+        }
+        site.desk.ask(&["DEL", &key]);
+    }
+}
+
 /// Numbers that do not add up are no reason to go round in a script for ever, and Redis with it.
 #[test]
 fn counts_that_do_not_add_up_are_gone_through_once() {
