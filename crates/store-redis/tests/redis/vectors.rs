@@ -1,7 +1,7 @@
 //! The worked examples of the literature through the scripts.
 
 #[path = "../../../algorithms/vectors/vectors.rs"]
-mod vectors;
+mod examples;
 
 use tidegate_algorithms::{Headroom, Quota, Time};
 use tidegate_store::conformance::Subject;
@@ -11,7 +11,7 @@ use tidegate_store::{
 
 use crate::joined::at_once;
 use crate::subject::Single;
-use vectors::Vector;
+use examples::Vector;
 
 /// Several callers who do the same at the same times: alone, a caller's decisions are calls of their own;
 /// together, they are joined.
@@ -49,7 +49,7 @@ fn check(vector: &Vector, callers: &[[&str; 1]]) {
 
 #[test]
 fn the_worked_examples_come_out_as_printed() {
-    for vector in vectors::all() {
+    for vector in examples::all() {
         check(&vector, &[["caller"]]);
         check(&vector, &[["one"], ["other"], ["third"]]);
     }
