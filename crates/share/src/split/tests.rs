@@ -9,7 +9,7 @@ use tidegate_algorithms::{
 };
 use tidegate_store::{Charging, Clock, ManualClock, Plan, Plans, Pulse};
 
-use self::world::{HEARTBEAT, Random, State, Weather, World};
+use self::world::{EXPIRY, HEARTBEAT, Random, State, Weather, World};
 use super::cut::{Fraction, Indivisible, cut, divisible, memory, parts, strict_from};
 use super::{Split, SplitConfig};
 use crate::capacity::capacity;
@@ -216,25 +216,28 @@ fn admitted_since(world: &World, since: Time) -> u64 {
     late.map(|(_, cost)| cost).sum()
 }
 
-/// When nodes come and go, nearly all of the limit is in use again as soon as shares have followed: after
-/// the expiry and three heartbeats, and an epoch more for what counters remember.
+/// When nodes come and go, nearly all of the limit is in use again as soon as shares have followed: in the
+/// first whole window after the expiry and three heartbeats, and after what counters remember. All along,
+/// no more than the limit is.
 fn check_use(quota: &Quota, weights: &[u64]) {
     let mut world = World::new(quota.clone(), CALM, 11);
-    let mut live = 0;
-    for (joins, dies) in [(1, 0), (7, 0), (0, 5)] {
+    // One node, then eight, then three, then each of those dies and another starts in its place.
+    for (joins, dies) in [(1, 0), (7, 0), (0, 5), (3, 3)] {
+        let up = world.nodes.iter_mut();
+        let up = up.filter(|node| node.state == State::Up);
+        up.take(dies).for_each(|node| node.state = State::Gone);
         for _ in 0..joins {
             world.join();
         }
-        for node in 0..dies {
-            world.nodes[node + 2].state = State::Gone;
-        }
-        live += joins;
-        let mut weights: Vec<u64> = weights.iter().copied().take(live).collect();
-        for (weight, node) in weights.iter_mut().zip(&world.nodes) {
-            *weight *= u64::from(node.state != State::Gone);
-        }
-        let settled = HEARTBEAT * 6 + memory(quota).max(HEARTBEAT);
+        let is_up = world.nodes.iter().map(|node| node.state == State::Up);
+        let weights = weights.iter().cycle().zip(is_up);
+        let weights: Vec<u64> = weights
+            .map(|(weight, is_up)| weight * u64::from(is_up))
+            .collect();
+        let settled = EXPIRY + HEARTBEAT * 3 + memory(quota);
         hammer(&mut world, quota, &weights, settled);
+        let to_edge = to_edge(&world, quota.window());
+        hammer(&mut world, quota, &weights, to_edge);
         let (since, asked) = (world.now(), world.asked);
         hammer(&mut world, quota, &weights, quota.window() * 4);
         let used = admitted_since(&world, since);
@@ -248,6 +251,12 @@ fn check_use(quota: &Quota, weights: &[u64]) {
         assert!(asked * 20 <= due * 3, "{asked} of {due} asked the store");
     }
     check_promise(&mut world, quota);
+}
+
+/// How long until the next window begins.
+fn to_edge(world: &World, window: Duration) -> Duration {
+    let since = u128::from(world.now().nanos()) % window.as_nanos();
+    window - Duration::from_nanos(u64::try_from(since).expect("it is below the window"))
 }
 
 #[test]

@@ -23,6 +23,8 @@ const BEGIN: u64 = 1_800_000_000_000_000_000;
 
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(1);
 
+pub(super) const EXPIRY: Duration = Duration::from_secs(3);
+
 /// How the world treats those who live in it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Weather {
@@ -135,7 +137,7 @@ impl World {
         let clock = Arc::new(ManualClock::at(Time::from_nanos(offset)));
         let config = SplitConfig {
             heartbeat: HEARTBEAT,
-            expiry: HEARTBEAT * 3,
+            expiry: EXPIRY,
             store: small(),
         };
         self.nodes.push(Node {
