@@ -72,6 +72,8 @@ struct State {
     driver: Option<Waker>,
     /// The scripts that this connection has sent to the server.
     scripts: Vec<Script>,
+    /// How many were sent on this connection and those before.
+    scripts_sent: u64,
     is_closed: bool,
     is_connected: bool,
     was_connected: bool,
@@ -111,6 +113,11 @@ impl Link {
         report.connections += u64::from(state.is_connected);
         let waiting = u64::try_from(state.slots.in_flight());
         report.waiting += waiting.unwrap_or(u64::MAX);
+    }
+
+    /// Whether scripts were called on it, now or before.
+    pub(crate) fn runs_scripts(&self) -> bool {
+        self.state().scripts_sent > 0
     }
 
     /// Whether no call waits on it.
@@ -240,6 +247,7 @@ impl State {
     fn load(&mut self, script: &Script, span: Span) {
         if !self.scripts.iter().any(|loaded| loaded == script) {
             self.scripts.push(script.clone());
+            self.scripts_sent += 1;
             self.skip(span, |command| {
                 command.arg("SCRIPT").arg("LOAD").arg(script.body());
             });

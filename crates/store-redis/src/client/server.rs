@@ -107,6 +107,11 @@ impl Server {
         self.links().alive.iter().all(|link| link.is_idle())
     }
 
+    /// Whether it has been asked to run scripts.
+    fn runs_scripts(&self) -> bool {
+        self.links().alive.iter().any(|link| link.runs_scripts())
+    }
+
     /// Whether it is not needed any more.
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Relaxed)

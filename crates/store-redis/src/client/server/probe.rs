@@ -22,8 +22,8 @@ const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// A script that does nothing, but might: a server that is full, read-only or cannot save refuses to begin it,
-/// while it would still answer a PING.
-const MAY_WRITE: &str = "#!lua\nreturn 1";
+/// while it would still answer a PING; and so it does to a user who may not write to such a key as ours.
+const MAY_WRITE: [&str; 4] = ["EVAL", "#!lua\nreturn 1", "1", "tg1:{probe}"];
 
 /// Lets another task begin if this one ends before its time, with its runtime.
 struct Probing(Arc<Server>);
@@ -44,7 +44,7 @@ impl Server {
         let mut session = self.connect().await?;
         // Each as quickly as a call would have to be answered; a server that stalls in between must not
         // stop us from looking again.
-        self.in_time(may_write(&mut session)).await?;
+        self.in_time(self.may_write(&mut session)).await?;
         if let Some(address) = self.address() {
             self.in_time(session.require_master(&address)).await?;
         }
@@ -53,6 +53,24 @@ impl Server {
                 self.in_time(session.require_no_cluster()).await
             }
             Place::InCluster(_) => self.in_time(session.require_whole_cluster()).await,
+        }
+    }
+
+    async fn may_write(&self, session: &mut Session) -> Result<(), SessionError> {
+        let text = match session.ask(&MAY_WRITE).await {
+            Err(SessionError::Refused(text)) => text,
+            asked => return asked.map(drop),
+        };
+        let fault = ServerFault::of_text(text.as_bytes());
+        // A user who need not run scripts may not be let to, and a stand-in for Redis may know no such: the
+        // first call will tell.
+        let is_beside = fault.is_of_call() || (text.starts_with("NOPERM") && !self.runs_scripts());
+        if is_beside {
+            session.ask(&["PING"]).await.map(drop)
+        } else if is_elsewhere(&fault, &text) {
+            Ok(())
+        } else {
+            Err(SessionError::Refused(text))
         }
     }
 
@@ -65,16 +83,9 @@ impl Server {
     }
 }
 
-async fn may_write(session: &mut Session) -> Result<(), SessionError> {
-    match session.ask(&["EVAL", MAY_WRITE, "0"]).await {
-        // A user who may not, or a stand-in for Redis that knows no such script: the first call will tell.
-        Err(SessionError::Refused(text))
-            if text.starts_with("NOPERM") || ServerFault::of_text(text.as_bytes()).is_of_call() =>
-        {
-            session.ask(&["PING"]).await.map(drop)
-        }
-        asked => asked.map(drop),
-    }
+/// Whether the key is another server's, or nobody's, so that this one does its part.
+fn is_elsewhere(fault: &ServerFault, text: &str) -> bool {
+    fault.redirection().is_some() || text.starts_with("CLUSTERDOWN Hash slot not served")
 }
 
 async fn until_back(probing: Probing) {
