@@ -3,7 +3,9 @@
 use tidegate_store_redis::test_util::{RedisServer, ServerOptions, wait_until};
 
 use super::node::{Door, Node, Patience};
-use super::{By, Counts, Marks, hold_by_all_doors, logs_once_per_change, ride_out};
+use super::{
+    By, Counts, Marks, hold_by_all_doors, logs_once_per_change, ride_out, shows_the_fault,
+};
 use crate::program::run;
 
 /// What a node needs, as docs/failure.md has it.
@@ -102,28 +104,30 @@ fn redis_becomes_a_replica_that_takes_no_writes() {
     logs_once_per_change(node, 1);
 }
 
+/// Lets a user of its own in.
+fn start_with_user() -> (RedisServer, String) {
+    let redis = RedisServer::start();
+    set_user(&redis, &[&["on", ">right"], &RIGHTS[..]].concat());
+    let url = redis.url().replace("redis://", "redis://node:right@");
+    (redis, url)
+}
+
+fn set_user(redis: &RedisServer, words: &[&str]) {
+    redis.must(&[&["ACL", "SETUSER", "node"], words].concat());
+}
+
 #[test]
 fn the_password_is_wrong_all_of_a_sudden() {
-    let redis = RedisServer::start();
-    let user = |password: &str| {
-        let words = [
-            &["ACL", "SETUSER", "node", "on", "resetpass"],
-            &RIGHTS[..],
-            &[password],
-        ];
-        redis.must(&words.concat());
-    };
-    user(">right");
-    let url = redis.url().replace("redis://", "redis://node:right@");
+    let (redis, url) = start_with_user();
     let node = Node::start(&url, Patience::Endless);
     let change = || {
-        user(">other");
+        set_user(&redis, &["resetpass", ">other"]);
         redis.must(&["CLIENT", "KILL", "USER", "node"]);
     };
     let change_back = || {
         let store = node.get("/api/v1/store");
         assert!(!store.contains("right"), "no password is shown: {store}");
-        user(">right");
+        set_user(&redis, &["resetpass", ">right"]);
     };
     let marks = Marks {
         // Whoever was asked something when the connections were ended.
@@ -132,6 +136,42 @@ fn the_password_is_wrong_all_of_a_sudden() {
         ..REFUSAL
     };
     ride_out(&node, change, change_back, marks);
+    logs_once_per_change(node, 1);
+}
+
+/// Somebody takes rights away, in part; the rest is enough to say that all is well.
+#[test]
+fn the_rights_are_too_narrow_all_of_a_sudden() {
+    let (redis, url) = start_with_user();
+    let node = Node::start(&url, Patience::Endless);
+    let marks = Marks {
+        fault: "NOPERM",
+        ..REFUSAL
+    };
+    let narrow = || set_user(&redis, &["-@scripting"]);
+    let widen = || set_user(&redis, &["+@scripting"]);
+    ride_out(&node, narrow, widen, marks);
+    set_user(&redis, &["resetkeys", "~other*"]);
+    node.ask_until_broken("probe");
+    shows_the_fault(&node, "NOPERM");
+    hold_by_all_doors(&node, By::Node, "alone without keys");
+    set_user(&redis, &["~tg1*"]);
+    node.ask_until_mended();
+    logs_once_per_change(node, 2);
+}
+
+#[test]
+fn redis_has_too_few_replicas() {
+    let redis = RedisServer::start();
+    let node = Node::start(&redis.url(), Patience::Endless);
+    let set = |least: &str| {
+        redis.must(&["CONFIG", "SET", "min-replicas-to-write", least]);
+    };
+    let marks = Marks {
+        fault: "NOREPLICAS",
+        ..REFUSAL
+    };
+    ride_out(&node, || set("1"), || set("0"), marks);
     logs_once_per_change(node, 1);
 }
 
