@@ -99,9 +99,19 @@ impl Sentinels {
 
     async fn ask(&self, sentinel: &Address, manners: &Manners) -> Result<Address, SessionError> {
         let credentials = self.credentials.as_ref();
-        let mut session = Session::open(sentinel, manners.tls.as_ref(), credentials).await?;
         let question = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", &self.master];
-        let reply = session.ask(&question).await?;
+        let asking = async {
+            let tls = manners.tls.as_ref();
+            let mut session = Session::open(sentinel, tls, credentials).await?;
+            session.ask(&question).await
+        };
+        let reply = asking.await.map_err(|error| match error {
+            // The master has a password of its own.
+            SessionError::Refused(text) => {
+                SessionError::Refused(format!("{text} (says the Sentinel at {sentinel})").into())
+            }
+            error => error,
+        })?;
         master(&reply).ok_or_else(|| SessionError::UnknownMaster {
             sentinel: sentinel.clone(),
             master: lossy(self.master.as_bytes()),

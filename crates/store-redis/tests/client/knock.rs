@@ -69,6 +69,13 @@ async fn a_password_that_is_wrong_or_missing_stays_so() {
         let turned = knock(&url).await;
         assert!(matches!(turned, Err(KnockError::Turned(_))), "{turned:?}");
     }
+    // As a Sentinel, it wants another password than its master's.
+    let turned = knock(&format!("redis+sentinel://:hunter2@{place}/main")).await;
+    let said = format!("(says the Sentinel at {place})");
+    assert!(
+        matches!(&turned, Err(KnockError::Turned(text)) if text.contains(&said)),
+        "{turned:?}"
+    );
     let right = format!("redis://:hunter2@{place}");
     knock(&right).await.expect("the password is right");
 }
