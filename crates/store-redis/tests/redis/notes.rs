@@ -91,6 +91,24 @@ fn a_note_is_gone_with_its_loans() {
     wait_until("nothing is left", || keys(&bank.site).is_empty());
 }
 
+/// A loan that knows the note finds it again, until its end.
+#[test]
+fn a_draw_keeps_the_note_for_as_long_as_the_loan() {
+    let hour = Duration::from_hours(1);
+    let bank = Bank::new(100, hour);
+    bank.give_back(&bank.draw(10));
+    let note = bank.note().expect("a note");
+    bank.site.desk.ask(&["PEXPIRE", &note, "60000"]);
+    let loan = bank.draw(20);
+    assert_eq!(loan.ends.since(loan.now), hour / LIVES, "and no longer");
+    let ttl = bank.site.desk.ask(&["PTTL", &note]);
+    let ttl = u64::try_from(ttl.integer().expect("a time")).expect("an end");
+    let life = hour / LIVES;
+    assert!((life..=2 * life).contains(&Duration::from_millis(ttl)));
+    bank.give_back(&loan);
+    assert_eq!(bank.remaining(), 100);
+}
+
 /// A note is no counter: it is in no list, and what is reset is the bucket.
 #[test]
 fn a_note_is_no_counter() {
