@@ -45,6 +45,7 @@ pub use url::UrlError;
 pub use wire::{Array, Command, Reply, Value, WireFault};
 
 use fault::ServerFault;
+pub(crate) use link::no_runtime;
 use link::{Asking, Preface, Question};
 use server::{Manners, Server};
 pub(crate) use session::{Session, SessionError};

@@ -291,3 +291,8 @@ pub(crate) fn unavailable(reason: &str) -> StoreError {
         reason: reason.into(),
     }
 }
+
+/// The error of who asks where nothing can run.
+pub(crate) fn no_runtime() -> StoreError {
+    unavailable("Redis was asked outside of a tokio runtime")
+}

@@ -19,7 +19,7 @@ use super::breaker::{Breaker, Tripped};
 use super::config::{Changes, Credentials};
 use super::fault::ServerFault;
 use super::lanes;
-use super::link::{Link, unavailable};
+use super::link::{Link, no_runtime, unavailable};
 use super::sentinel::Sentinels;
 use super::session::{Session, SessionError};
 use super::stats::Count;
@@ -119,8 +119,7 @@ impl Server {
 
     /// The link of the current runtime, unless the breaker is open.
     pub(crate) fn link(self: &Arc<Self>) -> Result<Arc<Link>, StoreError> {
-        let runtime = Handle::try_current()
-            .map_err(|_| unavailable("Redis was asked outside of a tokio runtime"))?;
+        let runtime = Handle::try_current().map_err(|_| no_runtime())?;
         if self.breaker.is_open() {
             self.spared.add(1);
             self.probe(&runtime);

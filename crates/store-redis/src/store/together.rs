@@ -7,11 +7,12 @@ use futures_util::future::join_all;
 use smallvec::SmallVec;
 use tidegate_algorithms::Time;
 use tidegate_store::{Admission, Charge, Charging, Decisions, Receipt, StoreError};
+use tokio::runtime::Handle;
 
 use super::RedisStore;
 use super::batch::{Batch, Heard};
 use super::owned::OwnedCharge;
-use crate::client::slot_of;
+use crate::client::{no_runtime, slot_of};
 use crate::counter::OverSince;
 
 /// Most requests reach one slot, for limits of one caller lie together.
@@ -82,7 +83,8 @@ impl RedisStore {
     ) -> Result<Receipt, StoreError> {
         let store = self.clone();
         let owned: Vec<_> = charges.iter().map(OwnedCharge::of).collect();
-        let charged = tokio::spawn(async move {
+        let runtime = Handle::try_current().map_err(|_| no_runtime())?;
+        let charged = runtime.spawn(async move {
             let values: Vec<_> = owned.iter().map(OwnedCharge::values).collect();
             let charges = owned.iter().zip(&values);
             let charges: Vec<_> = charges

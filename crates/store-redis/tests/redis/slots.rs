@@ -1,5 +1,8 @@
 //! Limits of one request that lie in several slots of a Cluster.
 
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tidegate_algorithms::{Algorithm, Allowance, Headroom, Quota, QuotaSpec};
@@ -69,4 +72,23 @@ fn who_hangs_up_leaves_nothing_charged_in_another_slot() {
         );
         desk.wait(look).expect("a decision").remaining == 99
     });
+}
+
+/// Whoever asks where nothing can run is told so.
+#[test]
+fn no_runtime_is_an_error_and_no_panic() {
+    let desk = Desk::at("redis+cluster://127.0.0.1:1");
+    let store = RedisStore::new(desk.client);
+    let (own, shared) = (a_year(1), a_year(100));
+    let charges = [charge(&own, 1, &["caller"]), charge(&shared, 2, &["all"])];
+    let mut decisions = Decisions::new();
+    let charged = store.charge(&charges, Charging::AllOrNone, &mut decisions);
+    let mut context = Context::from_waker(Waker::noop());
+    let Poll::Ready(Err(error)) = pin!(charged).poll(&mut context) else {
+        panic!("it is told at once");
+    };
+    assert!(
+        error.to_string().contains("outside of a tokio runtime"),
+        "{error}"
+    );
 }
