@@ -9,6 +9,7 @@ mod counter;
 mod fit;
 mod key;
 mod members;
+mod node;
 pub mod report;
 mod script;
 mod store;

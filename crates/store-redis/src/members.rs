@@ -7,13 +7,11 @@ use tidegate_store::{
     Beat, LimitId, MAX_MEMBERS, MAX_WANTS, Members, NodeId, Plan, Plans, Pulse, StoreError, Want,
 };
 
-use crate::client::{Array, Client, Command, Reply, Route, Script, Value};
+use crate::client::{Array, Client, Command, Reply, Route, Script};
+use crate::node::{NOW, name};
 
 /// What a heartbeat does, after a line that says what time it is.
 const BODY: &str = include_str!("../scripts/beat.lua");
-
-/// The time is Redis' own.
-const NOW: &str = "local time = redis.call('TIME') local now = time[1] * 1000000 + time[2]\n";
 
 /// How long a heartbeat may take. Nobody waits for it, and it may make plans.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -105,11 +103,6 @@ impl Members for RedisMembers {
     }
 }
 
-/// A node as Redis knows it.
-fn name(node: NodeId) -> String {
-    format!("{:016x}", node.0)
-}
-
 /// Rounded up: a window or a memory of less is never taken for more.
 fn micros(span: Duration) -> u64 {
     u64::try_from(span.as_nanos().div_ceil(1_000)).unwrap_or(u64::MAX)
@@ -117,8 +110,8 @@ fn micros(span: Duration) -> u64 {
 
 pub(crate) fn read(reply: &Reply) -> Option<Pulse> {
     let mut values = reply.array().ok()?;
-    let now = number(&values.next()?)?;
-    let members = number(&values.next()?)?;
+    let now = values.next()?.unsigned()?;
+    let members = values.next()?.unsigned()?;
     Some(Pulse {
         now: Time::from_micros(now),
         members: u32::try_from(members).ok()?,
@@ -141,7 +134,9 @@ fn read_plan(values: Array<'_>) -> Option<Option<Plan>> {
     if values.len() == 0 {
         return Some(None);
     }
-    let numbers: Vec<u64> = values.map(|value| number(&value)).collect::<Option<_>>()?;
+    let numbers: Vec<u64> = values
+        .map(|value| value.unsigned())
+        .collect::<Option<_>>()?;
     let [starts, ends, parts, share, reserve, least] =
         <[u64; PLAN_NUMBERS]>::try_from(numbers).ok()?;
     let part = |number: u64| u32::try_from(number).ok().filter(|_| number <= parts);
@@ -153,8 +148,4 @@ fn read_plan(values: Array<'_>) -> Option<Option<Plan>> {
         reserve: part(reserve)?,
         least: part(least)?,
     }))
-}
-
-fn number(value: &Value<'_>) -> Option<u64> {
-    u64::try_from(value.integer()?).ok()
 }

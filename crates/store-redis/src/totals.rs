@@ -12,16 +12,14 @@ use tidegate_store::{
 };
 
 use self::key::Keys;
-use crate::client::{Array, Client, Command, Reply, Route, Script, Value};
+use crate::client::{Array, Client, Command, Reply, Route, Script};
+use crate::node::{NOW, name};
 
 /// What telling does, after a line that says what time it is.
 const TELL: &str = include_str!("../scripts/tell.lua");
 
 /// What saying that one is there does, after the same line.
 const GREET: &str = include_str!("../scripts/greet.lua");
-
-/// The time is Redis' own.
-const NOW: &str = "local time = redis.call('TIME') local now = time[1] * 1000000 + time[2]\n";
 
 /// How long an exchange may take. Nobody's request waits for it, and another region may be far.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -147,11 +145,6 @@ impl Totals for RedisTotals {
     }
 }
 
-/// A node as Redis knows it.
-fn name(node: NodeId) -> String {
-    format!("{:016x}", node.0)
-}
-
 fn write_telling(telling: &Telling<'_>, command: &mut Command<'_>) {
     command.number(telling.total);
     match telling.late {
@@ -175,7 +168,7 @@ fn write_telling(telling: &Telling<'_>, command: &mut Command<'_>) {
 
 pub(crate) fn read_greeting(reply: &Reply) -> Option<Exchanged> {
     let mut values = reply.array().ok()?;
-    let mut next = || number(&values.next()?);
+    let mut next = || values.next()?.unsigned();
     Some(Exchanged {
         now: Time::from_micros(next()?),
         members: u32::try_from(next()?).ok()?,
@@ -188,7 +181,9 @@ pub(crate) fn read_tallies(reply: &Reply) -> Option<Vec<Tally>> {
 }
 
 fn read_tally(values: Array<'_>) -> Option<Tally> {
-    let numbers: Vec<u64> = values.map(|value| number(&value)).collect::<Option<_>>()?;
+    let numbers: Vec<u64> = values
+        .map(|value| value.unsigned())
+        .collect::<Option<_>>()?;
     let (&[others, others_before, resets, resets_before], level) = numbers.split_first_chunk()?;
     let level = match *level {
         [] => None,
@@ -209,8 +204,4 @@ fn read_tally(values: Array<'_>) -> Option<Tally> {
         },
         level,
     })
-}
-
-fn number(value: &Value<'_>) -> Option<u64> {
-    u64::try_from(value.integer()?).ok()
 }

@@ -107,6 +107,11 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// The number it is, if that is not below 0.
+    pub fn unsigned(&self) -> Option<u64> {
+        u64::try_from(self.integer()?).ok()
+    }
+
     /// The text it is.
     pub const fn text(&self) -> Option<&'a [u8]> {
         match self {
