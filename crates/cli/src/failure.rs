@@ -23,10 +23,6 @@ const RUNTIME_HINT: &str = "  = hint: RUNTIME_ROOT, RUNTIME_SUBDIRECTORY and RUN
           `tidegate config` shows who set `rules.paths`
 ";
 
-/// What to do where rules in Redis cannot be had.
-const RULES_HINT: &str = "is it there, and its URL right? a password it wants is written redis://:PASSWORD@HOST, or stands in \
-     store.password_file if counters are there too";
-
 /// A command that failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
@@ -162,7 +158,8 @@ impl Failure {
             }
             Self::CannotListen(error) => error.faults.iter().map(listener_fault).collect(),
             Self::Pushed(error @ PushedError::Unreachable { .. }) => {
-                format!("error: {error}; {RULES_HINT}\n")
+                let error = error.to_string();
+                format!("error: {error}; {}\n", way_to_rules(&error))
             }
             other => format!("error: {other}\n"),
         };
@@ -233,6 +230,10 @@ fn way_in(reason: &str) -> &'static str {
             "without any password",
             "it has none: leave it out of --store and store.password_file",
         ),
+        (
+            "NOPERM",
+            "its user lacks a right; docs/failure.md lists those it needs",
+        ),
         ("DB index", "choose another database in --store"),
         (
             "cluster support disabled",
@@ -244,8 +245,37 @@ fn way_in(reason: &str) -> &'static str {
              this Redis alone",
         ),
     ];
-    let way = ways.into_iter().find(|(sign, _)| reason.contains(sign));
-    way.map_or("see --store", |(_, way)| way)
+    find_way(&ways, reason).unwrap_or("see --store")
+}
+
+/// What to do where rules in Redis cannot be had, by what it says.
+fn way_to_rules(reason: &str) -> &'static str {
+    let password = "a password is written redis://USER:PASSWORD@HOST, or stands in store.password_file if \
+                    counters are in the same Redis";
+    let ways = [
+        ("NOAUTH", password),
+        ("WRONGPASS", password),
+        (
+            "NOPERM",
+            "its user lacks a right; docs/rules-in-redis.md lists those it needs",
+        ),
+        ("READONLY", "it is a replica; name its master, or Sentinels"),
+        (
+            "MOVED",
+            "it is part of a Cluster; write redis+cluster:// in its URL",
+        ),
+        (
+            "unknown command 'SENTINEL'",
+            "it is no Sentinel; write the port of one, 26379 by default, or redis:// for this Redis alone",
+        ),
+    ];
+    find_way(&ways, reason).unwrap_or("is it there, and its URL right?")
+}
+
+/// The first way whose sign is in what Redis said.
+fn find_way(ways: &[(&str, &'static str)], reason: &str) -> Option<&'static str> {
+    let way = ways.iter().find(|(sign, _)| reason.contains(sign));
+    way.map(|(_, way)| *way)
 }
 
 fn listener_fault(fault: &BindFault) -> String {

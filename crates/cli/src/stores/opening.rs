@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use tidegate_algorithms::{Algorithm, Allowance, Headroom, Quota, QuotaSpec};
 use tidegate_share::{
     EventualConfig, LeaseConfig, SharedConfig, SharedStore, SplitConfig, StandbyLimit,
 };
-use tidegate_store::{EmbeddedStore, StoreConfig};
+use tidegate_store::{
+    Consistency, CounterKey, EmbeddedStore, LimitId, Store as _, StoreConfig, StoreError,
+};
 use tidegate_store_redis::client::{Client, ClientConfig, KnockError};
 use tidegate_store_redis::{RedisMembers, RedisStore, RedisTotals};
 use tracing::{info, warn};
@@ -33,8 +36,8 @@ pub(crate) async fn open(config: &Config, local: EmbeddedStore) -> Result<AnySto
         return Ok(AnyStore::Memory(local));
     };
     let client = client(&config.store, url)?;
-    knock(&client, url).await?;
     let name = &config.store.redis.name.0;
+    knock(&client, url, name).await?;
     let others = config.regions.others(url);
     let regions: Result<Vec<Region>, Failure> = others
         .map(|(region, url)| {
@@ -92,8 +95,12 @@ fn new_client(config: &ClientConfig) -> Result<Client, Failure> {
     Client::new(config).map_err(Failure::NoTls)
 }
 
-async fn knock(client: &Client, url: &RedisUrl) -> Result<(), Failure> {
-    match client.knock(LONGEST_KNOCK).await {
+async fn knock(client: &Client, url: &RedisUrl, name: &str) -> Result<(), Failure> {
+    let knocked = match client.knock(LONGEST_KNOCK).await {
+        Ok(()) => try_rights(client, name).await,
+        turned => turned,
+    };
+    match knocked {
         Ok(()) => info!("counters are in Redis at {url}"),
         Err(KnockError::Absent(reason)) => warn!(
             "Redis is not there: {reason}; until it is, this node decides as `on_failure` of each rule says"
@@ -106,6 +113,32 @@ async fn knock(client: &Client, url: &RedisUrl) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Asks about a counter that nobody has, which leaves no trace: who is let in may still have no right to run a
+/// script, and would hear of it with every request.
+async fn try_rights(client: &Client, name: &str) -> Result<(), KnockError> {
+    let Ok(quota) = Quota::new(&QuotaSpec {
+        limit: 1,
+        window: Duration::from_secs(1),
+        algorithm: Algorithm::FixedWindow,
+        allowance: Allowance::Hard,
+    }) else {
+        return Ok(());
+    };
+    let key = CounterKey {
+        limit: LimitId(0),
+        values: &[],
+    };
+    let store = RedisStore::new(client.with_timeout(LONGEST_KNOCK)).named(name);
+    let looked = store.peek(key, &quota, Headroom::Absent, Consistency::Strict);
+    match looked.await {
+        Err(StoreError::Unavailable { reason }) if reason.contains("NOPERM") => {
+            Err(KnockError::Turned(reason.to_string()))
+        }
+        // Whatever else there is, Redis may mend.
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 fn sharing(store: &Store, other_regions: usize) -> SharedConfig {

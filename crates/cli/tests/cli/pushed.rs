@@ -327,6 +327,9 @@ fn the_password_of_the_store_is_for_the_rules_in_the_same_redis_too() {
     });
     let refused = command(&push).envs(other).output().unwrap();
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    let told = String::from_utf8(refused.stderr).unwrap();
+    assert!(told.contains("NOAUTH"), "{told}");
+    assert!(told.contains("; a password is written redis://"), "{told}");
 }
 
 #[test]

@@ -246,6 +246,17 @@ fn a_redis_of_no_use_is_told_at_once() {
     assert!(nonsense.contains("`--store` takes memory or"), "{nonsense}");
 }
 
+/// Who is let in but may run no script would go by `on_failure` for ever.
+#[test]
+fn a_user_without_the_rights_is_told_at_once() {
+    let redis = RedisServer::start();
+    let login = ["ACL", "SETUSER", "ann", "on", ">hunter2", "~*"];
+    redis.must(&[&login[..], &["+@all", "-evalsha"]].concat());
+    let narrow = refused(&format!("redis://ann:hunter2@{}", redis.address()), &[]);
+    assert!(narrow.contains("NOPERM"), "{narrow}");
+    assert!(narrow.contains("its user lacks a right"), "{narrow}");
+}
+
 #[test]
 fn a_password_is_read_from_a_file() {
     let redis = RedisServer::start_with(ServerOptions {
