@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tidegate_algorithms::{Algorithm, Allowance, Decision, Headroom, Quota, QuotaSpec, Time};
+use tidegate_share::{EventualConfig, SharedConfig, SplitConfig};
 use tidegate_store::members::model::ModelMembers;
 use tidegate_store::{
     Beat, Charge, Charging, Clock, Consistency, CounterKey, Cursor, Decisions, Draw, EmbeddedStore,
@@ -132,6 +133,22 @@ impl<C: Clock> Members for Common<C> {
 pub(crate) fn small() -> StoreConfig {
     StoreConfig {
         max_memory: 2 << 20,
+    }
+}
+
+/// How a node with little memory shares.
+pub(crate) fn shared(split: SplitConfig) -> SharedConfig {
+    SharedConfig {
+        standby_memory: small(),
+        eventual: EventualConfig {
+            memory: small(),
+            ..EventualConfig::default()
+        },
+        split: SplitConfig {
+            store: small(),
+            ..split
+        },
+        ..SharedConfig::default()
     }
 }
 

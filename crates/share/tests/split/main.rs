@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use allocation_counter::measure;
 use tidegate_algorithms::{Outcome, Quota, Retry, Time};
-use tidegate_share::{SharedConfig, SharedStore, SplitConfig};
+use tidegate_share::{SharedStore, SplitConfig};
 use tidegate_store::{
     Admission, Charging, Decisions, EmbeddedStore, ManualClock, Store, StoreError,
 };
 
-use self::common_store::{Common, fixed_window, small, split};
+use self::common_store::{Common, fixed_window, shared, small, split};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -32,13 +32,7 @@ struct Node {
 
 impl Node {
     fn new(common: &Common<Clock>, clock: &Clock) -> Self {
-        let config = SharedConfig {
-            split: SplitConfig {
-                store: small(),
-                ..SplitConfig::default()
-            },
-            ..SharedConfig::default()
-        };
+        let config = shared(SplitConfig::default());
         let local = EmbeddedStore::with_clock(small(), Arc::clone(clock));
         let store = SharedStore::with_clock(common.clone(), local, config, Arc::clone(clock));
         Self { store }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use tidegate_algorithms::{Quota, Time};
-use tidegate_share::{SharedConfig, SharedStore, SplitConfig};
+use tidegate_share::{SharedStore, SplitConfig};
 use tidegate_store::{Admission, Charging, Clock, Decisions, EmbeddedStore, Store, SystemClock};
 use tidegate_store_redis::client::{Client, ClientConfig};
 use tidegate_store_redis::test_util::{PATIENCE, RedisServer};
@@ -17,7 +17,7 @@ use tidegate_store_redis::{RedisMembers, RedisStore};
 use tokio::task::{AbortHandle, LocalSet, spawn_local};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::common_store::{fixed_window, small, split};
+use crate::common_store::{fixed_window, shared, small, split};
 
 const HEARTBEAT: Duration = Duration::from_millis(100);
 const EXPIRY: Duration = Duration::from_millis(300);
@@ -71,14 +71,11 @@ impl Crowd {
     }
 
     fn join(&mut self) {
-        let config = SharedConfig {
-            split: SplitConfig {
-                heartbeat: HEARTBEAT,
-                expiry: EXPIRY,
-                store: small(),
-            },
-            ..SharedConfig::default()
-        };
+        let config = shared(SplitConfig {
+            heartbeat: HEARTBEAT,
+            expiry: EXPIRY,
+            ..SplitConfig::default()
+        });
         let local = EmbeddedStore::new(small());
         let store = Rc::new(SharedStore::new(
             RedisStore::new(self.client.clone()),
