@@ -48,6 +48,7 @@ impl Node {
             max_memory: 1 << 20,
         };
         let config = SharedConfig {
+            standby_memory: small,
             eventual: EventualConfig {
                 memory: small,
                 other_regions,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tidegate_store::{Clock, Lender};
 use tokio::task::JoinSet;
 
-use super::borrower::Return;
+use super::borrower::{Out, Return};
 use super::{Leased, Ordering};
 
 /// How often some of the purses are looked through.
@@ -17,6 +17,14 @@ const PARTS: usize = 4;
 
 /// How many loans are given back at a time: they go out together, and the end of a node is quick.
 const AT_ONCE: usize = 64;
+
+/// Permits that are being given back. Dropped half-way, what is under way goes on, and the rest waits for the
+/// next time: a node that ends stops looking, and then gives back everything.
+struct Giving<'a, R, M: Clock> {
+    leased: &'a Leased<R, M>,
+    rest: Vec<Return>,
+    under_way: JoinSet<()>,
+}
 
 // === impl Leased ===
 
@@ -80,15 +88,23 @@ impl<R: Lender + 'static, M: Clock + 'static> Leased<R, M> {
     }
 
     async fn give_back(self: &Arc<Self>, returns: Vec<Return>) {
-        let mut under_way = JoinSet::new();
-        for returned in returns {
-            if under_way.len() >= AT_ONCE {
-                under_way.join_next().await;
+        let mut giving = Giving {
+            leased: self,
+            rest: returns,
+            under_way: JoinSet::new(),
+        };
+        loop {
+            if giving.under_way.len() >= AT_ONCE {
+                giving.under_way.join_next().await;
             }
+            let Some(returned) = giving.rest.pop() else {
+                break;
+            };
             let leased = Arc::clone(self);
-            under_way.spawn(async move { leased.give_one_back(returned).await });
+            let giving_one = async move { leased.give_one_back(returned).await };
+            giving.under_way.spawn(giving_one);
         }
-        while under_way.join_next().await.is_some() {}
+        while giving.under_way.join_next().await.is_some() {}
     }
 
     async fn give_one_back(&self, returned: Return) {
@@ -109,6 +125,21 @@ impl<R: Lender + 'static, M: Clock + 'static> Leased<R, M> {
             }
         } else {
             shard.leases.lapsed += permits;
+        }
+    }
+}
+
+// === impl Giving ===
+
+impl<R, M: Clock> Drop for Giving<'_, R, M> {
+    fn drop(&mut self) {
+        self.under_way.detach_all();
+        for returned in self.rest.drain(..) {
+            let mut shard = self.leased.table.shard(returned.borrower.digest);
+            shard.take_out(Out {
+                returns: vec![returned],
+                lapsed: 0,
+            });
         }
     }
 }

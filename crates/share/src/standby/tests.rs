@@ -11,7 +11,7 @@ use tidegate_store::{
 };
 
 use super::*;
-use crate::{SharedConfig, SharedStore};
+use crate::{EventualConfig, SharedConfig, SharedStore, SplitConfig};
 
 /// 2026-11-15 12:00:00 UTC.
 const NOON: Time = Time::from_micros(1_794_744_000_000_000);
@@ -166,11 +166,7 @@ fn node(common: &Arc<EmbeddedStore<OneClock>>, standby: StandbyLimit, members: u
     let shared = SharedStore::with_clock(
         losable(common),
         EmbeddedStore::with_clock(SMALL, clock.clone()),
-        SharedConfig {
-            standby,
-            standby_memory: SMALL,
-            ..SharedConfig::default()
-        },
+        small(standby),
         clock.clone(),
     );
     shared.membership().hear(members, Time::ZERO);
@@ -180,11 +176,24 @@ fn node(common: &Arc<EmbeddedStore<OneClock>>, standby: StandbyLimit, members: u
 /// A node whose date is `wall`, and which measures spans by `own`.
 fn node_with(common: &Arc<EmbeddedStore<OneClock>>, wall: OneClock, own: OneClock) -> Shared {
     let local = EmbeddedStore::with_clock(SMALL, wall);
-    let config = SharedConfig {
+    SharedStore::with_clock(losable(common), local, small(StandbyLimit::Share), own)
+}
+
+/// How a node with little memory shares.
+fn small(standby: StandbyLimit) -> SharedConfig {
+    SharedConfig {
+        standby,
         standby_memory: SMALL,
+        eventual: EventualConfig {
+            memory: SMALL,
+            ..EventualConfig::default()
+        },
+        split: SplitConfig {
+            store: SMALL,
+            ..SplitConfig::default()
+        },
         ..SharedConfig::default()
-    };
-    SharedStore::with_clock(losable(common), local, config, own)
+    }
 }
 
 fn losable(common: &Arc<EmbeddedStore<OneClock>>) -> Losable {

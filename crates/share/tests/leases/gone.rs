@@ -147,6 +147,35 @@ fn what_was_taken_before_an_edge_is_not_put_back_after_it() {
     });
 }
 
+/// More than are given back at a time, so that some have not begun.
+#[test]
+fn what_is_given_back_half_way_is_given_back_later() {
+    const KEYS: u128 = 100;
+    Stage::play(2, async |mut stage| {
+        let hundred = fixed_window(100);
+        stage.next_window(WINDOW).await;
+        for key in 0..KEYS {
+            stage.admitted(0, charge(key, &hundred), TO_GET_HOT).await;
+            // So that no loan is like another.
+            stage.pass(MILLISECOND / 1_000).await;
+        }
+        stage.slow_down(MILLISECOND);
+        let shared = Arc::clone(&stage.node(0).shared);
+        tokio::select! {
+            biased;
+            () = shared.finish() => panic!("a return takes a while"),
+            () = settle() => {}
+        }
+        stage.slow_down(Duration::ZERO);
+        stage.pass(2 * MILLISECOND).await;
+        shared.finish().await;
+        for key in 0..KEYS {
+            let left = stage.admitted(1, charge(key, &hundred), 200).await;
+            assert_eq!(left, 100 - TO_GET_HOT, "of key {key}");
+        }
+    });
+}
+
 /// Nobody counts it any more.
 #[test]
 fn a_reset_takes_along_what_is_drawn_while_it_is_on_its_way() {
