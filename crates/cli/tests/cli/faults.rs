@@ -16,6 +16,7 @@ mod single;
 
 use std::ops::RangeInclusive;
 
+use serde_json::Value;
 use tidegate_store_redis::test_util::wait_until;
 
 use node::{Door, Node, Tally};
@@ -215,17 +216,12 @@ fn shows_the_fault(node: &Node, fault: &str) {
     assert_eq!(node.health(), ("degraded".to_owned(), true), "and not dead");
     assert_eq!(node.get("/healthcheck"), "degraded");
     assert!(node.get("/readyz").contains("\"ready\":true"));
-    let mut servers = Vec::new();
+    let is_it = |server: &Value| {
+        let says = server["fault"].as_str().unwrap_or_default();
+        server["breaker"] == "open" && says.contains(fault)
+    };
     wait_until("the admin API says what is wrong", || {
-        servers = node.servers();
-        let is_it = |server: &serde_json::Value| {
-            server["fault"]
-                .as_str()
-                .is_some_and(|it| it.contains(fault))
-        };
-        servers
-            .iter()
-            .any(|server| server["breaker"] == "open" && is_it(server))
+        node.servers().iter().any(is_it)
     });
     let page = node.page();
     assert_eq!(page.sum("tidegate_store_breaker", "state=\"open\""), 1);
