@@ -256,7 +256,8 @@ fn check_use(quota: &Quota, weights: &[u64]) {
 /// How long until the next window begins.
 fn to_edge(world: &World, window: Duration) -> Duration {
     let since = u128::from(world.now().nanos()) % window.as_nanos();
-    window - Duration::from_nanos(u64::try_from(since).expect("it is below the window"))
+    let since = u64::try_from(since).expect("it is below the window");
+    window.saturating_sub(Duration::from_nanos(since))
 }
 
 #[test]
