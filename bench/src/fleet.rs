@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use crowd::{Crowd, Pace, Told};
-pub use scrape::Histogram;
+pub use scrape::{Histogram, counter};
 use tidegate_store_redis::test_util::RedisServer;
 
 use crate::service::Process;
@@ -152,6 +152,7 @@ fn text_of_rules(terms: Terms) -> Result<String, std::fmt::Error> {
     Ok(text)
 }
 
-fn free_address() -> std::io::Result<SocketAddr> {
+/// An address that nobody listens at.
+pub fn free_address() -> std::io::Result<SocketAddr> {
     TcpListener::bind("127.0.0.1:0")?.local_addr()
 }

@@ -13,25 +13,28 @@ use std::time::Duration;
 use tidegate_store_redis::test_util::RedisServer;
 
 use crate::arguments::Scale;
+use crate::fleet::free_address;
 use crate::service::load::fill;
 use crate::service::{
     Keys, LIMITED, Load, Noise, Process, RulesFile, Sample, Shape, Spread, cpu_seconds,
 };
 use crate::table::{About, Aim, Bound, Row, Table};
 pub use bare::Bare;
-use commands::Commands;
+use commands::Asked;
 
 /// How its section begins, by which it is found in a page.
 pub const HEADING: &str = "# Through Redis\n";
 
 const METHOD: &str = "
-Written by `scripts/bench --only redis --write`, on a `redis-server` of its own on this machine. *Beside* is, row by row: the smallest
-script that counts and expires (`INCR`, `EXPIRE`), run by `redis-benchmark` over one connection with the same number of commands under
-way (16) over as many callers; redis-rs, the client most people use, with that script; Limitador through one Redis as it was once
-measured on such a machine, for it does not build here; a bare `PING` over a blocking socket; the same server with `--store memory`; one command for each decision; the bound that
-`tidegate explain` prints; a plain `SET` with `PX` of a counter under the same name. Rates are of one node with one thread, four
-connections with sixteen calls each, a million callers; hot callers are a hundred. The median of all rounds, with the least and the
-greatest in brackets. A ratio is the median of the ratios of each round.
+Written by `scripts/bench --only redis --write`, on a `redis-server` of its own on this machine. *Beside* is, row by row: the
+smallest script that counts and expires (`INCR`, `EXPIRE`), run by `redis-benchmark` over one connection with the same number of
+commands under way (16) over as many callers; redis-rs, the client most people use, with that script; Limitador through one
+Redis as it was once measured on such a machine, for it does not build here; a bare `PING` over a blocking socket; the same
+server with `--store memory`; one call for each decision, which `strict` makes (a call is a decision, a draw or what is given
+back; calls that wait together are one command, which is counted in a row of its own); the bound that `tidegate explain` prints;
+a plain `SET` with `PX` of a counter under the same name. Rates are of one node with one thread, four connections with sixteen
+calls each, a million callers; hot callers are a hundred. The median of all rounds, with the least and the greatest in brackets.
+A ratio is the median of the ratios of each round.
 
 ";
 
@@ -76,7 +79,7 @@ pub fn run(scale: Scale) -> Result<Table, Box<dyn Error>> {
     rows.push(sizes.rate()?);
     rows.push(sizes.latency()?);
     rows.push(sizes.hot()?);
-    rows.extend(sizes.commands()?);
+    rows.extend(sizes.asked()?);
     rows.push(eventual::overshoot(scale)?);
     rows.push(Sizes::bytes()?);
     Ok(Table::new(ABOUT, rows, noise.others(&[])?, scale))
@@ -211,40 +214,45 @@ impl Sizes {
         Ok(Row::pair(what, "µs", &beside, &ours).aiming(aim))
     }
 
-    /// Commands that Redis gets for a thousand decisions on callers by Zipf's law.
-    fn commands(&self) -> Result<Vec<Row>, Box<dyn Error>> {
-        eprintln!("redis: commands ...");
+    /// How often Redis is asked for a thousand decisions on callers by Zipf's law.
+    fn asked(&self) -> Result<Vec<Row>, Box<dyn Error>> {
         let mut rows = Vec::new();
-        let aim = Aim::on_tidegate(Bound::AtMost, 100.0, 20.0);
-        for (count, aim) in [
-            (self.keys / 100, Some(aim)),
-            (self.keys / 10, None),
-            (self.keys, None),
-        ] {
+        for count in [self.keys / 100, self.keys / 10, self.keys] {
+            eprintln!("redis: {count} callers by Zipf's law ...");
             let redis = RedisServer::start();
             let rules = RulesFile::write(1)?;
-            let node = node(&rules, &redis, "leased")?;
-            let callers = keys(count, Spread::Zipf);
+            let metrics = free_address()?;
+            let address = metrics.to_string();
+            let settings = [("TIDEGATE_LISTENERS_METRICS_ADDRESS", address.as_str())];
+            let node = node_with(&rules, &redis, "leased", &settings)?;
+            let warmup = self.zipf * 2;
             let load = Load {
                 shape: Shape::Closed {
                     in_flight: IN_FLIGHT,
                 },
-                keys: callers,
-                warmup: self.zipf * 2,
+                keys: keys(count, Spread::Zipf),
+                warmup,
                 duration: self.zipf,
             };
-            let watch = Commands::watch(redis.address(), self.zipf * 2, self.zipf)?;
+            let watch = Asked::watch(redis.address(), metrics, warmup, self.zipf)?;
             let sample = load.run(&node, 1)?;
-            let commands = watch.seen()? / sample.calls * 1e3;
-            let what = format!(
-                "Redis commands for 1,000 `leased` decisions, {count} callers by Zipf's law, after {} s",
-                (self.zipf * 2).as_secs()
+            let seen = watch.seen()?;
+            let whose = format!(
+                "1,000 `leased` decisions, {count} callers by Zipf's law, after {} s",
+                warmup.as_secs()
             );
-            let row = Row::pair(&what, "", &[1e3], &[commands]);
-            rows.push(match aim {
-                Some(aim) => row.aiming(aim),
-                None => row,
+            let row = |what: &str, asked: f64| {
+                let what = format!("{what} for {whose}");
+                Row::pair(&what, "", &[1e3], &[asked / sample.calls * 1e3])
+            };
+            let calls = row("calls of Redis", seen.calls);
+            let aim = Aim::on_tidegate(Bound::AtMost, 100.0, 20.0);
+            rows.push(if count == self.keys / 10 {
+                calls.aiming(aim)
+            } else {
+                calls
             });
+            rows.push(row("commands that carried those calls", seen.commands));
         }
         Ok(rows)
     }
@@ -293,10 +301,21 @@ fn node(
     redis: &RedisServer,
     consistency: &str,
 ) -> Result<Process, Box<dyn Error>> {
+    node_with(rules, redis, consistency, &[])
+}
+
+/// The same with these settings besides.
+fn node_with(
+    rules: &RulesFile,
+    redis: &RedisServer,
+    consistency: &str,
+    settings: &[(&str, &str)],
+) -> Result<Process, Box<dyn Error>> {
     let flags = ["--store", &redis.url(), "--consistency", consistency];
     // Here every decision is to be Redis', however busy the machine is.
-    let settings = [("TIDEGATE_STORE_TIMEOUT", "5s")];
-    let node = Process::tidegate_with(rules.path(), 1, &flags, &settings)?;
+    let mut all = vec![("TIDEGATE_STORE_TIMEOUT", "5s")];
+    all.extend(settings);
+    let node = Process::tidegate_with(rules.path(), 1, &flags, &all)?;
     fill(&node, keys(1, Spread::Even), 1)?;
     Ok(node)
 }

@@ -55,6 +55,19 @@ impl Histogram {
     }
 }
 
+/// The counter of that name on a node's page, over all its labels.
+pub fn counter(node: SocketAddr, name: &str) -> Result<f64, Box<dyn Error>> {
+    sum(&page(node)?, name).ok_or_else(|| format!("{node} has no {name}").into())
+}
+
+/// The sum of all lines of that name; `None` if there are none, or one is no number.
+fn sum(page: &str, name: &str) -> Option<f64> {
+    let lines = page.lines().filter_map(|line| line.strip_prefix(name));
+    let values = lines.filter(|rest| rest.starts_with(['{', ' ']));
+    let numbers = values.map(|rest| rest.rsplit(' ').next()?.parse::<f64>().ok());
+    numbers.reduce(|sum, number| Some(sum? + number?))?
+}
+
 fn page(node: SocketAddr) -> Result<String, Box<dyn Error>> {
     let mut stream = TcpStream::connect(node)?;
     stream.set_read_timeout(Some(Duration::from_secs(10)))?;
@@ -81,6 +94,14 @@ mod tests {
         check(0.5, 0.001);
         check(0.99, 0.01);
         check(1.0, f64::INFINITY);
+    }
+
+    #[test]
+    fn a_counter_is_the_sum_of_its_labels() {
+        let page =
+            "# TYPE calls counter\ncalls{server=\"a b\"} 3\ncalls{server=\"c\"} 4\ncalls_of 9\n";
+        assert_eq!(sum(page, "calls"), Some(7.0));
+        assert_eq!(sum(page, "call"), None);
     }
 
     #[test]
