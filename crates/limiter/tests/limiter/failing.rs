@@ -1,6 +1,6 @@
-//! Stores that fail.
+//! A store that fails.
 
-use std::future::{Future, pending, ready};
+use std::future::pending;
 
 use tidegate_algorithms::{Decision, Headroom, Quota, Time};
 use tidegate_store::{
@@ -11,142 +11,69 @@ use tidegate_store::{
 pub(crate) const ERROR: StoreError = StoreError::TooManyWindows { most: 1 };
 
 /// A store that always fails.
-pub(crate) struct Broken;
-
-/// A store that never answers.
-pub(crate) struct Stuck;
-
-/// A store that always fails, on a node that stands by.
-pub(crate) struct Alone(EmbeddedStore<ManualClock>);
-
-// === impl Broken ===
-
-impl Store for Broken {
-    fn charge(
-        &self,
-        _charges: &[Charge<'_>],
-        _charging: Charging,
-        _decisions: &mut Decisions,
-    ) -> impl Future<Output = Result<Receipt, StoreError>> + Send {
-        ready(Err(ERROR))
-    }
-
-    fn peek(
-        &self,
-        _key: CounterKey<'_>,
-        _quota: &Quota,
-        _headroom: Headroom,
-        _: Consistency,
-    ) -> impl Future<Output = Result<Decision, StoreError>> + Send {
-        ready(Err(ERROR))
-    }
-
-    fn refund(
-        &self,
-        _key: CounterKey<'_>,
-        _quota: &Quota,
-        _cost: u64,
-        _: Consistency,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send {
-        ready(Err(ERROR))
-    }
-
-    fn reset(
-        &self,
-        _key: CounterKey<'_>,
-        _quota: &Quota,
-        _: Consistency,
-    ) -> impl Future<Output = Result<bool, StoreError>> + Send {
-        ready(Err(ERROR))
-    }
-
-    fn now(&self) -> impl Future<Output = Result<Time, StoreError>> + Send {
-        ready(Err(ERROR))
-    }
-
-    fn list(
-        &self,
-        _cursor: Cursor,
-        _most: usize,
-    ) -> impl Future<Output = Result<Page, StoreError>> + Send {
-        ready(Err(ERROR))
-    }
+pub(crate) struct Failing {
+    way: Way,
+    /// What the node has that stands by, if it does.
+    standby: Option<EmbeddedStore<ManualClock>>,
 }
 
-// === impl Stuck ===
-
-impl Store for Stuck {
-    fn charge(
-        &self,
-        _charges: &[Charge<'_>],
-        _charging: Charging,
-        _decisions: &mut Decisions,
-    ) -> impl Future<Output = Result<Receipt, StoreError>> + Send {
-        pending()
-    }
-
-    fn peek(
-        &self,
-        _key: CounterKey<'_>,
-        _quota: &Quota,
-        _headroom: Headroom,
-        _: Consistency,
-    ) -> impl Future<Output = Result<Decision, StoreError>> + Send {
-        pending()
-    }
-
-    fn refund(
-        &self,
-        _key: CounterKey<'_>,
-        _quota: &Quota,
-        _cost: u64,
-        _: Consistency,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send {
-        pending()
-    }
-
-    fn reset(
-        &self,
-        _key: CounterKey<'_>,
-        _quota: &Quota,
-        _: Consistency,
-    ) -> impl Future<Output = Result<bool, StoreError>> + Send {
-        pending()
-    }
-
-    fn now(&self) -> impl Future<Output = Result<Time, StoreError>> + Send {
-        pending()
-    }
-
-    fn list(
-        &self,
-        _cursor: Cursor,
-        _most: usize,
-    ) -> impl Future<Output = Result<Page, StoreError>> + Send {
-        pending()
-    }
+/// In which way.
+enum Way {
+    /// With an error.
+    Broken,
+    /// It never answers.
+    Stuck,
 }
 
-// === impl Alone ===
+// === impl Failing ===
 
-impl Alone {
-    pub(crate) fn at(time: Time) -> Self {
+impl Failing {
+    /// With an error.
+    pub(crate) const fn broken() -> Self {
+        Self {
+            way: Way::Broken,
+            standby: None,
+        }
+    }
+
+    /// By never answering.
+    pub(crate) const fn stuck() -> Self {
+        Self {
+            way: Way::Stuck,
+            standby: None,
+        }
+    }
+
+    /// With an error, on a node that stands by.
+    pub(crate) fn alone(time: Time) -> Self {
         let clock = ManualClock::at(time);
-        Self(EmbeddedStore::with_clock(StoreConfig::default(), clock))
+        Self {
+            standby: Some(EmbeddedStore::with_clock(StoreConfig::default(), clock)),
+            ..Self::broken()
+        }
+    }
+
+    async fn fail<T: Send>(&self) -> Result<T, StoreError> {
+        match self.way {
+            Way::Broken => Err(ERROR),
+            Way::Stuck => pending().await,
+        }
     }
 }
 
-impl Store for Alone {
-    fn charge(
+impl Store for Failing {
+    async fn charge(
         &self,
         charges: &[Charge<'_>],
         charging: Charging,
         decisions: &mut Decisions,
-    ) -> impl Future<Output = Result<Receipt, StoreError>> + Send {
-        // Some of it may have been decided by the time it fails.
-        let looks: Vec<_> = charges.iter().map(|it| Charge { cost: 0, ..*it }).collect();
-        let _ = self.0.charge_now(&looks, charging, decisions);
-        Broken.charge(charges, charging, decisions)
+    ) -> Result<Receipt, StoreError> {
+        if let Some(standby) = &self.standby {
+            // Some of it may have been decided by the time it fails.
+            let looks: Vec<_> = charges.iter().map(|it| Charge { cost: 0, ..*it }).collect();
+            let _ = standby.charge_now(&looks, charging, decisions);
+        }
+        self.fail().await
     }
 
     fn charge_alone(
@@ -155,47 +82,44 @@ impl Store for Alone {
         charging: Charging,
         decisions: &mut Decisions,
     ) -> Result<Receipt, StoreError> {
-        self.0.charge_now(charges, charging, decisions)
+        let standby = self.standby.as_ref().ok_or(StoreError::NoStandby)?;
+        standby.charge_now(charges, charging, decisions)
     }
 
-    fn peek(
+    async fn peek(
         &self,
-        key: CounterKey<'_>,
-        quota: &Quota,
-        headroom: Headroom,
-        consistency: Consistency,
-    ) -> impl Future<Output = Result<Decision, StoreError>> + Send {
-        Broken.peek(key, quota, headroom, consistency)
+        _: CounterKey<'_>,
+        _: &Quota,
+        _: Headroom,
+        _: Consistency,
+    ) -> Result<Decision, StoreError> {
+        self.fail().await
     }
 
-    fn refund(
+    async fn refund(
         &self,
-        key: CounterKey<'_>,
-        quota: &Quota,
-        cost: u64,
-        consistency: Consistency,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send {
-        Broken.refund(key, quota, cost, consistency)
+        _: CounterKey<'_>,
+        _: &Quota,
+        _: u64,
+        _: Consistency,
+    ) -> Result<(), StoreError> {
+        self.fail().await
     }
 
-    fn reset(
+    async fn reset(
         &self,
-        key: CounterKey<'_>,
-        quota: &Quota,
-        consistency: Consistency,
-    ) -> impl Future<Output = Result<bool, StoreError>> + Send {
-        Broken.reset(key, quota, consistency)
+        _: CounterKey<'_>,
+        _: &Quota,
+        _: Consistency,
+    ) -> Result<bool, StoreError> {
+        self.fail().await
     }
 
-    fn now(&self) -> impl Future<Output = Result<Time, StoreError>> + Send {
-        Broken.now()
+    async fn now(&self) -> Result<Time, StoreError> {
+        self.fail().await
     }
 
-    fn list(
-        &self,
-        cursor: Cursor,
-        most: usize,
-    ) -> impl Future<Output = Result<Page, StoreError>> + Send {
-        Broken.list(cursor, most)
+    async fn list(&self, _: Cursor, _: usize) -> Result<Page, StoreError> {
+        self.fail().await
     }
 }

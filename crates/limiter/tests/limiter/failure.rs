@@ -7,7 +7,7 @@ use tidegate_limiter::{
 };
 use tidegate_store::{Charging, Store};
 
-use crate::failing::{Alone, Broken, ERROR, Stuck};
+use crate::failing::{ERROR, Failing};
 use crate::fixture::{Ask, NOON, rules, text, wait, with_descriptors};
 
 const RULES: &str = "
@@ -47,7 +47,7 @@ fn try_ask<S: Store>(store: S, asks: &[Ask<'_>]) -> Result<Verdict, LimiterError
 
 #[track_caller]
 fn check(asks: &[Ask<'_>], expected: &str) {
-    let verdict = try_ask(Broken, asks).unwrap();
+    let verdict = try_ask(Failing::broken(), asks).unwrap();
     assert_eq!(text(&verdict), expected);
     assert_eq!(verdict.failure(), Some(&ERROR));
     assert_eq!(verdict.time(), None);
@@ -65,17 +65,17 @@ const QUOTA_LOCAL: Ask<'_> = Ask::of(&[("quota_local", "x")]);
 const OF_NODE: Ask<'_> = Ask::of(&[("of_node", "x")]);
 
 /// A limiter whose store fails and whose node stands by.
-fn alone() -> Limiter<Alone> {
+fn alone() -> Limiter<Failing> {
     alone_with(LimiterConfig::default())
 }
 
-fn alone_with(config: LimiterConfig) -> Limiter<Alone> {
-    Limiter::new(Alone::at(NOON), rules(RULES), config)
+fn alone_with(config: LimiterConfig) -> Limiter<Failing> {
+    Limiter::new(Failing::alone(NOON), rules(RULES), config)
 }
 
 /// Asks `hits` of `asks` and compares the verdict's text. The store fails, whoever answers.
 #[track_caller]
-fn check_alone(limiter: &Limiter<Alone>, asks: &[Ask<'_>], hits: u64, expected: &str) {
+fn check_alone(limiter: &Limiter<Failing>, asks: &[Ask<'_>], hits: u64, expected: &str) {
     let verdict = with_descriptors(asks, |descriptors| {
         limiter.check_now("test", descriptors, hits)
     });
@@ -123,7 +123,7 @@ fn a_refund_that_fails_is_told() {
 
 #[test]
 fn a_store_that_is_not_asked_cannot_fail() {
-    let verdict = try_ask(Broken, &[Ask::of(&[("free", "x")])]).unwrap();
+    let verdict = try_ask(Failing::broken(), &[Ask::of(&[("free", "x")])]).unwrap();
     assert_eq!(text(&verdict), "allowed: allowed free");
     assert_eq!(verdict.failure(), None);
 }
@@ -131,10 +131,10 @@ fn a_store_that_is_not_asked_cannot_fail() {
 #[test]
 fn a_store_that_waits_is_not_for_check_now() {
     assert_eq!(
-        try_ask(Stuck, &[ALLOW]).unwrap_err(),
+        try_ask(Failing::stuck(), &[ALLOW]).unwrap_err(),
         LimiterError::WouldWait
     );
-    assert!(try_ask(Stuck, &[Ask::of(&[("free", "x")])]).is_ok());
+    assert!(try_ask(Failing::stuck(), &[Ask::of(&[("free", "x")])]).is_ok());
 }
 
 #[test]
