@@ -1,8 +1,6 @@
 //! Rules that are pushed to a real Redis, and servers that have them from there.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpStream;
 use std::path::PathBuf;
 use std::thread;
 
@@ -88,16 +86,6 @@ impl Stage {
             other => panic!("{other:?}"),
         }
     }
-
-    /// Sends a command as it is typed and gives the first line of the answer that is not its length.
-    fn redis(&self, command: &str) -> String {
-        let mut stream = TcpStream::connect(self.redis.address()).unwrap();
-        stream
-            .write_all(format!("{command}\r\n").as_bytes())
-            .unwrap();
-        let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
-        lines.find(|line| !line.starts_with('$')).unwrap()
-    }
 }
 
 /// The limit that a user is told.
@@ -144,11 +132,13 @@ fn a_push_reaches_every_server() {
 fn a_version_without_a_notice_is_found_all_the_same() {
     let stage = Stage::new("no_notice");
     succeeded(&stage.push("1"));
-    let first = stage.redis("GET tg1:{rules:default}:newest");
+    let newest = "tg1:{rules:default}:newest";
+    let first = stage.redis.must(&["GET", newest]);
+    let first = str::from_utf8(first.text().unwrap().unwrap()).unwrap();
     succeeded(&stage.push("2"));
     let mut server = stage.serve("a");
     assert_eq!(limit(&server), Some(2));
-    stage.redis(&format!("SET tg1:{{rules:default}}:newest \"{first}\""));
+    stage.redis.must(&["SET", newest, first]);
     server.next_line(RELOADED);
     assert_eq!(limit(&server), Some(1));
 }
@@ -159,8 +149,10 @@ fn a_push_is_found_after_the_connection_for_notices_was_lost() {
     succeeded(&stage.push("1"));
     let mut server = stage.serve("a");
     for (written, told) in [("2", 2), ("3", 3)] {
-        stage.redis("CLIENT KILL TYPE pubsub");
-        stage.redis("CLIENT KILL TYPE normal SKIPME yes");
+        let kill = ["CLIENT", "KILL", "SKIPME", "yes", "TYPE"];
+        for connections in ["pubsub", "normal"] {
+            stage.redis.must(&[&kill[..], &[connections]].concat());
+        }
         succeeded(&stage.push(written));
         server.next_line(RELOADED);
         assert_eq!(limit(&server), Some(told));
@@ -285,7 +277,7 @@ fn rules_with_faults_are_not_pushed() {
         stage.url
     );
     assert!(refused.stderr.starts_with(&told), "{refused:?}");
-    assert_eq!(stage.redis("DBSIZE"), ":0");
+    assert_eq!(stage.redis.must(&["DBSIZE"]).integer(), Ok(0));
 }
 
 /// Servers whose counters are in Redis would all refuse them.
@@ -349,7 +341,8 @@ fn a_bad_version_replaces_nothing_and_is_told_once() {
     );
     server.next_line(KEPT);
     server.next_line("v3:x.yaml:1");
-    stage.redis("SET tg1:{rules:default}:newest nonsense");
+    let newest = "tg1:{rules:default}:newest";
+    stage.redis.must(&["SET", newest, "nonsense"]);
     let line = server.next_line(KEPT);
     assert!(line.contains("what no push has written"), "{line}");
     assert_eq!(limit(&server), Some(1));
