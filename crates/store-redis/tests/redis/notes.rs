@@ -104,7 +104,10 @@ fn a_draw_keeps_the_note_for_as_long_as_the_loan() {
     let ttl = bank.site.desk.ask(&["PTTL", &note]);
     let ttl = u64::try_from(ttl.integer().expect("a time")).expect("an end");
     let life = hour / LIVES;
-    assert!((life..=2 * life).contains(&Duration::from_millis(ttl)));
+    // Servers round what is left, each in its way.
+    let most = 2 * life + Duration::from_secs(1);
+    let ttl = Duration::from_millis(ttl);
+    assert!((life..most).contains(&ttl), "{ttl:?}");
     bank.give_back(&loan);
     assert_eq!(bank.remaining(), 100);
 }
