@@ -6,14 +6,14 @@ use tidegate_algorithms::{
     Algorithm, Allowance, Headroom, Percent, Quota, QuotaSpec, Refill, Rounding,
 };
 use tidegate_store::{
-    Charge, Charging, Consistency, CounterKey, Cursor, Decisions, LimitId, Mode, OnFull, Store,
-    StoreError,
+    Charge, Charging, Consistency, CounterKey, Cursor, Decisions, Draw, Lender, LimitId, Mode,
+    OnFull, Store, StoreError,
 };
 use tidegate_store_redis::RedisStore;
-use tidegate_store_redis::client::Value;
-use tidegate_store_redis::test_util::wait_until;
+use tidegate_store_redis::client::{Route, Value};
+use tidegate_store_redis::test_util::{PATIENCE, wait_until};
 
-use crate::subject::Site;
+use crate::subject::{Desk, Site};
 
 const ALGORITHMS: [Algorithm; 7] = [
     Algorithm::TokenBucket {
@@ -157,6 +157,57 @@ fn what_is_no_counter_is_not_listed() {
     }
     let page = site.desk.wait(store.list(Cursor::default(), 100));
     assert_eq!(page.expect("a page").counters.len(), 1);
+}
+
+/// The rights that `docs/failure.md` tells operators to give are enough, and reach no key but ours.
+#[test]
+fn a_user_needs_no_more_rights_than_are_told() {
+    let site = Site::start();
+    let page = include_str!("../../../../docs/failure.md");
+    let rights = page
+        .split("The user needs `")
+        .nth(1)
+        .expect("they are told");
+    let rights = rights.split('`').next().expect("they end").split(' ');
+    let user: Vec<_> = ["ACL", "SETUSER", "limiter", "on", ">pw"]
+        .into_iter()
+        .chain(rights)
+        .collect();
+    site.desk.ask(&user);
+    let limited = Desk::at(&format!("redis://limiter:pw@{}", site.server.address()));
+    let store = RedisStore::new(limited.client.clone());
+    limited.wait(limited.client.knock(PATIENCE)).expect("in");
+    for (limit, algorithm) in (0..).zip(ALGORITHMS) {
+        let five = quota(5, Duration::from_mins(1), algorithm);
+        let one = charge(&five, limit, &["ann"]);
+        for charges in [&[one][..], &[one, one]] {
+            let mut decisions = Decisions::new();
+            let answer = store.charge(charges, Charging::AllOrNone, &mut decisions);
+            limited.wait(answer).expect("a decision");
+        }
+        let draw = Draw {
+            least: 1,
+            most: 2,
+            one_in: 1,
+            life: Duration::from_secs(1),
+        };
+        let loan = limited.wait(store.draw(one.key, &five, draw));
+        let loan = loan.expect("a loan");
+        let given = store.give_back(one.key, &five, &loan, 1);
+        limited.wait(given).expect("taken back");
+        let refund = store.refund(one.key, &five, 1, Consistency::Strict);
+        limited.wait(refund).expect("a refund");
+        let reset = store.reset(one.key, &five, Consistency::Strict);
+        limited.wait(reset).expect("an answer");
+    }
+    let page = limited.wait(store.list(Cursor::default(), 100));
+    page.expect("a page");
+    assert_eq!(limited.client.report()[0].errors.total(), 0);
+    let foreign = limited.client.call(Route::Any, |command| {
+        command.arg("GET").arg("theirs");
+    });
+    let error = limited.wait(foreign).expect_err("not ours");
+    assert!(error.to_string().contains("NOPERM"), "{error}");
 }
 
 /// Installations that share a Redis have counters of their own, and list nobody else's.
