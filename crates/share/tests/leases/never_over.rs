@@ -28,6 +28,8 @@ enum Step {
     Edge(i64),
     /// A node dies, and another takes its place.
     Kill { node: usize },
+    /// A node next to the store ends as it should, giving everything back, and another takes its place.
+    Leave { node: usize },
 }
 
 #[derive(Clone, Debug)]
@@ -118,6 +120,11 @@ fn run(plot: &Plot, quota: &Arc<Quota>) -> (Vec<Admitted>, Vec<Admitted>) {
                     let to_edge = to_edge(&plot.spec, micros, world.clock.now());
                     world.advance(to_edge).await;
                 }
+                Step::Leave { node } => {
+                    world.advance(Duration::ZERO).await;
+                    world.nodes[node].shared.finish().await;
+                    world.kill(node, plot.clocks[node], weather(node));
+                }
                 Step::Kill { node } => {
                     let node = node % plot.clocks.len();
                     world.kill(node, plot.clocks[node], weather(node));
@@ -191,22 +198,28 @@ fn plot() -> impl Strategy<Value = Plot> {
         })
 }
 
-/// Rounds in which a bucket gets full, two nodes draw, one of them goes on a little, and a third one asks for
-/// all there is, again and again. A life is many sweeps long, so that loans drawn together come back apart.
+/// Rounds in which a bucket gets full, two nodes draw, the first gives back early, the second late, and a third
+/// asks for all there is before that and after. A life is many sweeps long, and drips in less than is drawn.
 fn loans_apart() -> impl Strategy<Value = Plot> {
-    let few = || 5..7_u64;
-    // Hundredths of a life. The first loan goes back after 50, the second 50 after it was last used.
+    let few = || 3..8_u64;
+    // Hundredths of a life. Who ends gives back at once, who cools after 50.
+    let leaves = prop_oneof![2 => (0..30_u64).prop_map(Some), 1 => Just(None)];
     let pauses = prop::collection::vec(5..40_u64, 1..4);
-    let round = (few(), few(), 10..40_u64, 50..80_u64, pauses);
+    let round = (few(), few(), leaves, 0..30_u64, 50..80_u64, pauses);
     let rounds = prop::collection::vec(round, 1..4);
-    let spec = (400..900_u64, 100..300_u64, 6_000..16_000_u64);
+    let spec = (100..600_u64, 100..300_u64, 6_000..16_000_u64);
     (spec, rounds).prop_map(|((limit, burst, millis), rounds)| {
         let ask = |node, n| Step::Ask { node, n, cost: 1 };
         let pass = |hundredths| Step::Pass(millis * 1_000 / 16 * hundredths / 100);
         let mut steps = Vec::new();
-        for (first, second, on, all, pauses) in rounds {
+        for (first, second, leaves, on, all, pauses) in rounds {
             steps.extend([Step::Edge(0), Step::Edge(0), ask(0, first), ask(1, second)]);
-            steps.extend([pass(on), ask(1, 1), pass(all - on), ask(2, 400)]);
+            let leaves = leaves.map(|after| after.min(on));
+            if let Some(after) = leaves {
+                steps.extend([pass(after), Step::Leave { node: 0 }]);
+            }
+            steps.extend([pass(on - leaves.unwrap_or(0)), ask(1, 1)]);
+            steps.extend([pass(all - on), ask(2, 400)]);
             for pause in pauses {
                 steps.extend([pass(pause), ask(2, 400), Step::Pass(100), ask(2, 400)]);
             }
