@@ -11,10 +11,6 @@ use crate::core::{Answered, Failure, Rejection, StandIn};
 use crate::counts::Counts;
 use crate::{Observatory, RuleCounts, StateGauges};
 
-const DISAGREEMENTS: Family = Family::counter(
-    "tidegate_store_disagreements_total",
-    "Decisions of the store that the core would have made otherwise.",
-);
 const BUILD_INFO: Family = Family::gauge("tidegate_build_info", "The version that runs; always 1.");
 const START_TIME: Family = Family::gauge(
     "process_start_time_seconds",
@@ -93,6 +89,10 @@ const STORE_UNTRACKED: Family = Family::counter(
 const STORE_DEGRADED: Family = Family::gauge(
     "tidegate_store_degraded",
     "1 while a server of the store fails and is not asked, else 0.",
+);
+const DISAGREEMENTS: Family = Family::counter(
+    "tidegate_store_disagreements_total",
+    "Decisions of the store that the core would have made otherwise.",
 );
 const STATE_WRITTEN: Family = Family::gauge(
     "tidegate_state_written_timestamp_seconds",
