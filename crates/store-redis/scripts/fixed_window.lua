@@ -31,9 +31,14 @@ local function weigh(c, a)
   return false
 end
 
+-- When a counter of this window says nothing any more.
+local function ends(index, a)
+  return index and (index + 1) * a[5]
+end
+
 local function write(c, a, is_charged)
   if is_charged and c.next then
-    put(c, format('%d:%d', c.next, c.next_count), c.over, (c.next + 1) * a[5])
+    put(c, format('%d:%d', c.next, c.next_count), c.over, ends(c.next, a), ends(c.index, a))
   else
     mark(c)
   end

@@ -32,10 +32,15 @@ local function weigh(c, a)
   return true
 end
 
+-- When a counter of this window says nothing any more.
+local function ends(index, a)
+  return index and (index + 2) * a[5]
+end
+
 local function write(c, a, is_charged)
   if is_charged and c.next then
     local v = format('%d:%d:%d', c.next, c.next_previous, c.next_current)
-    put(c, v, c.over, (c.next + 2) * a[5])
+    put(c, v, c.over, ends(c.next, a), ends(c.index, a))
   else
     mark(c)
   end

@@ -12,6 +12,6 @@ local function give_back(c, a, made)
   if previous + current == 0 then
     call('DEL', c.key)
   else
-    put(c, format('%d:%d:%d', index, previous, current), c.over, (index + 2) * a[5])
+    put(c, format('%d:%d:%d', index, previous, current), c.over, ends(index, a), ends(c.index, a))
   end
 end

@@ -3,6 +3,6 @@ local function refund(c, a)
   if count <= a[1] then
     call('DEL', c.key)
   else
-    put(c, format('%d:%d', index, count - a[1]), c.over, (index + 1) * a[5])
+    put(c, format('%d:%d', index, count - a[1]), c.over, ends(index, a), ends(c.index, a))
   end
 end
