@@ -290,6 +290,8 @@ fn store(max_memory: usize) -> Shared {
         core: Core::try_new(max_memory).expect("a little memory"),
         fingerprinter: Fingerprinter::with_secret([1, 2]),
         clock: Frozen,
+        #[cfg(feature = "test-util")]
+        notes: super::lend::Notes::default(),
     })
 }
 
