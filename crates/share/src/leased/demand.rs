@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use tidegate_algorithms::Time;
 
-/// A key is hot from so many requests within the life of a loan on: then drawing ahead saves calls. With two, in a simulation,
-/// few more of 100,000 callers by Zipf's law were answered from memory, and fewer of a million: what is drawn for
-/// those who do not come again has to be given back.
+/// A key is hot from so many requests within the life of a loan on: then drawing ahead saves calls. With
+/// two, in a simulation, few more of 100,000 callers by Zipf's law were answered from memory, and fewer of
+/// a million: what is drawn for those who do not come again has to be given back.
 pub(super) const HOT: u64 = 3;
 
 /// It stays so with this many.
