@@ -11,6 +11,7 @@ use super::hear::epoch_length;
 /// One counter.
 #[derive(Debug)]
 pub(super) struct Entry {
+    /// Another one for each life of the counter: who has that of a life that is over has nothing to say to this.
     pub(super) key: Arc<Key>,
     pub(super) quota: Quota,
     /// All that was admitted here, ever; only grows.
@@ -30,7 +31,7 @@ pub(super) struct Entry {
 }
 
 /// The name of a counter, kept.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Key {
     limit: LimitId,
     values: Box<[Box<str>]>,
@@ -105,6 +106,8 @@ impl Entry {
     /// now on: their counts have nothing to do with the old ones'.
     pub(super) fn renumber(&mut self, quota: &Quota) {
         if epoch_length(quota) != epoch_length(&self.quota) {
+            // A reply that is on its way counts in the old ones.
+            self.key = Arc::new(Key::clone(&self.key));
             self.told.iter_mut().for_each(Told::begin_anew);
             self.known = None;
         }

@@ -169,10 +169,12 @@ impl<C: Clock> Eventual<C> {
         })
     }
 
-    /// Takes note of what a region said of one counter.
+    /// Takes note of what a region said of one counter, if that is still the one that was told of: it may have
+    /// been forgotten since and begun anew, or be counted in other epochs.
     fn note(&self, region: usize, draft: &Draft, tally: Tally, asked: Time) {
         let mut part = self.table.part(draft.digest);
-        let Some(entry) = part.entries.get_mut(&draft.digest) else {
+        let entry = part.entries.get_mut(&draft.digest);
+        let Some(entry) = entry.filter(|entry| Arc::ptr_eq(&entry.key, &draft.key)) else {
             return;
         };
         if region == HOME {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tidegate_algorithms::{Algorithm, Refill};
 
-use super::world::{KEY, World};
+use super::world::{Fate, KEY, World, poll};
 use super::{quota, quotas};
 use crate::eventual::overshoot_bound;
 
@@ -240,6 +240,54 @@ fn nodes_hear_of_each_other_after_a_reload() {
         world.look(0);
         assert_eq!(world.take(0, 0).remaining, before - 10, "{new:?}");
     }
+}
+
+/// A reply that was on its way during a reload is about epochs that nobody counts in any more.
+#[test]
+fn a_reply_from_before_a_reload_is_not_heard() {
+    let bucket = |burst| {
+        quota(
+            100,
+            Algorithm::TokenBucket {
+                burst,
+                refill: Refill::Continuous,
+            },
+        )
+    };
+    let mut world = World::new(&[0; 2], bucket(None));
+    let took = world.request(0, 5);
+    world.links[0].set_fate(Fate::Slow);
+    let mut sync = world.sync(0, 0);
+    assert_eq!(poll(&mut sync), None);
+    world.links[0].set_fate(Fate::Done);
+    world.quota = bucket(Some(1_000));
+    world.take(0, 0);
+    world.put_back(0, 5, &took);
+    assert_eq!(poll(&mut sync), Some(Ok(())));
+    world.look(0);
+    assert_eq!(world.exhaust(0), 125, "its budget");
+}
+
+/// Nor is one about a counter that was forgotten since: what it has admitted in its new life is told.
+#[test]
+fn a_reply_about_a_forgotten_counter_is_not_heard() {
+    let mut world = World::new(&[0, 1], quota(1_000, Algorithm::FixedWindow));
+    world.take(0, 50);
+    world.links[1].set_fate(Fate::Slow);
+    let mut sync = world.sync(0, 1);
+    assert_eq!(poll(&mut sync), None);
+    world.links[1].set_fate(Fate::Done);
+    world.advance(Duration::from_mins(1));
+    for _ in 0..64 {
+        assert_eq!(poll(&mut world.sync(0, 0)), Some(Ok(())));
+    }
+    assert_eq!(world.nodes[0].eventual.report().counters, 0);
+    world.take(0, 7);
+    assert_eq!(poll(&mut sync), Some(Ok(())));
+    world.take(0, 3);
+    world.sync_node(0);
+    world.look(1);
+    assert_eq!(world.take(1, 0).remaining, 990);
 }
 
 /// A reset on one node is one on all, in every region, also if the node has never seen the caller.
