@@ -315,12 +315,12 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> Store for Shar
             self.leased.forget(key);
         }
         let was_here = consistency == Consistency::Split && self.split.reset_share(key, quota);
-        let reset = self.common.reset(key, quota, consistency).await;
+        let was_there = self.common.reset(key, quota, consistency).await;
         if consistency == Consistency::Leased {
             // Again, for what was drawn while the reset was on its way is charged nowhere either.
             self.leased.forget(key);
         }
-        Ok(was_here || reset?)
+        Ok(was_there? || was_here)
     }
 
     /// The common store's time or, if it does not answer, as far as it is known: whoever is banned stays

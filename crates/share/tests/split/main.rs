@@ -145,10 +145,13 @@ async fn refusals_cost_the_store_nothing() {
     // Asked, it would fail now.
     common.lose();
     assert_eq!(node.admitted(&quota, 100).await, 0);
-    common.find();
-    // Whoever is forgiven is asked about again.
+    // The share is forgotten, the reserve is not: who is told so may do it again.
     let key = split(&quota, 1).key;
     let consistency = split(&quota, 1).consistency;
+    let reset = node.store.reset(key, &quota, consistency).await;
+    assert_eq!(reset, Err(StoreError::Open));
+    common.find();
+    // Whoever is forgiven is asked about again.
     assert!(node.store.reset(key, &quota, consistency).await.unwrap());
     assert_eq!(node.admitted(&quota, 200).await, 100);
 }
