@@ -1,9 +1,8 @@
 //! What requests do to a node's shares.
 
 use std::borrow::Cow;
-use std::time::Duration;
 
-use tidegate_algorithms::{Decision, Headroom, Outcome, Quota, Retry};
+use tidegate_algorithms::{Decision, Headroom, Outcome, Quota, Retry, Time};
 use tidegate_store::{Charge, Charging, Clock, CounterKey, LimitId, StoreError};
 
 use super::Split;
@@ -11,10 +10,8 @@ use super::counters::is_aligned;
 use super::portion::{Held, Portion, Share};
 use super::store_time::Bounds;
 use crate::capacity::capacity;
+use crate::edge;
 use crate::memory::{FromMemory, Took};
-
-/// How long a request waits for the common store at the longest, as a rule.
-const LONGEST_REQUEST: Duration = Duration::from_millis(100);
 
 // === impl Split ===
 
@@ -28,20 +25,19 @@ impl<M: Clock> FromMemory for Split<M> {
         };
         portion.ask(charge.cost);
         let admitted = self.take_share(portion, charge, charging)?;
-        let decision = admitted.or_else(|| self.recall(charge));
-        Ok(decision.map(Took::from))
+        Ok(admitted.or_else(|| self.recall(charge).map(Took::from)))
     }
 
     /// What was taken before the edge of an aligned window is not put back after it, where others would
     /// spend it.
-    fn put_back(&self, charge: &Charge<'_>, _: &Took) {
-        let Some(bounds) = self.time().bounds() else {
+    fn put_back(&self, charge: &Charge<'_>, took: &Took) {
+        let (Some(charged), Some(bounds)) = (took.charged, self.time().bounds()) else {
             return;
         };
-        if is_aligned(charge.quota) && bounds.since_edge(charge.quota.window()) < LONGEST_REQUEST {
+        if is_aligned(charge.quota) && edge::is_between(charge.quota, charged, bounds.latest) {
             return;
         }
-        let quota = self.quota_taken_from(charge, bounds);
+        let quota = self.quota_taken_from(charge, charged, bounds);
         // Cannot fail: the store could tell the counter's window from others when it was charged.
         let _ = self.counters.refund(charge.key, &quota, charge.cost);
     }
@@ -61,9 +57,11 @@ impl<M: Clock> Split<M> {
         portion: &Portion,
         charge: &Charge<'_>,
         charging: Charging,
-    ) -> Result<Option<Decision>, StoreError> {
+    ) -> Result<Option<Took>, StoreError> {
         let held = portion.held();
-        let Some(share) = self.share(&held, charge.quota) else {
+        let bounds = self.time().bounds();
+        let share = bounds.and_then(|bounds| share_at(&held, bounds, charge.quota));
+        let (Some(bounds), Some(share)) = (bounds, share) else {
             return Ok(None);
         };
         if share.is_for_others(charge.quota) {
@@ -79,7 +77,10 @@ impl<M: Clock> Split<M> {
         }
         // The thread may have slept since it looked at the time. Then what it took is lost.
         let is_still = self.is_still(share, charge.quota);
-        Ok(is_still.then(|| whole(charge.quota, charge.cost, decision)))
+        Ok(is_still.then(|| Took {
+            decision: whole(charge.quota, charge.cost, decision),
+            charged: Some(bounds.earliest),
+        }))
     }
 
     /// The refusal of the store that still stands, if there is one.
@@ -112,29 +113,28 @@ impl<M: Clock> Split<M> {
         self.counters.reset(key, quota).unwrap_or(false)
     }
 
-    /// The plan that it surely is the time of.
-    fn share<'a>(&self, held: &'a Held, quota: &Quota) -> Option<&'a Share> {
-        let bounds = self.time().bounds()?;
-        held.at(bounds).filter(|_| is_one_window(bounds, quota))
-    }
-
     /// What the node admits by itself of a limit now; `None` if nothing.
     fn own_quota(&self, limit: LimitId, quota: &Quota) -> Option<Quota> {
         let limits = self.limits.load();
         let held = limits.get(&limit)?.held();
-        let share = self.share(&held, quota)?;
+        let share = share_at(&held, self.time().bounds()?, quota)?;
         share.cuts(quota).own.clone()
     }
 
-    /// The quota that a charge was taken from a moment ago, or one that gives back less. A bucket fills
-    /// the faster the more it has, and so gives back the less for a request: just after an edge, when it
-    /// may have had more before, the whole quota stands in.
-    fn quota_taken_from<'a>(&self, charge: &Charge<'a>, bounds: Bounds) -> Cow<'a, Quota> {
+    /// The quota that a charge was taken from, or one that gives back less. A bucket fills the faster the more
+    /// it has, and so gives back the less for a request: where the plan is another by now, and it may have had
+    /// more before, the whole quota stands in.
+    fn quota_taken_from<'a>(
+        &self,
+        charge: &Charge<'a>,
+        charged: Time,
+        bounds: Bounds,
+    ) -> Cow<'a, Quota> {
         let limits = self.limits.load();
         let held = limits.get(&charge.key.limit).map(|portion| portion.held());
         let share = held.as_ref().and_then(|held| held.at(bounds));
         let own = share
-            .filter(|share| bounds.earliest.since(share.plan().starts) > LONGEST_REQUEST)
+            .filter(|share| share.plan().starts <= charged)
             .and_then(|share| share.cuts(charge.quota).own.clone());
         own.map_or(Cow::Borrowed(charge.quota), Cow::Owned)
     }
@@ -145,6 +145,11 @@ impl<M: Clock> Split<M> {
             bounds.are_within(plan.starts, plan.ends) && is_one_window(bounds, quota)
         })
     }
+}
+
+/// The share of the plan that it surely is the time of.
+fn share_at<'a>(held: &'a Held, bounds: Bounds, quota: &Quota) -> Option<&'a Share> {
+    held.at(bounds).filter(|_| is_one_window(bounds, quota))
 }
 
 /// Whether all of those times count for the same window of a quota, if that matters.

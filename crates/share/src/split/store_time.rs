@@ -118,11 +118,6 @@ impl Bounds {
         let window = nanos(window);
         self.earliest.nanos() / window == self.latest.nanos() / window
     }
-
-    /// For how long the window has been on, at the least.
-    pub(super) fn since_edge(self, window: Duration) -> Duration {
-        Duration::from_nanos(self.earliest.nanos() % nanos(window))
-    }
 }
 
 fn nanos(window: Duration) -> u64 {

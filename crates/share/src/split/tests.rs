@@ -349,6 +349,51 @@ proptest! {
     }
 }
 
+/// A plan for a second of a limit of 100.
+fn plan(second: u64, reserve: u32, share: u32) -> Plan {
+    Plan {
+        starts: Time::from_micros(second * 1_000_000),
+        ends: Time::from_micros((second + 1) * 1_000_000),
+        parts: 100,
+        share,
+        reserve,
+        least: share,
+    }
+}
+
+/// What was taken in one window is not put back in the next, where others would spend it, however long the request
+/// waited for another of its limits; in its own window it is, and be that just after the edge.
+#[test]
+fn nothing_is_put_back_after_an_edge() {
+    let quota = quota(Algorithm::FixedWindow, 100, SECOND);
+    let clock = Arc::new(ManualClock::at(Time::from_micros(500_000)));
+    let split = Split::with_clock(SplitConfig::default(), Arc::clone(&clock));
+    let charge = world::charge(&quota, 1);
+    let take = || split.take(&charge, Charging::AllOrNone).expect("no error");
+    assert_eq!(take(), None);
+    let pulse = Pulse {
+        now: clock.now(),
+        members: 1,
+        plans: vec![Plans {
+            current: Some(plan(0, 3, 97)),
+            next: Some(plan(1, 3, 97)),
+        }],
+    };
+    split.hear(clock.now(), &split.wants(), &pulse);
+    let before = take().expect("a share");
+    clock.set(Time::from_micros(1_010_000));
+    for _ in 0..96 {
+        assert!(take().is_some());
+    }
+    let after = take().expect("the last");
+    clock.set(Time::from_micros(1_020_000));
+    split.put_back(&charge, &after);
+    assert!(take().is_some(), "it is there again");
+    clock.set(Time::from_micros(1_900_000));
+    split.put_back(&charge, &before);
+    assert_eq!(take(), None);
+}
+
 /// A node that asked for all of a limit while it was strict must not count on that after the edge, when
 /// the others have shares again.
 #[test]
@@ -358,14 +403,6 @@ fn what_the_store_admits_after_the_plan_has_ended_does_not_count() {
     let split = Split::with_clock(SplitConfig::default(), Arc::clone(&clock));
     let charges = [world::charge(&quota, 1)];
     assert_eq!(split.take(&charges[0], Charging::AllOrNone), Ok(None));
-    let plan = |second: u64, reserve, least| Plan {
-        starts: Time::from_micros(second * 1_000_000),
-        ends: Time::from_micros((second + 1) * 1_000_000),
-        parts: 100,
-        share: least,
-        reserve,
-        least,
-    };
     let pulse = Pulse {
         now: clock.now(),
         members: 99,
