@@ -29,7 +29,7 @@ mod unclaimed;
 mod url;
 mod wire;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tidegate_store::StoreError;
@@ -59,6 +59,13 @@ pub(crate) use unclaimed::Unclaimed;
 #[derive(Clone, Debug)]
 pub struct Client {
     inner: Arc<Inner>,
+    timeout: Duration,
+}
+
+/// A client that does not keep its connections: for what one of them keeps.
+#[derive(Debug)]
+pub(crate) struct WeakClient {
+    inner: Weak<Inner>,
     timeout: Duration,
 }
 
@@ -123,6 +130,14 @@ impl Client {
         Self {
             inner: Arc::clone(&self.inner),
             timeout,
+        }
+    }
+
+    /// The same, which does not keep its connections.
+    pub(crate) fn downgrade(&self) -> WeakClient {
+        WeakClient {
+            inner: Arc::downgrade(&self.inner),
+            timeout: self.timeout,
         }
     }
 
@@ -330,6 +345,17 @@ impl Client {
                 None => Ok(Reply::new(frame)),
             })
         })
+    }
+}
+
+// === impl WeakClient ===
+
+impl WeakClient {
+    /// The client, while anybody has it.
+    pub(crate) fn upgrade(&self) -> Option<Client> {
+        let inner = self.inner.upgrade()?;
+        let timeout = self.timeout;
+        Some(Client { inner, timeout })
     }
 }
 

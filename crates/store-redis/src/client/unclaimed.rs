@@ -15,7 +15,8 @@ pub(crate) struct Unclaimed(Arc<dyn Fn(&Reply) + Send + Sync>);
 // === impl Unclaimed ===
 
 impl Unclaimed {
-    /// Runs `heed` when such a reply comes, unless it is an error. It must not wait, nor ask anything itself.
+    /// Runs `heed` when such a reply comes, unless it is an error. It must not wait, nor ask anything itself, nor
+    /// keep a client: a connection keeps it, and would end itself with the last of them.
     pub(crate) fn new(heed: impl Fn(&Reply) + Send + Sync + 'static) -> Self {
         Self(Arc::new(heed))
     }
