@@ -138,10 +138,13 @@ impl Totals for RedisTotals {
         tallies: &mut Vec<Tally>,
     ) -> Result<Exchanged, StoreError> {
         tallies.clear();
-        let told = self.tell_all(teller.node, tellings, tallies);
-        // The greeting goes last, so that what it says of the time is not old when all is heard.
-        let (told, greeted) = join(told, self.greet(teller)).await;
-        told.and(greeted)
+        // The greeting goes last, with as many as are one round trip, so that what it says of the time is not old
+        // when all is heard.
+        let (early, last) = tellings.split_at(tellings.len().saturating_sub(MOST_UNDER_WAY));
+        let early = self.tell_all(teller.node, early, tallies).await;
+        let last = self.tell_all(teller.node, last, tallies);
+        let (last, greeted) = join(last, self.greet(teller)).await;
+        early.and(last).and(greeted)
     }
 }
 

@@ -12,7 +12,7 @@ use tidegate_store::{
     CounterKey, Edge, LimitId, NodeId, Sums, Tally, Teller, Telling, Totals, View,
 };
 use tidegate_store_redis::RedisTotals;
-use tidegate_store_redis::client::{Client, ClientConfig, Command, Reply, Route};
+use tidegate_store_redis::client::{Client, ClientConfig, Command, Reply, Route, Value};
 use tidegate_store_redis::test_util::{ClusterSetup, PATIENCE, RedisServer};
 use tokio::runtime::{Builder, Runtime};
 
@@ -248,6 +248,40 @@ fn nothing_is_left_behind() {
         };
         tokio::time::timeout(PATIENCE, gone).await.unwrap();
     });
+}
+
+/// However many counters there are: what it says of the time is not to be old when all is heard.
+#[test]
+fn the_greeting_goes_last() {
+    const COUNTERS: u128 = 10_000;
+    let server = RedisServer::start();
+    server.must(&["CONFIG", "SET", "slowlog-log-slower-than", "0"]);
+    runtime().block_on(async {
+        let totals = RedisTotals::new(&client(&server), "many");
+        let told = (0..COUNTERS).map(|counter| Told {
+            counter,
+            total: 1,
+            late: None,
+            edge: Edge::Forgets,
+            resets: 0,
+            view: None,
+        });
+        let told = told.map(|told| told.telling(Time::from_micros(START)));
+        let tellings: Vec<Telling<'_>> = told.collect();
+        let mut tallies = Vec::new();
+        // A busy machine may be too late.
+        while totals
+            .exchange(teller(1), &tellings, &mut tallies)
+            .await
+            .is_err()
+        {}
+        assert_eq!(tallies.len(), tellings.len());
+    });
+    let newest = server.must(&["SLOWLOG", "GET", "1"]);
+    let entry = newest.array().unwrap().next().and_then(Value::array);
+    let words = entry.unwrap().nth(3).and_then(Value::array).unwrap();
+    // EVALSHA, the script, one key and that, the node and how long it is believed.
+    assert_eq!(words.len(), 6);
 }
 
 /// In a Cluster every counter is where it belongs, and all of them are told in one go.
