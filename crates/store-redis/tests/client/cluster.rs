@@ -6,7 +6,7 @@ use tidegate_store_redis::client::{KnockError, Route, Script, slot_of};
 use tidegate_store_redis::test_util::{ClusterSetup, PATIENCE, RedisServer};
 use tokio::task::JoinSet;
 
-use super::{ask, client, insist, n_calls, text, until_open};
+use super::{ask, client, insist, n_calls, text, until, until_open};
 
 /// A key whose slot the master at `place` has.
 fn key_at(cluster: &ClusterSetup, place: usize) -> String {
@@ -23,6 +23,7 @@ async fn calls_go_where_their_keys_are() {
     calls_reach_every_master(&cluster, &client).await;
     a_url_of_one_server_is_told_of_the_cluster(&cluster).await;
     slots_move_under_calls(&cluster, &client).await;
+    a_full_master_is_not_well(&cluster, &client).await;
     one_lost_master_is_lost_alone(&cluster, &client).await;
 }
 
@@ -128,6 +129,28 @@ async fn slots_move_under_calls(
     tidegate_store_redis::test_util::wait_until("a slot is asked for at the right place", || {
         cluster.owner(slot) == 1
     });
+}
+
+/// Nor is it taken for that because it does not have the key by which a server is asked whether it is back.
+async fn a_full_master_is_not_well(
+    cluster: &ClusterSetup,
+    client: &tidegate_store_redis::client::Client,
+) {
+    let place = (cluster.owner(slot_of(b"tg1:{probe}")) + 1) % 3;
+    let (full, key) = (&cluster.servers()[place], key_at(cluster, place));
+    full.must(&["CONFIG", "SET", "maxmemory", "1"]);
+    until_open(client, &["SET", &key, "1"]).await;
+    let report = || {
+        let mut servers = client.report().into_iter();
+        let port = full.port().to_string();
+        let found = servers.find(|server| server.address.ends_with(&port));
+        found.expect("it is one of them")
+    };
+    let refused = report().fault;
+    until(|| report().fault != refused).await;
+    assert_eq!(report().breaker, Breaker::Open, "somebody looked");
+    full.must(&["CONFIG", "SET", "maxmemory", "0"]);
+    insist(client, &["SET", &key, "1"]).await;
 }
 
 async fn one_lost_master_is_lost_alone(

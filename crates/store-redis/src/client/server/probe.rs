@@ -25,6 +25,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// while it would still answer a PING; and so it does to a user who may not write to such a key as ours.
 const MAY_WRITE: [&str; 4] = ["EVAL", "#!lua\nreturn 1", "1", "tg1:{probe}"];
 
+/// The same without a key, which another server may have.
+const MAY_WRITE_AT_ALL: [&str; 3] = [MAY_WRITE[0], MAY_WRITE[1], "0"];
+
 /// Lets another task begin if this one ends before its time, with its runtime.
 struct Probing(Arc<Server>);
 
@@ -68,7 +71,8 @@ impl Server {
         if is_beside {
             session.ask(&["PING"]).await.map(drop)
         } else if is_elsewhere(&fault, &text) {
-            Ok(())
+            // It says so first, and be it full.
+            session.ask(&MAY_WRITE_AT_ALL).await.map(drop)
         } else {
             Err(SessionError::Refused(text))
         }
