@@ -118,19 +118,18 @@ impl Redis {
     /// what it does not.
     pub(crate) fn login(&self, url: &RedisUrl) -> Result<ClientConfig, Failure> {
         let mut config = url.config.clone();
-        let credentials = config.credentials.take().unwrap_or(Credentials {
-            user: None,
-            password: String::new(),
-        });
-        config.credentials = if credentials.password.is_empty() {
-            let password = self.password()?;
-            password.map(|Secret(password)| Credentials {
-                password,
-                ..credentials
-            })
+        let written = config.credentials.take();
+        let (user, password) = written.map_or((None, String::new()), |it| (it.user, it.password));
+        let password = if password.is_empty() {
+            self.password()?.map(|Secret(password)| password)
         } else {
-            Some(credentials)
+            Some(password)
         };
+        // A user may have no password, and is not to come in as the one that all others are.
+        config.credentials = (user.is_some() || password.is_some()).then(|| Credentials {
+            user,
+            password: password.unwrap_or_default(),
+        });
         if let Some(tls) = &mut config.tls {
             tls.ca = tls.ca.take().or_else(|| self.tls.ca.clone());
             tls.certificate = tls.certificate.take().or_else(|| self.tls.cert.clone());
@@ -312,5 +311,49 @@ fn at_least(section: &mut Section<'_, '_>, name: &str, span: Duration, least: Du
         let message = format!("`{name}` is too short");
         let hint = format!("write at least {}", format_duration(least));
         section.fault(name, Code::BadValue, message, &hint);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::*;
+    use crate::args::SettingArgs;
+    use crate::config::environment::Environment;
+    use crate::config::resolve;
+
+    /// What Redis is told, by a URL and a setting.
+    fn login(url: &str, password: Option<&str>) -> Option<Credentials> {
+        let password = password.map(|password| ("TIDEGATE_STORE_PASSWORD", password));
+        let variables = [("TIDEGATE_STORE", url)].into_iter().chain(password);
+        let variables = variables.map(|(name, value)| (OsString::from(name), value.into()));
+        let environment = Environment::read(1, variables);
+        let loaded = resolve(&SettingArgs::default(), environment, None, None).expect("valid");
+        let store = loaded.config.store;
+        let Engine::Redis(url) = &store.engine else {
+            panic!("a URL");
+        };
+        store.redis.login(url).expect("no file").credentials
+    }
+
+    #[test]
+    fn a_password_is_that_of_the_url_else_that_of_the_setting_and_a_user_stays_who_he_is() {
+        let some = |user: Option<&str>, password: &str| {
+            Some(Credentials {
+                user: user.map(str::to_owned),
+                password: password.to_owned(),
+            })
+        };
+        for (url, password, expected) in [
+            ("redis://a", None, None),
+            ("redis://:@a", None, None),
+            ("redis://a", Some("set"), some(None, "set")),
+            ("redis://me:@a", Some("set"), some(Some("me"), "set")),
+            ("redis://me:@a", None, some(Some("me"), "")),
+            ("redis://me:own@a", Some("set"), some(Some("me"), "own")),
+        ] {
+            assert_eq!(login(url, password), expected, "{url} {password:?}");
+        }
     }
 }
