@@ -105,7 +105,7 @@ impl Reference {
         if is_of_ours(servers) {
             return servers.to_owned();
         }
-        let is_encrypted = self.is_on("REDIS_TLS") || servers.starts_with("rediss://");
+        let is_encrypted = self.is_on("REDIS_TLS") || servers.contains("rediss://");
         let scheme = if is_encrypted { "rediss" } else { "redis" };
         // Each server of a Cluster may be written as a URL.
         let servers = &servers.replace("rediss://", "").replace("redis://", "");

@@ -347,7 +347,7 @@ fn its_redis_is_ours() {
     check_url(
         &[
             ("REDIS_TYPE", "CLUSTER"),
-            ("REDIS_URL", "rediss://a:1,rediss://b:2"),
+            ("REDIS_URL", "redis://a:1,rediss://b:2"),
         ],
         "rediss+cluster://a:1,b:2",
     );
