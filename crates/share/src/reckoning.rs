@@ -30,8 +30,14 @@ struct Inner<C> {
     own: C,
     /// What to add to its nanoseconds to get the store's, wrapping.
     offset: AtomicU64,
+    /// When it was set, by its nanoseconds.
+    set_at: AtomicU64,
     is_set: AtomicBool,
 }
+
+/// For how many nanoseconds a quick reply goes before slower ones: clocks part by no more than some
+/// microseconds meanwhile.
+const HOLDS: u64 = 1_000_000_000;
 
 // === impl StoreClock ===
 
@@ -42,6 +48,7 @@ impl<C: Clock> StoreClock<C> {
         Self(Arc::new(Inner {
             own,
             offset: AtomicU64::new(offset),
+            set_at: AtomicU64::new(0),
             is_set: AtomicBool::new(false),
         }))
     }
@@ -52,13 +59,22 @@ impl<C: Clock> StoreClock<C> {
         self.0.own.now()
     }
 
-    /// Sets the clock by a reply that came in just now. It is then behind the store's by at most the
-    /// reply's way back: a window is entered late, never early.
+    /// Sets the clock by a reply that came in just now. Every reply is late by its way back, so of those of
+    /// a second the one counts that says the latest time, which was the quickest: a window is entered late
+    /// by no more than that one's way, and never early. A store whose own clock was set back is believed
+    /// after that second.
     pub(crate) fn set(&self, now: Time) {
-        // Relaxed: the word is a whole truth, and whoever sees the old one is a moment behind.
-        let offset = now.nanos().wrapping_sub(self.own().nanos());
-        self.0.offset.store(offset, Ordering::Relaxed);
-        self.0.is_set.store(true, Ordering::Relaxed);
+        let own = self.own().nanos();
+        let offset = now.nanos().wrapping_sub(own);
+        // Relaxed: each word is a whole truth, and whoever sees an old one is a moment behind.
+        let known = self.0.offset.load(Ordering::Relaxed);
+        let is_later = offset.wrapping_sub(known).cast_signed() > 0;
+        let is_stale = own.saturating_sub(self.0.set_at.load(Ordering::Relaxed)) >= HOLDS;
+        if is_later || is_stale || !self.is_set() {
+            self.0.offset.store(offset, Ordering::Relaxed);
+            self.0.set_at.store(own, Ordering::Relaxed);
+            self.0.is_set.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Whether the store has said what time it is.
@@ -79,5 +95,58 @@ impl<C: Clock> Clock for StoreClock<C> {
 impl<C> Clone for StoreClock<C> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tidegate_store::ManualClock;
+
+    use super::*;
+
+    const MILLI: Duration = Duration::from_millis(1);
+
+    fn at(millis: u64) -> Time {
+        Time::from_micros(millis * 1_000)
+    }
+
+    #[test]
+    fn a_slow_reply_does_not_make_it_late() {
+        let own = Arc::new(ManualClock::at(at(5_000)));
+        let clock = StoreClock::new(Arc::clone(&own), at(77));
+        clock.set(at(1_000));
+        own.advance(40 * MILLI);
+        assert_eq!(clock.now(), at(1_040));
+        // Was on its way for 30 ms.
+        clock.set(at(1_010));
+        assert_eq!(clock.now(), at(1_040));
+        // Quicker than the first.
+        clock.set(at(1_045));
+        assert_eq!(clock.now(), at(1_045));
+    }
+
+    #[test]
+    fn a_store_that_was_set_back_is_believed_after_a_second() {
+        let own = Arc::new(ManualClock::at(at(5_000)));
+        let clock = StoreClock::new(Arc::clone(&own), at(9_000_000));
+        clock.set(at(60_000));
+        own.advance(999 * MILLI);
+        clock.set(at(2_000));
+        assert_eq!(clock.now(), at(60_999));
+        own.advance(MILLI);
+        clock.set(at(2_001));
+        assert_eq!(clock.now(), at(2_001));
+    }
+
+    #[test]
+    fn the_first_reply_counts_whatever_the_machine_thought() {
+        let own = ManualClock::at(at(0));
+        let clock = StoreClock::new(own, at(9_000_000));
+        assert!(!clock.is_set());
+        clock.set(at(12));
+        assert_eq!(clock.now(), at(12));
+        assert!(clock.is_set());
     }
 }
