@@ -261,7 +261,7 @@ impl Reason {
                 "metrics stand at /metrics of the admin listener, in units and labels of their own"
             }
             RefusalsRemembered => {
-                "refusals are remembered anyway, in the memory of store.max_memory"
+                "refusals are remembered in memory by themselves, but for strict limits, which ask Redis"
             }
             ExpiresByItself => "a counter expires when its window is over",
             StartsWithRules => "a server without good rules does not start",
