@@ -6,12 +6,11 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tidegate_algorithms::{Algorithm, Allowance, Headroom, Quota, QuotaSpec};
-use tidegate_store::{
-    Admission, Charge, Charging, Consistency, CounterKey, Decisions, LimitId, Mode, OnFull, Store,
-};
+use tidegate_store::{Admission, Charging, Consistency, Decisions, Store};
 use tidegate_store_redis::RedisStore;
 use tidegate_store_redis::test_util::{ClusterSetup, wait_until};
 
+use crate::keep::charge;
 use crate::subject::Desk;
 
 fn a_year(limit: u64) -> Quota {
@@ -22,21 +21,6 @@ fn a_year(limit: u64) -> Quota {
         allowance: Allowance::Hard,
     })
     .expect("valid")
-}
-
-fn charge<'a>(quota: &'a Quota, limit: u128, values: &'a [&'a str]) -> Charge<'a> {
-    Charge {
-        key: CounterKey {
-            limit: LimitId(limit),
-            values,
-        },
-        quota,
-        cost: 1,
-        mode: Mode::Enforce,
-        headroom: Headroom::Absent,
-        on_full: OnFull::Deny,
-        consistency: Consistency::Strict,
-    }
 }
 
 /// A caller who is refused by its own limit cannot use up one that others share by hanging up.
