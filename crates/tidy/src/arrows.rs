@@ -113,6 +113,12 @@ pub const ARROWS: &[Arrow] = &[
         knows: Knowledge::Anything,
     },
     Arrow {
+        package: "tidegate-fleet",
+        sees: &["tidegate-store-redis"],
+        tests_see: &[],
+        knows: Knowledge::Anything,
+    },
+    Arrow {
         package: "tidegate-tidy",
         sees: &[],
         tests_see: &[],

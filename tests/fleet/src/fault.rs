@@ -1,0 +1,183 @@
+//! What goes wrong in a fleet, and when.
+
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use serde::Deserialize;
+
+use crate::clock::{self, now};
+use crate::node::{End, Node};
+use crate::redis::Redis;
+
+/// One thing that is done to a fleet.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FaultStep {
+    /// When, in seconds from the start of the traffic.
+    pub at: f64,
+    /// What.
+    #[serde(rename = "do")]
+    pub action: Action,
+    /// To which node, if to one.
+    #[serde(default)]
+    pub node: usize,
+    /// How long it lasts, in seconds, where it ends by itself.
+    #[serde(default)]
+    pub lasts: f64,
+}
+
+/// What is done.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// `kill -9` of a node.
+    KillNode,
+    /// SIGTERM to a node.
+    TerminateNode,
+    /// Starts a node, for the first time or again.
+    StartNode,
+    /// Stops Redis by SIGSTOP and continues it.
+    StallRedis,
+    /// `kill -9` of Redis, and a start with nothing in it.
+    KillRedis,
+    /// FLUSHALL.
+    FlushRedis,
+    /// SENTINEL FAILOVER.
+    FailOver,
+    /// Six runnable processes for each core.
+    BusyHost,
+    /// A Redis that is near its end: long commands of others.
+    BusyRedis,
+}
+
+/// When a fault began and ended.
+#[derive(Clone, Copy, Debug)]
+pub struct FaultSpan {
+    /// What was done.
+    pub action: Action,
+    /// When it began.
+    pub from: u64,
+    /// When it ended: Redis answers, the node listens or is gone.
+    pub to: u64,
+}
+
+/// Processes that use all the processor time they can get; killed when dropped.
+struct BusyProcesses(Vec<Child>);
+
+// === impl Action ===
+
+impl Action {
+    /// Whether Redis is away while it lasts.
+    pub fn is_outage(self) -> bool {
+        matches!(self, Self::StallRedis | Self::KillRedis)
+    }
+}
+
+/// Does all steps at their times, each by itself. Returns when each one happened.
+pub fn inject(
+    steps: &[FaultStep],
+    start: u64,
+    nodes: &[Node],
+    redis: &Redis,
+    stop: &AtomicBool,
+) -> Result<Vec<FaultSpan>, String> {
+    let inject_one = |step: &FaultStep| {
+        clock::sleep_until(start + clock::micros(step.at));
+        if stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let from = now();
+        apply(step, nodes, redis)?;
+        Ok(Some(FaultSpan {
+            action: step.action,
+            from,
+            to: now(),
+        }))
+    };
+    let inject_one = &inject_one;
+    thread::scope(|scope| {
+        let threads: Vec<_> = steps
+            .iter()
+            .map(|step| scope.spawn(move || inject_one(step)))
+            .collect();
+        let spans = threads.into_iter().map(|thread| {
+            let failed = Err("a fault could not be injected".to_owned());
+            thread.join().unwrap_or(failed)
+        });
+        let spans: Result<Vec<Option<FaultSpan>>, String> = spans.collect();
+        Ok(spans?.into_iter().flatten().collect())
+    })
+}
+
+fn apply(step: &FaultStep, nodes: &[Node], redis: &Redis) -> Result<(), String> {
+    let node = nodes.get(step.node).ok_or("a fault names no node")?;
+    match step.action {
+        Action::KillNode => node.end(End::Kill),
+        Action::TerminateNode => node.end(End::Terminate),
+        Action::StartNode => node.start()?,
+        Action::StallRedis => {
+            let server = redis.main();
+            server.pause();
+            clock::sleep(step.lasts);
+            server.resume();
+        }
+        Action::KillRedis => {
+            let server = redis.main();
+            server.kill();
+            clock::sleep(step.lasts);
+            server.restart();
+        }
+        Action::FlushRedis => redis.all().into_iter().for_each(|server| {
+            let _ = server.try_command(&["FLUSHALL"]);
+        }),
+        Action::FailOver => redis.fail_over(),
+        Action::BusyHost => {
+            let cores = thread::available_parallelism().map_or(1, usize::from);
+            let _busy = BusyProcesses::start(6 * cores)?;
+            clock::sleep(step.lasts);
+        }
+        Action::BusyRedis => occupy(redis, step.lasts),
+    }
+    Ok(())
+}
+
+/// Runs commands of about a millisecond on Redis, as many as fill nine tenths of its time.
+fn occupy(redis: &Redis, seconds: f64) {
+    let server = redis.main();
+    let script = "local x = 0 for i = 1, 20000 do x = x + i end return x";
+    let end = now() + clock::micros(seconds);
+    while now() < end {
+        let began = now();
+        for _ in 0..8 {
+            let _ = server.try_command(&["EVAL", script, "0"]);
+        }
+        clock::sleep((now() - began) as f64 / 9e6);
+    }
+}
+
+// === impl BusyProcesses ===
+
+impl BusyProcesses {
+    fn start(count: usize) -> Result<Self, String> {
+        let mut processes = Self(Vec::new());
+        for _ in 0..count {
+            let child = Command::new("sh")
+                .args(["-c", "while :; do :; done"])
+                .stdin(Stdio::null())
+                .spawn()
+                .map_err(|error| error.to_string())?;
+            processes.0.push(child);
+        }
+        Ok(processes)
+    }
+}
+
+impl Drop for BusyProcesses {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! One fleet from its start to its end: servers, nodes, traffic, faults, measurements.
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::thread::{self, ScopedJoinHandle};
+
+use tidegate_store_redis::test_util::{Folder, wait_until};
+
+use crate::clock::{self, micros, now};
+use crate::drive;
+use crate::fault::{self, Action, FaultSpan};
+use crate::judge::{Finding, Measured};
+use crate::node::{Node, NodeSetup};
+use crate::plan;
+use crate::probe::{self, ProbeResult};
+use crate::record::Record;
+use crate::redis::Redis;
+use crate::rules;
+use crate::scenario::FleetSpec;
+
+/// What came of one scenario.
+#[derive(Clone, Debug)]
+pub struct ScenarioReport {
+    /// Its name.
+    pub name: String,
+    /// Its limit and how it is shared.
+    pub subject: String,
+    /// What the judges found.
+    pub findings: Vec<Finding>,
+    /// The share of degraded answers, in percent.
+    pub degraded: f64,
+    /// How many requests were sent.
+    pub requests: usize,
+}
+
+/// The metric of what nodes saw above a limit.
+const OVERSHOOT: &str = "tidegate_eventual_overshoot_hits_total";
+
+/// Traffic begins so long after the plan is made.
+const HEAD_START: f64 = 0.3;
+
+/// Runs a fleet and judges its scenarios.
+pub fn run(
+    spec: &FleetSpec,
+    executable: &Path,
+    settings: &[(String, String)],
+) -> Result<Vec<ScenarioReport>, String> {
+    let folder = Folder::new();
+    let redis = Redis::start(spec.redis, spec.round_trip);
+    let rules = folder.path().join("rules.yaml");
+    fs::write(&rules, rules::write(&spec.scenarios)).map_err(|error| error.to_string())?;
+    let nodes: Vec<Node> = (0..spec.all_nodes())
+        .map(|number| {
+            Node::new(NodeSetup {
+                executable: executable.to_owned(),
+                rules: rules.clone(),
+                store: redis.url(),
+                folder: folder.path().join(format!("node-{number}")),
+                settings: [&spec.settings[..], settings].concat(),
+            })
+        })
+        .collect();
+    for node in &nodes[..spec.nodes] {
+        node.start()?;
+    }
+    wait_for_members(&nodes[..spec.nodes]);
+    measure(spec, &nodes, &redis)
+}
+
+/// Waits until each node knows how many there are.
+fn wait_for_members(nodes: &[Node]) {
+    let expected = nodes.len() as f64;
+    let knows = |node: &Node| node.metric("tidegate_members", "") == Some(expected);
+    wait_until("each node knows all members", || nodes.iter().all(knows));
+}
+
+fn measure(spec: &FleetSpec, nodes: &[Node], redis: &Redis) -> Result<Vec<ScenarioReport>, String> {
+    let overshoot = overshoot_of(nodes);
+    let calls = redis.script_calls();
+    let start = now() + micros(HEAD_START);
+    let plans = plan::plan(&spec.scenarios, nodes.len(), start, spec.seconds);
+    let stop = AtomicBool::new(false);
+    let (records, probes, faults) = run_all(spec, nodes, redis, &plans, start, &stop);
+    let faults = faults?;
+    clock::sleep_until(start + micros(spec.seconds));
+    let end = start + micros(spec.seconds);
+    let after = overshoot_of(nodes);
+    let overshoot: Vec<f64> = overshoot
+        .iter()
+        .zip(&after)
+        .map(|(before, after)| (after - before).max(0.0))
+        .collect();
+    let script_calls = redis.script_calls().saturating_sub(calls);
+    let all = spec.scenarios.iter().zip(records).zip(probes);
+    Ok(all
+        .map(|((scenario, records), probes)| {
+            let (twin, judged) = records.into_iter().partition(|record| record.is_twin);
+            judge(&Measured {
+                scenario,
+                nodes: nodes.len(),
+                start,
+                end,
+                judged,
+                twin,
+                faults: faults.clone(),
+                probes,
+                overshoot: overshoot.clone(),
+                script_calls,
+            })
+        })
+        .collect())
+}
+
+type AllResults = (
+    Vec<Vec<Record>>,
+    Vec<Vec<ProbeResult>>,
+    Result<Vec<FaultSpan>, String>,
+);
+
+/// Traffic, probes and faults at the same time.
+fn run_all(
+    spec: &FleetSpec,
+    nodes: &[Node],
+    redis: &Redis,
+    plans: &[Vec<plan::PlannedRequest>],
+    start: u64,
+    stop: &AtomicBool,
+) -> AllResults {
+    thread::scope(|scope| {
+        let traffic = scope.spawn(|| drive::drive(&spec.scenarios, nodes, plans, stop));
+        let faults = scope.spawn(|| fault::inject(&spec.faults, start, nodes, redis, stop));
+        let probes: Vec<_> = spec
+            .scenarios
+            .iter()
+            .enumerate()
+            .map(|(number, scenario)| {
+                scope.spawn(move || probe::run(scenario, number, nodes, stop))
+            })
+            .collect();
+        let probes = probes.into_iter().map(ScopedJoinHandle::join);
+        let probes = probes.map(Result::unwrap_or_default).collect();
+        let failed = Err("injecting faults panicked".to_owned());
+        let faults = faults.join().unwrap_or(failed);
+        let empty = vec![Vec::new(); spec.scenarios.len()];
+        (traffic.join().unwrap_or(empty), probes, faults)
+    })
+}
+
+fn judge(measured: &Measured<'_>) -> ScenarioReport {
+    let scenario = measured.scenario;
+    let findings = scenario.judges.iter().map(|judge| judge.judge(measured));
+    ScenarioReport {
+        name: scenario.name.clone(),
+        subject: format!(
+            "{}, {}",
+            scenario.consistency.name(),
+            scenario.limit.describe()
+        ),
+        findings: findings.collect(),
+        degraded: measured.degraded_percent(),
+        requests: measured.judged.len() + measured.twin.len(),
+    }
+}
+
+fn overshoot_of(nodes: &[Node]) -> Vec<f64> {
+    let metric = |node: &Node| node.metric(OVERSHOOT, "").unwrap_or(0.0);
+    nodes.iter().map(metric).collect()
+}
+
+// === impl FleetSpec ===
+
+impl FleetSpec {
+    /// How many nodes there ever are: those at the start, and those that faults start later.
+    pub fn all_nodes(&self) -> usize {
+        let started = self
+            .faults
+            .iter()
+            .filter(|step| step.action == Action::StartNode);
+        let later = started.map(|step| step.node + 1).max().unwrap_or(0);
+        self.nodes.max(later)
+    }
+}

@@ -1,0 +1,209 @@
+//! What kills, outages and failovers cost.
+
+use super::count::{at, inside, touching, windows};
+use super::{Finding, Measured};
+use crate::fault::Action;
+use crate::record::Record;
+
+/// The window of a kill loses at most a percentage of the limit, and two permits.
+pub(super) fn kill_cost(measured: &Measured<'_>, percent: f64) -> Finding {
+    let limit = measured.scenario.limit.limit;
+    let bound = (limit as f64 * percent / 100.0) as u64 + 2;
+    let promise = format!("kill -9 costs at most {bound} of {limit}");
+    let windows = windows(
+        measured.start,
+        measured.end,
+        measured.scenario.limit.window(),
+    );
+    let (mut worst, mut broken) = (None, Vec::new());
+    for fault in measured.faults_of(Action::KillNode) {
+        let Some(window) = windows.iter().find(|span| is_in(fault.from, **span)) else {
+            continue;
+        };
+        let got = touching(&measured.judged, *window);
+        let twin = inside(&measured.twin, *window);
+        let lost = limit.min(twin).saturating_sub(got);
+        worst = worst.max(Some(lost));
+        if lost > bound {
+            let when = at(fault.from, measured.start);
+            broken.push(format!("kill at {when}: {got} allowed, strict {twin}"));
+        }
+    }
+    match worst {
+        None => Finding::nothing(promise, "no kill in a full window"),
+        Some(worst) => Finding::new(promise, format!("at most {worst}"), broken),
+    }
+}
+
+/// No window of an outage, and none after it, has more than so many times the limit.
+pub(super) fn bound(measured: &Measured<'_>, times: f64) -> Finding {
+    let limit = measured.scenario.limit.limit;
+    let bound = (limit as f64 * times).ceil() as u64;
+    let windows = windows(
+        measured.start,
+        measured.end,
+        measured.scenario.limit.window(),
+    );
+    let counts = windows
+        .iter()
+        .map(|span| (span, inside(&measured.judged, *span)));
+    let counts: Vec<_> = counts.collect();
+    let worst = counts.iter().map(|(_, count)| *count).max().unwrap_or(0);
+    let over = counts.iter().filter(|(_, count)| *count > bound);
+    let broken = over.map(|(span, count)| {
+        format!(
+            "window at {}: {count} of {limit}",
+            at(span.0, measured.start)
+        )
+    });
+    Finding::new(
+        format!("at most {bound} ({times} x) in each window of the outage"),
+        format!("at most {worst} in {} windows", windows.len()),
+        broken.collect(),
+    )
+}
+
+/// The first full window after an outage allows a percentage of the limit, less the overshoot still owed.
+pub(super) fn first_window(measured: &Measured<'_>, percent: f64) -> Finding {
+    let limit = &measured.scenario.limit;
+    let promise = format!("{percent} % of the limit in the first window after");
+    let window = limit.window();
+    let (mut texts, mut broken) = (Vec::new(), Vec::new());
+    for fault in measured.outages() {
+        let Some(span) = windows(fault.to, measured.end, window).into_iter().next() else {
+            continue;
+        };
+        // What the two windows before had above the limit may be owed still.
+        let before = (1..=2).map(|back| (span.0 - back * window, span.1 - back * window));
+        let over = before.map(|span| touching(&measured.judged, span).saturating_sub(limit.limit));
+        let owed: u64 = over.sum();
+        let got = touching(&measured.judged, span);
+        let needed = percent / 100.0 * limit.limit.saturating_sub(owed) as f64;
+        texts.push(format!("{got} of {} ({owed} owed)", limit.limit));
+        if (got as f64) < needed {
+            let when = at(span.0, measured.start);
+            broken.push(format!("window at {when}: {got}, needed {needed:.0}"));
+        }
+    }
+    if texts.is_empty() {
+        return Finding::nothing(promise, "no full window after an outage");
+    }
+    Finding::new(promise, texts.join(", "), broken)
+}
+
+/// Each node's overshoot metric is that of an outside count, within a percentage of the limit.
+pub(super) fn overshoot(measured: &Measured<'_>, percent: f64) -> Finding {
+    let limit = &measured.scenario.limit;
+    let spans = windows(measured.start, measured.end, limit.window());
+    let over = |count: u64| count.saturating_sub(limit.limit) as f64;
+    let least: f64 = spans
+        .iter()
+        .map(|span| over(inside(&measured.judged, *span)))
+        .sum();
+    let most: f64 = spans
+        .iter()
+        .map(|span| over(touching(&measured.judged, *span)))
+        .sum();
+    let tolerance = percent / 100.0 * limit.limit as f64;
+    let told: Vec<String> = measured
+        .overshoot
+        .iter()
+        .map(|told| format!("{told:.0}"))
+        .collect();
+    let is_wrong = |told: &f64| *told > most + tolerance || *told < least - tolerance;
+    let mut broken = Vec::new();
+    if measured.overshoot.iter().any(is_wrong) {
+        broken.push(format!(
+            "nodes told {}, counted outside {least:.0} to {most:.0}",
+            told.join(" ")
+        ));
+    }
+    Finding::new(
+        format!("overshoot metric within {percent} % of the limit"),
+        format!("{} (outside: {least:.0} to {most:.0})", told.join(" ")),
+        broken,
+    )
+}
+
+/// The last degraded answer comes soon after an outage.
+pub(super) fn recovery(measured: &Measured<'_>, millis: f64) -> Finding {
+    let promise = format!("Redis is used again within {millis} ms");
+    let mut faults: Vec<_> = measured.outages().collect();
+    faults.sort_by_key(|fault| fault.from);
+    let (mut worst, mut broken): (f64, _) = (f64::MIN, Vec::new());
+    for (place, fault) in faults.iter().enumerate() {
+        let until = faults.get(place + 1).map_or(measured.end, |next| next.from);
+        let all = measured.judged.iter().chain(&measured.twin);
+        let degraded =
+            all.filter(|record| record.is_degraded && is_in(record.sent, (fault.from, until)));
+        let last = degraded.map(|record| record.sent).max().unwrap_or(fault.to);
+        let late = (last as f64 - fault.to as f64) / 1e3;
+        worst = worst.max(late);
+        if late > millis {
+            let when = at(fault.to, measured.start);
+            broken.push(format!(
+                "outage that ended at {when}: degraded answers {late:.0} ms longer"
+            ));
+        }
+    }
+    if faults.is_empty() {
+        return Finding::nothing(promise, "no outage");
+    }
+    Finding::new(promise, format!("after {worst:.0} ms"), broken)
+}
+
+/// In an outage nobody waits long.
+pub(super) fn longest_wait(measured: &Measured<'_>, millis: f64) -> Finding {
+    let promise = format!("no answer in an outage takes longer than {millis} ms (p99)");
+    let faults: Vec<_> = measured.outages().collect();
+    let in_outage = |record: &&Record| {
+        faults
+            .iter()
+            .any(|fault| is_in(record.sent, (fault.from, fault.to)))
+    };
+    let waits = measured.judged.iter().filter(in_outage);
+    let mut waits: Vec<u64> = waits.map(|record| record.received - record.sent).collect();
+    waits.sort_unstable();
+    let (Some(p99), Some(longest)) = (waits.get(waits.len() * 99 / 100), waits.last()) else {
+        return Finding::nothing(promise, "no answer in an outage");
+    };
+    let (p99, longest) = (*p99 as f64 / 1e3, *longest as f64 / 1e3);
+    let mut broken = Vec::new();
+    if p99 > millis {
+        broken.push(format!("p99 {p99:.1} ms"));
+    }
+    let text = format!("p99 {p99:.1} ms, longest {longest:.1} ms");
+    Finding::new(promise, text, broken)
+}
+
+/// The window of a failover has at most what is allowed in a few milliseconds above the limit.
+pub(super) fn failover_loss(measured: &Measured<'_>, millis: f64) -> Finding {
+    let limit = &measured.scenario.limit;
+    let window = limit.window();
+    let promise = format!("a failover allows at most {millis} ms of traffic twice (median)");
+    let mut losses = Vec::new();
+    for fault in measured.faults_of(Action::FailOver) {
+        let start = fault.from / window * window;
+        let spans = (0..3).map(|later| (start + later * window, start + (later + 1) * window));
+        let over = spans.map(|span| inside(&measured.judged, span).saturating_sub(limit.limit));
+        let over: u64 = over.sum();
+        let lately = (fault.from.saturating_sub(1_000_000), fault.from);
+        let rate = inside(&measured.judged, lately).max(1) as f64;
+        losses.push(1e3 * over as f64 / rate);
+    }
+    losses.sort_by(f64::total_cmp);
+    let Some(median) = losses.get(losses.len() / 2).copied() else {
+        return Finding::nothing(promise, "no failover");
+    };
+    let all: Vec<String> = losses.iter().map(|loss| format!("{loss:.0}")).collect();
+    let mut broken = Vec::new();
+    if median > millis {
+        broken.push(format!("milliseconds of each failover: {}", all.join(" ")));
+    }
+    let text = format!("median {median:.0} ms of {} failovers", losses.len());
+    Finding::new(promise, text, broken)
+}
+
+fn is_in(time: u64, (from, to): (u64, u64)) -> bool {
+    time >= from && time < to
+}

@@ -1,0 +1,121 @@
+//! Never more than the limit.
+
+use super::count::{at, degraded, inside, windows};
+use super::{Finding, Measured};
+use crate::record::Record;
+use crate::scenario::{Algorithm, Consistency};
+
+/// No window has more than the limit, a bucket no more than its bound. What a node allowed without
+/// Redis is not counted.
+pub(super) fn never_over(measured: &Measured<'_>) -> Finding {
+    let limit = &measured.scenario.limit;
+    let slack = slack(measured);
+    match limit.algorithm {
+        Algorithm::TokenBucket | Algorithm::LeakyBucket => bucket(measured),
+        Algorithm::SlidingLog => any_span(measured, limit.limit + slack),
+        _ => clock_windows(measured, limit.limit + slack),
+    }
+}
+
+/// What `eventual` may have above the limit: 25 %, at least one for each node.
+fn slack(measured: &Measured<'_>) -> u64 {
+    if measured.scenario.consistency != Consistency::Eventual {
+        return 0;
+    }
+    let nodes = measured.nodes as u64;
+    nodes * (measured.scenario.limit.limit.div_ceil(4)).div_ceil(nodes)
+}
+
+fn clock_windows(measured: &Measured<'_>, bound: u64) -> Finding {
+    let limit = &measured.scenario.limit;
+    let windows = windows(measured.start, measured.end, limit.window());
+    let mut worst = 0;
+    let mut over = Vec::new();
+    for window in &windows {
+        let count = inside(&measured.judged, *window);
+        let alone = degraded(&measured.judged, *window);
+        worst = worst.max(count);
+        if count > bound + alone {
+            let when = at(window.0, measured.start);
+            over.push(format!(
+                "window at {when}: {count} of {bound}, {alone} of them degraded"
+            ));
+        }
+    }
+    let promise = format!("at most {bound} in each window");
+    let count = windows.len();
+    Finding::new(promise, format!("at most {worst} in {count} windows"), over)
+}
+
+fn any_span(measured: &Measured<'_>, bound: u64) -> Finding {
+    let window = measured.scenario.limit.window();
+    let allowed: Vec<&Record> = taken(&measured.judged);
+    let mut worst = 0;
+    let mut over = Vec::new();
+    for (place, first) in allowed.iter().enumerate() {
+        let to = first.sent + window;
+        let later = allowed[place..]
+            .iter()
+            .take_while(|record| record.sent <= to);
+        let span = later.filter(|record| record.received <= to);
+        let count: u64 = span.map(|record| record.taken()).sum();
+        if count > worst {
+            worst = count;
+            let alone = degraded(&measured.judged, (first.sent, to));
+            if count > bound + alone {
+                let when = at(first.sent, measured.start);
+                over.push(format!("from {when} on: {count} of {bound} in a window"));
+            }
+        }
+    }
+    let promise = format!("at most {bound} in any span of a window");
+    Finding::new(promise, format!("at most {worst}"), over)
+}
+
+/// Over any time at most burst + rate x time, and for `leased` rate x a loan's life more.
+fn bucket(measured: &Measured<'_>) -> Finding {
+    let limit = &measured.scenario.limit;
+    let life = match measured.scenario.consistency {
+        Consistency::Leased => (limit.window / 16.0).min(1.0_f64.max(limit.window / 64.0)),
+        _ => 0.0,
+    };
+    let queue = u64::from(limit.algorithm == Algorithm::LeakyBucket);
+    let bound = limit.capacity() + queue + slack(measured) + (limit.rate() * life).ceil() as u64;
+    let alone: u64 = degraded(&measured.judged, (measured.start, measured.end));
+    let (excess, when) = largest_excess(&measured.judged, limit.rate());
+    let promise = format!("at most {bound} above the rate over any time");
+    let mut over = Vec::new();
+    if excess > (bound + alone) as f64 + 0.5 {
+        let when = at(when, measured.start);
+        over.push(format!(
+            "until {when}: {excess:.0} above the rate, bound {bound}, {alone} degraded"
+        ));
+    }
+    Finding::new(promise, format!("at most {excess:.0}"), over)
+}
+
+/// The most that was allowed above rate x time over any time, and when that time ended.
+pub(super) fn largest_excess(records: &[Record], rate: f64) -> (f64, u64) {
+    let rate = rate / 1e6;
+    let Some(origin) = records.first().map(|record| record.sent) else {
+        return (0.0, 0);
+    };
+    // The largest rate x time - count so far is the best moment to begin.
+    let mut best_start = f64::MIN;
+    let (mut count, mut worst, mut when) = (0.0, 0.0, 0);
+    for record in taken(records) {
+        let start = rate * (record.sent - origin) as f64 - count;
+        best_start = best_start.max(start);
+        count += record.taken() as f64;
+        let excess = count + best_start - rate * (record.received - origin) as f64;
+        if excess > worst {
+            (worst, when) = (excess, record.received);
+        }
+    }
+    (worst, when)
+}
+
+fn taken(records: &[Record]) -> Vec<&Record> {
+    let taken = records.iter().filter(|record| record.taken() > 0);
+    taken.collect()
+}

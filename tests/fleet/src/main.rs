@@ -1,0 +1,174 @@
+//! An outside harness: starts real nodes on a real Redis, drives traffic at given times, breaks things,
+//! and compares what callers got with what is promised.
+
+mod clock;
+mod drive;
+mod fault;
+mod fleet;
+mod http;
+mod judge;
+mod node;
+mod plan;
+mod probe;
+mod record;
+mod redis;
+mod report;
+mod rules;
+mod scenario;
+mod signals;
+mod yaml;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::{env, fs};
+
+use clap::Parser;
+
+use crate::fleet::ScenarioReport;
+use crate::scenario::FleetSpec;
+
+/// Measures from outside whether a fleet of nodes keeps the promises of its limits.
+///
+/// Without an option it runs the short selection of CI. Exits with 0 only if every promise was
+/// measured and kept.
+#[derive(Debug, Parser)]
+#[command(name = "tests/fleet/run")]
+struct Arguments {
+    /// Run all scenarios instead of the short selection
+    #[arg(long)]
+    all: bool,
+    /// Run only fleets and scenarios whose name contains NAME; may be given several times
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// List fleets and scenarios and run nothing
+    #[arg(long)]
+    list: bool,
+    /// Set a variable of the nodes' environment, such as `TIDEGATE_STORE_TIMEOUT=100ms`; the results are
+    /// then not those of the default settings
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_setting)]
+    set: Vec<(String, String)>,
+    /// Read scenarios from this file instead of those of the repository
+    #[arg(long, value_name = "FILE")]
+    scenarios: Option<PathBuf>,
+    /// Repeat everything so many times
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    repeat: u32,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    signals::end_children_on_signals();
+    match run(&arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<bool, String> {
+    let fleets = select(read_all(arguments)?, arguments);
+    if fleets.is_empty() {
+        return Err("no scenario has that name; see --list".to_owned());
+    }
+    if arguments.list {
+        list(&fleets);
+        return Ok(true);
+    }
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
+    let executable = node::find_executable(&target)?;
+    println!("nodes are {}", executable.display());
+    let mut reports = Vec::new();
+    for _ in 0..arguments.repeat {
+        for spec in &fleets {
+            reports.extend(run_fleet(spec, &executable, arguments)?);
+        }
+    }
+    println!("\n{}", report::table(&reports));
+    let (kept, broken, invalid) = report::count(&reports);
+    println!("{kept} promises kept, {broken} broken, {invalid} not measured");
+    Ok(broken == 0 && invalid == 0)
+}
+
+fn run_fleet(
+    spec: &FleetSpec,
+    executable: &Path,
+    arguments: &Arguments,
+) -> Result<Vec<ScenarioReport>, String> {
+    println!(
+        "\n{} ({} nodes, {} s)",
+        spec.fleet, spec.nodes, spec.seconds
+    );
+    let reports = fleet::run(spec, executable, &arguments.set)
+        .map_err(|error| format!("{}: {error}", spec.fleet))?;
+    reports.iter().for_each(report::print);
+    Ok(reports)
+}
+
+/// The folder of the repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read_all(arguments: &Arguments) -> Result<Vec<FleetSpec>, String> {
+    if let Some(file) = &arguments.scenarios {
+        return read(file);
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
+    let entries = fs::read_dir(&folder).map_err(|error| error.to_string())?;
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    files.sort();
+    let mut fleets = Vec::new();
+    for file in files {
+        fleets.extend(read(&file)?);
+    }
+    Ok(fleets)
+}
+
+fn read(file: &Path) -> Result<Vec<FleetSpec>, String> {
+    let faulty = |error: String| format!("{}: {error}", file.display());
+    let text = fs::read_to_string(file).map_err(|error| faulty(error.to_string()))?;
+    let value = yaml::parse(&text).map_err(faulty)?;
+    serde_json::from_value(value).map_err(|error| faulty(error.to_string()))
+}
+
+/// The fleets to run, each with the scenarios to run.
+fn select(fleets: Vec<FleetSpec>, arguments: &Arguments) -> Vec<FleetSpec> {
+    let is_named = |name: &str| {
+        arguments
+            .only
+            .iter()
+            .any(|only| name.contains(only.as_str()))
+    };
+    let keep = |mut spec: FleetSpec| {
+        if arguments.only.is_empty() {
+            return (arguments.all || arguments.list || spec.ci).then_some(spec);
+        }
+        if !is_named(&spec.fleet) {
+            spec.scenarios.retain(|scenario| is_named(&scenario.name));
+        }
+        (!spec.scenarios.is_empty()).then_some(spec)
+    };
+    fleets.into_iter().filter_map(keep).collect()
+}
+
+fn list(fleets: &[FleetSpec]) {
+    for spec in fleets {
+        let ci = if spec.ci { ", in CI" } else { "" };
+        println!(
+            "{} ({} nodes, {} s{ci})",
+            spec.fleet, spec.nodes, spec.seconds
+        );
+        for scenario in &spec.scenarios {
+            let (sharing, limit) = (scenario.consistency.name(), scenario.limit.describe());
+            println!("  {}: {sharing}, {limit}", scenario.name);
+        }
+    }
+}
+
+fn parse_setting(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}

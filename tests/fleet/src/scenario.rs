@@ -1,0 +1,338 @@
+//! Scenarios as data: the files in `scenarios/`.
+//!
+//! A file is a list of fleets. A fleet is a number of nodes and a Redis that are started together, the
+//! faults that happen to them, and the scenarios that run on them at the same time. A scenario is one
+//! limit, the traffic on it, and the judges that compare what was measured with what is promised.
+
+use serde::Deserialize;
+
+use crate::clock::{SECOND, micros};
+use crate::fault::FaultStep;
+use crate::judge::Judge;
+
+/// Nodes and a Redis that are started together.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FleetSpec {
+    /// Its name; `--only` finds it.
+    pub fleet: String,
+    /// Whether it is part of the short selection for CI.
+    #[serde(default)]
+    pub ci: bool,
+    /// How many nodes there are at the start.
+    #[serde(default = "default_nodes")]
+    pub nodes: usize,
+    /// The kind of Redis.
+    #[serde(default)]
+    pub redis: RedisKind,
+    /// The round trip to Redis in milliseconds, by a proxy; without it nodes connect directly.
+    pub round_trip: Option<f64>,
+    /// How long traffic lasts, in seconds.
+    pub seconds: f64,
+    /// Settings of the nodes beyond the default ones, as variables of the environment.
+    #[serde(default)]
+    pub settings: Vec<(String, String)>,
+    /// What goes wrong, and when.
+    #[serde(default)]
+    pub faults: Vec<FaultStep>,
+    /// What runs on it at the same time.
+    pub scenarios: Vec<Scenario>,
+}
+
+/// The kind of Redis that nodes share.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum RedisKind {
+    /// One server.
+    #[default]
+    Single,
+    /// A master, a replica and three Sentinels.
+    Sentinel,
+    /// Three masters.
+    Cluster,
+}
+
+/// One limit, the traffic on it, and the judges.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Its name; `--only` finds it.
+    pub name: String,
+    /// The limit that is judged.
+    pub limit: LimitSpec,
+    /// How nodes share it.
+    #[serde(default)]
+    pub consistency: Consistency,
+    /// Whether a `strict` limit gets the same demand at the same times.
+    #[serde(default = "yes")]
+    pub twin: bool,
+    /// A limit of each caller in the same request, shared in the same way.
+    pub own_limit: Option<LimitSpec>,
+    /// Whether each caller has a counter of its own.
+    #[serde(default)]
+    pub per_caller: bool,
+    /// Requests at given times, if any.
+    #[serde(default)]
+    pub traffic: Vec<Stream>,
+    /// Callers that stop at a denial and probe, if any.
+    pub probe: Option<ProbeSpec>,
+    /// Seconds at the start that are not judged.
+    #[serde(default = "default_warm_up")]
+    pub warm_up: f64,
+    /// What is judged.
+    pub judges: Vec<Judge>,
+}
+
+/// A limit as a rule has it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LimitSpec {
+    /// How many.
+    pub limit: u64,
+    /// The window, in seconds.
+    pub window: f64,
+    /// The algorithm.
+    #[serde(default)]
+    pub algorithm: Algorithm,
+    /// Of a token bucket: how many at once.
+    pub burst: Option<u64>,
+    /// Of a sliding counter: into how many parts the window is cut.
+    pub sub_windows: Option<u64>,
+    /// What happens while Redis is away.
+    pub on_failure: Option<String>,
+}
+
+/// The algorithm of a limit.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Algorithm {
+    /// Counts per window of the clock.
+    #[default]
+    FixedWindow,
+    /// A token bucket that is refilled at each window's edge.
+    IntervalBucket,
+    /// A token bucket that is refilled all the time.
+    TokenBucket,
+    /// A queue with a constant outflow.
+    LeakyBucket,
+    /// Remembers each request.
+    SlidingLog,
+    /// An estimate from two windows, or from sub-windows.
+    SlidingCounter,
+}
+
+/// How nodes share a limit.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Consistency {
+    /// By loans of permits: the default with Redis.
+    #[default]
+    Leased,
+    /// Redis decides each request.
+    Strict,
+    /// Nodes exchange totals.
+    Eventual,
+    /// Each node has a share.
+    Split,
+}
+
+/// Requests of one kind at given times.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Stream {
+    /// Who sends them; an abuser's requests are denied by its own limit.
+    #[serde(default)]
+    pub who: Role,
+    /// Requests a second; else `demand` says it.
+    pub rate: Option<f64>,
+    /// Requests a second, as a multiple of the limit.
+    pub demand: Option<f64>,
+    /// How many callers there are, taken in turn.
+    #[serde(default = "one")]
+    pub callers: u32,
+    /// How requests are spread over the nodes.
+    #[serde(default)]
+    pub spread: Spread,
+    /// What each request costs.
+    #[serde(default = "one")]
+    pub cost: u32,
+    /// How many checks are sent in one request.
+    #[serde(default = "one")]
+    pub batch: u32,
+    /// When it begins, in seconds.
+    #[serde(default)]
+    pub from: f64,
+    /// When it ends, in seconds; else with the fleet.
+    pub to: Option<f64>,
+}
+
+/// Who sends requests.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// A caller within its own limit.
+    #[default]
+    Honest,
+    /// A caller far above its own limit.
+    Abuser,
+}
+
+/// How requests are spread over the nodes.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Spread {
+    /// The same number to each.
+    #[default]
+    Even,
+    /// 80, 10, 5 and 5 of a hundred.
+    Uneven,
+    /// All to the first node.
+    One,
+    /// Weights of the nodes.
+    #[serde(untagged)]
+    Weights(Vec<f64>),
+}
+
+/// Callers that send until they are denied, stop, and probe.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProbeSpec {
+    /// How many callers there are; each has a counter of its own.
+    pub callers: u32,
+    /// How many of them are busy at the same time.
+    #[serde(default = "default_parallel")]
+    pub parallel: u32,
+    /// Requests a second of each caller until it is denied.
+    pub rate: f64,
+    /// How requests are spread over the nodes.
+    #[serde(default)]
+    pub spread: Spread,
+    /// The longest wait that is tried out, in seconds.
+    #[serde(default = "default_longest_wait")]
+    pub longest_wait: f64,
+    /// Requests that each caller sends after its first denial, before it stops.
+    #[serde(default)]
+    pub after_denial: u32,
+}
+
+fn default_nodes() -> usize {
+    4
+}
+
+fn default_warm_up() -> f64 {
+    2.0
+}
+
+fn default_parallel() -> u32 {
+    20
+}
+
+fn default_longest_wait() -> f64 {
+    5.0
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn yes() -> bool {
+    true
+}
+
+// === impl Spread ===
+
+impl Spread {
+    /// The weight of each of `nodes` nodes.
+    pub fn weights(&self, nodes: usize) -> Vec<f64> {
+        let known: Vec<f64> = match self {
+            Self::Even => vec![1.0; nodes],
+            Self::Uneven => vec![80.0, 10.0, 5.0, 5.0],
+            Self::One => vec![1.0],
+            Self::Weights(weights) => weights.clone(),
+        };
+        (0..nodes)
+            .map(|node| known.get(node).copied().unwrap_or(0.0))
+            .collect()
+    }
+}
+
+// === impl LimitSpec ===
+
+impl LimitSpec {
+    /// The window in microseconds.
+    pub fn window(&self) -> u64 {
+        micros(self.window)
+    }
+
+    /// The limit in permits a second.
+    pub fn rate(&self) -> f64 {
+        self.limit as f64 / self.window
+    }
+
+    /// How many a bucket holds; of other algorithms the limit.
+    pub fn capacity(&self) -> u64 {
+        self.burst.unwrap_or(self.limit)
+    }
+
+    /// Whether permits come back at the edges of windows of the clock only.
+    pub fn resets_at_edges(&self) -> bool {
+        matches!(
+            self.algorithm,
+            Algorithm::FixedWindow | Algorithm::IntervalBucket
+        )
+    }
+
+    /// The limit as people say it: `100 per 10 s`.
+    pub fn describe(&self) -> String {
+        let window = self.window() as f64 / SECOND as f64;
+        let per = match self.window() / SECOND {
+            1 => "1 s".to_owned(),
+            60 => "min".to_owned(),
+            3600 => "h".to_owned(),
+            _ => format!("{window} s"),
+        };
+        let parts = self.sub_windows.map(|parts| format!("/{parts}"));
+        let parts = parts.unwrap_or_default();
+        format!("{}{parts} {} per {per}", self.algorithm.name(), self.limit)
+    }
+}
+
+// === impl Algorithm ===
+
+impl Algorithm {
+    /// A short name for the table.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::FixedWindow => "fixed window",
+            Self::IntervalBucket => "interval bucket",
+            Self::TokenBucket => "token bucket",
+            Self::LeakyBucket => "leaky bucket",
+            Self::SlidingLog => "log",
+            Self::SlidingCounter => "counter",
+        }
+    }
+}
+
+// === impl Consistency ===
+
+impl Consistency {
+    /// Its name in a rule.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Leased => "leased",
+            Self::Strict => "strict",
+            Self::Eventual => "eventual",
+            Self::Split => "split",
+        }
+    }
+}
+
+// === impl Stream ===
+
+impl Stream {
+    /// Requests a second.
+    pub fn rate(&self, limit: &LimitSpec) -> f64 {
+        let by_demand = self.demand.unwrap_or(1.2) * limit.rate() / f64::from(self.cost);
+        self.rate.unwrap_or(by_demand)
+    }
+}
