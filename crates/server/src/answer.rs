@@ -77,6 +77,10 @@ pub(crate) const fn health_words(health: Health, store: StoreHealth) -> (StatusC
     match (health, store) {
         (Health::Serving, StoreHealth::Whole) => (StatusCode::OK, "OK"),
         (Health::Serving, StoreHealth::Degraded) => (StatusCode::OK, "degraded"),
+        (Health::Serving, StoreHealth::Unshared) => (
+            StatusCode::OK,
+            "degraded: number of members unknown, whole limits are enforced",
+        ),
         (Health::Draining, _) => (StatusCode::INTERNAL_SERVER_ERROR, "draining"),
     }
 }

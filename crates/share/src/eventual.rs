@@ -23,13 +23,16 @@ use std::time::Duration;
 
 use tidegate_algorithms::{Algorithm, Percent, Quota, Time};
 use tidegate_store::report::EventualReport;
-use tidegate_store::{Clock, Digester, Monotonic, NodeId, StoreConfig, SystemClock, Teller};
+use tidegate_store::{
+    Clock, Digester, EmbeddedStore, Monotonic, NodeId, StoreConfig, SystemClock, Teller,
+};
 
 pub use self::budget::overshoot_bound;
 use self::mirror::Mirror;
 use self::table::Table;
-use crate::Membership;
+use crate::membership::{KnownMembers, Membership};
 use crate::reckoning::StoreClock;
+use crate::saved::{self, RestoreResult, SavedCounters};
 
 /// How a node shares limits eventually.
 #[derive(Clone, Debug)]
@@ -46,6 +49,8 @@ pub struct EventualConfig {
     /// How many more stores are told of this node's totals than the one that it hears from: those of
     /// the other regions.
     pub other_regions: usize,
+    /// The number of members before the first exchange of totals.
+    pub members: KnownMembers,
 }
 
 /// The limits that this node shares eventually.
@@ -57,6 +62,8 @@ pub struct Eventual<C = Monotonic> {
     digester: Digester,
     table: Table,
     mirror: Mirror<C>,
+    /// This node's shares of limits, for while somebody cannot be told.
+    shares: Mirror<C>,
     /// The own region first.
     regions: Box<[Region]>,
     membership: Membership,
@@ -132,6 +139,7 @@ impl Default for EventualConfig {
                 max_memory: 64 << 20,
             },
             other_regions: 0,
+            members: KnownMembers::default(),
         }
     }
 }
@@ -148,25 +156,47 @@ impl Eventual {
 impl<C: Clock> Eventual<C> {
     /// The same with another clock to measure spans by.
     pub fn with_clock(config: EventualConfig, clock: C) -> Self {
+        Self::with_shares(config, clock, None).0
+    }
+
+    /// The same with the shares that an earlier process saved.
+    pub(crate) fn with_shares(
+        config: EventualConfig,
+        clock: C,
+        saved: Option<SavedCounters>,
+    ) -> (Self, Option<RestoreResult>) {
         let clock = StoreClock::new(clock, SystemClock::new().now());
+        let half = StoreConfig {
+            max_memory: config.memory.max_memory / 2,
+        };
+        let (shares, restored) = saved::open(half, clock.clone(), saved);
         let regions = 1 + config.other_regions;
-        Self {
+        let settling = config.life() + config.life() * 2 / 3;
+        let membership = Membership::new(config.members, settling, clock.own());
+        let eventual = Self {
             teller: Teller {
                 node: NodeId::random(),
                 life: config.life(),
             },
             digester: Digester::new(),
             table: Table::new(config.max_counters, regions),
-            mirror: Mirror::new(config.memory, clock.clone()),
+            mirror: Mirror::new(EmbeddedStore::with_clock(half, clock.clone())),
+            shares: Mirror::new(shares),
             clock,
             regions: std::iter::repeat_with(Region::default)
                 .take(regions)
                 .collect(),
-            membership: Membership::default(),
+            membership,
             tallies: Tallies::default(),
             next_part: AtomicU64::new(0),
             config,
-        }
+        };
+        (eventual, restored)
+    }
+
+    /// The counters of this node's shares.
+    pub(crate) const fn shares(&self) -> &EmbeddedStore<StoreClock<C>> {
+        self.shares.store()
     }
 
     /// Whether a limit is shared here: see [`EventualConfig::suits`].
@@ -177,6 +207,11 @@ impl<C: Clock> Eventual<C> {
     /// How many nodes share, this one included, as far as it knows.
     pub fn members(&self) -> u32 {
         self.membership.members()
+    }
+
+    /// The nodes that exchange totals.
+    pub const fn membership(&self) -> &Membership {
+        &self.membership
     }
 
     /// Whether a region could not be told the last time.

@@ -16,13 +16,15 @@ mod numbers;
 mod reckoning;
 mod refusals;
 mod request;
+mod saved;
 mod shared;
 mod split;
 mod standby;
 
 pub use eventual::{Eventual, EventualConfig, overshoot_bound};
 pub use leased::{LeaseConfig, lease_life};
-pub use membership::Membership;
+pub use membership::{KnownMembers, Membership};
+pub use saved::{CounterGroup, RestoreResult, SavedCounters};
 pub use shared::{SharedConfig, SharedStore};
 pub use split::{Indivisible, LONGEST_SPLIT_WINDOW, Split, SplitConfig, divisible, strict_from};
 pub use standby::StandbyLimit;

@@ -1,56 +1,116 @@
-//! How many nodes there are.
+//! The number of nodes that share a limit.
+//!
+//! Too small a number is dangerous: while the store is unavailable each node enforces its share, and nodes
+//! that count too few members admit more than the limit together. So a larger count is believed at once. A
+//! smaller one is believed only if the store has answered every heartbeat for a while and has lost no data:
+//! a store that restarted empty, or was flushed, counts from 1 again.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 use tidegate_algorithms::Time;
+use tidegate_store::MAX_MEMBERS;
 
-/// How many nodes share the store, this one included, as it was last heard. Clones tell the same.
+/// The number of members that is known before the store has answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KnownMembers {
+    /// The fewest that there are, by configuration.
+    pub floor: Option<u32>,
+    /// The largest count that an earlier process on this machine received lately.
+    pub remembered: Option<u32>,
+}
+
+/// The number of nodes that share the store, this one included. Clones share one state.
 #[derive(Clone, Debug)]
 pub struct Membership(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
+    floor: u32,
+    /// How long the store must answer without a fault before it is believed that members left.
+    settling: Duration,
     members: AtomicU32,
-    /// Until when fewer are not believed, by the node's own clock, in nanoseconds.
+    is_known: AtomicBool,
+    /// Until when smaller counts are not believed, by the node's own clock, in nanoseconds.
     doubted_until: AtomicU64,
+    /// The largest count received since the last [`Membership::take_received`]; 0 if there was none.
+    received: AtomicU32,
+    /// The store's time of the last heartbeat that it answered, in nanoseconds; 0 if the store need not
+    /// remember one.
+    last_heartbeat: AtomicU64,
 }
 
 // === impl Membership ===
 
 impl Membership {
-    /// The last known number, at least 1. It stays as it is while nothing is heard.
-    pub fn members(&self) -> u32 {
-        // Relaxed, here and below: the numbers stand for themselves.
-        self.0.members.load(Ordering::Relaxed)
+    /// The membership of a node that starts at `now`, by its own clock.
+    pub(crate) fn new(known: KnownMembers, settling: Duration, now: Time) -> Self {
+        let doubted_until = known.remembered.map_or(0, |_| now.plus(settling).nanos());
+        Self(Arc::new(Inner {
+            floor: known.floor.unwrap_or(1).max(1),
+            settling,
+            members: AtomicU32::new(known.remembered.unwrap_or(1)),
+            is_known: AtomicBool::new(known.floor.or(known.remembered).is_some()),
+            doubted_until: AtomicU64::new(doubted_until),
+            received: AtomicU32::new(0),
+            last_heartbeat: AtomicU64::new(0),
+        }))
     }
 
-    /// Takes note of a number that was heard at a time of the node's own clock.
-    pub(crate) fn hear(&self, members: u32, at: Time) {
+    /// The number of members, at least 1. It does not change while the store does not answer.
+    pub fn members(&self) -> u32 {
+        // Relaxed, here and below: each number is used by itself.
+        self.0.members.load(Ordering::Relaxed).max(self.0.floor)
+    }
+
+    /// Whether the number was ever received, remembered or configured. If not, it is 1.
+    pub fn is_known(&self) -> bool {
+        self.0.is_known.load(Ordering::Relaxed)
+    }
+
+    /// Returns the largest count received since the last call, if there was any.
+    pub fn take_received(&self) -> Option<u32> {
+        let received = self.0.received.swap(0, Ordering::Relaxed);
+        (received > 0).then_some(received)
+    }
+
+    /// Records a count that the store returned, at a time of the node's own clock.
+    pub(crate) fn receive(&self, members: u32, at: Time) {
+        let members = members.max(1);
+        self.0.received.fetch_max(members, Ordering::Relaxed);
+        self.0.is_known.store(true, Ordering::Relaxed);
         if at.nanos() < self.0.doubted_until.load(Ordering::Relaxed) {
             self.0.members.fetch_max(members, Ordering::Relaxed);
         } else {
-            self.0.members.store(members.max(1), Ordering::Relaxed);
+            self.0.members.store(members, Ordering::Relaxed);
         }
     }
 
-    /// Takes note that nothing could be heard. Whoever is not heard of until then may only not have been able
-    /// to say that he is there: all are forgotten by a store that was away for long, and it is back for one
-    /// node before it is for another.
-    pub(crate) fn doubt(&self, until: Time) {
+    /// Compares the time of this node's previous heartbeat, as the store remembers it, with the time that
+    /// the store returned then. If they differ, the store lost data and may have forgotten other members
+    /// too. To be called before [`receive`](Self::receive).
+    pub(crate) fn check_store(&self, now: Time, previous: Option<Time>, members: u32, at: Time) {
+        // At the maximum this node may not be listed at all.
+        let current = if members < MAX_MEMBERS {
+            now.nanos()
+        } else {
+            0
+        };
+        let expected = self.0.last_heartbeat.swap(current, Ordering::Relaxed);
+        if expected != 0 && previous.map(Time::nanos) != Some(expected) {
+            self.doubt(at);
+        }
+    }
+
+    /// Records that the store did not answer, or lost data. Smaller counts are then not believed for a
+    /// while: a store that was away for long has forgotten all members, and it is back for one node before
+    /// it is for another.
+    pub(crate) fn doubt(&self, at: Time) {
+        let until = at.plus(self.0.settling);
         self.0
             .doubted_until
             .fetch_max(until.nanos(), Ordering::Relaxed);
-    }
-}
-
-/// This node, and as far as is known nobody else.
-impl Default for Membership {
-    fn default() -> Self {
-        Self(Arc::new(Inner {
-            members: AtomicU32::new(1),
-            doubted_until: AtomicU64::new(0),
-        }))
     }
 }
 
@@ -58,20 +118,80 @@ impl Default for Membership {
 mod tests {
     use super::*;
 
+    const SETTLING: Duration = Duration::from_secs(5);
+
+    fn second(second: u64) -> Time {
+        Time::from_micros(second * 1_000_000)
+    }
+
+    fn membership(floor: Option<u32>, remembered: Option<u32>) -> Membership {
+        let known = KnownMembers { floor, remembered };
+        Membership::new(known, SETTLING, second(1))
+    }
+
     #[test]
-    fn fewer_are_not_believed_while_there_is_doubt() {
-        let second = |second: u64| Time::from_micros(second * 1_000_000);
-        let membership = Membership::default();
-        membership.hear(4, second(1));
-        membership.hear(3, second(2));
+    fn a_smaller_count_is_not_believed_after_a_failure() {
+        let membership = membership(None, None);
+        membership.receive(4, second(1));
+        membership.receive(3, second(2));
         assert_eq!(membership.members(), 3);
-        membership.doubt(second(5));
-        membership.doubt(second(4));
-        membership.hear(1, second(4));
+        membership.doubt(second(2));
+        membership.doubt(second(1));
+        membership.receive(1, second(6));
         assert_eq!(membership.members(), 3);
-        membership.hear(5, second(4));
+        membership.receive(5, second(6));
         assert_eq!(membership.members(), 5);
-        membership.hear(0, second(5));
+        membership.receive(0, second(7));
         assert_eq!(membership.members(), 1);
+    }
+
+    #[test]
+    fn a_remembered_count_holds_until_the_store_has_answered_for_a_while() {
+        let membership = membership(None, Some(4));
+        assert!(membership.is_known());
+        assert_eq!(membership.take_received(), None);
+        membership.receive(1, second(2));
+        membership.receive(2, second(5));
+        assert_eq!(membership.members(), 4);
+        assert_eq!(membership.take_received(), Some(2));
+        membership.receive(2, second(6));
+        assert_eq!(membership.members(), 2);
+    }
+
+    #[test]
+    fn a_configured_count_is_a_floor() {
+        let membership = membership(Some(3), None);
+        assert_eq!((membership.members(), membership.is_known()), (3, true));
+        membership.receive(1, second(2));
+        assert_eq!(membership.members(), 3);
+        membership.receive(4, second(2));
+        assert_eq!(membership.members(), 4);
+    }
+
+    #[test]
+    fn without_any_source_the_count_is_one_and_unknown() {
+        let membership = membership(None, None);
+        assert_eq!((membership.members(), membership.is_known()), (1, false));
+        membership.receive(1, second(2));
+        assert!(membership.is_known());
+    }
+
+    /// FLUSHALL, an empty restart, a failover to a replica that is behind.
+    #[test]
+    fn a_store_that_lost_data_is_not_believed_that_members_left() {
+        for previous in [None, Some(second(101))] {
+            let membership = membership(None, None);
+            membership.check_store(second(101), None, 4, second(1));
+            membership.receive(4, second(1));
+            membership.check_store(second(102), Some(second(101)), 3, second(2));
+            membership.receive(3, second(2));
+            assert_eq!(membership.members(), 3);
+            membership.check_store(second(103), previous, 1, second(3));
+            membership.receive(1, second(3));
+            assert_eq!(membership.members(), 3, "{previous:?}");
+            membership.check_store(second(108), Some(second(103)), 1, second(8));
+            membership.receive(1, second(8));
+            assert_eq!(membership.members(), 1);
+        }
     }
 }

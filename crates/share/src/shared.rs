@@ -1,6 +1,7 @@
 //! The store of one node among many.
 
 mod charge;
+mod restore;
 
 use std::sync::Arc;
 
@@ -18,7 +19,6 @@ use crate::leased::{LeaseConfig, Leased, Taken};
 use crate::memory::FromMemory;
 use crate::node::Node;
 use crate::noted::Noted;
-use crate::reckoning::StoreClock;
 use crate::request::{Request, Ways};
 use crate::split::{self, Split, SplitConfig};
 use crate::standby::{Standby, StandbyLimit};
@@ -71,20 +71,7 @@ impl<R, W: Clock, M: Clock> SharedStore<R, W, M> {
     ///
     /// If the system does not give out the memory for what this node counts when it is alone.
     pub fn with_clock(remote: R, local: EmbeddedStore<W>, config: SharedConfig, clock: M) -> Self {
-        let clock = Arc::new(clock);
-        let split = Split::with_clock(config.split, Arc::clone(&clock));
-        let eventual = Eventual::with_clock(config.eventual.clone(), Arc::clone(&clock));
-        let reckoned = StoreClock::new(Arc::clone(&clock), local.clock().now());
-        let standby = Standby::new(config.standby, split.membership().clone());
-        let alone = EmbeddedStore::with_clock(config.standby_memory, reckoned);
-        let common = Arc::new(Noted::new(remote, Node::new(local), alone, standby));
-        Self {
-            leased: Arc::new(Leased::new(Arc::clone(&common), config.leases, clock)),
-            common,
-            split,
-            eventual,
-            config,
-        }
+        Self::build(remote, local, config, clock, |_| None).0
     }
 }
 
@@ -344,7 +331,10 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> Store for Shar
     }
 
     fn health(&self) -> StoreHealth {
-        self.remote().health()
+        match self.remote().health() {
+            StoreHealth::Degraded if self.standby().is_unshared() => StoreHealth::Unshared,
+            health => health,
+        }
     }
 
     fn report(&self) -> StoreReport {

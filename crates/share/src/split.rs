@@ -33,7 +33,7 @@ use self::portion::Portion;
 pub(crate) use self::spend::whole;
 pub(crate) use self::store_time::Bounds;
 use self::store_time::StoreTime;
-use crate::Membership;
+use crate::membership::{KnownMembers, Membership};
 use crate::reckoning::Heard;
 use crate::refusals::Refusals;
 
@@ -52,6 +52,8 @@ pub struct SplitConfig {
     pub expiry: Duration,
     /// How much it may remember.
     pub store: StoreConfig,
+    /// The number of members before the first heartbeat is answered.
+    pub members: KnownMembers,
 }
 
 /// A node's shares of limits, and its place among the members.
@@ -85,6 +87,7 @@ impl Default for SplitConfig {
             store: StoreConfig {
                 max_memory: 64 << 20,
             },
+            members: KnownMembers::default(),
         }
     }
 }
@@ -117,10 +120,11 @@ impl<M> Split<M> {
 impl<M: Clock> Split<M> {
     /// The same with another clock to measure spans by.
     pub fn with_clock(config: SplitConfig, clock: Arc<M>) -> Self {
+        let settling = config.expiry + 2 * config.heartbeat;
         Self {
             node: NodeId::random(),
             config,
-            membership: Membership::default(),
+            membership: Membership::new(config.members, settling, clock.now()),
             counters: Counters::new(config.store, clock),
             refusals: Refusals::new(),
             limits: ArcSwap::default(),
@@ -167,8 +171,7 @@ impl<M: Clock> Split<M> {
             let pulse = members.beat(&beat).await;
             let pulse = pulse.inspect_err(|_| {
                 self.failures.fetch_add(1, Ordering::Relaxed);
-                let now = self.time().own().now();
-                self.membership.doubt(now.plus(self.config.expiry));
+                self.membership.doubt(self.time().own().now());
             })?;
             self.heartbeats.fetch_add(1, Ordering::Relaxed);
             self.hear(asked, wants, &pulse);
@@ -209,7 +212,15 @@ impl<M: Clock> Split<M> {
     /// Takes note of what the store said to a heartbeat that was sent at `asked`.
     fn hear(&self, asked: Time, wants: &[Want], pulse: &Pulse) {
         let answered = self.time().own().now();
-        self.membership.hear(pulse.members, answered);
+        let &Pulse {
+            now,
+            members,
+            previous,
+            ..
+        } = pulse;
+        self.membership
+            .check_store(now, previous, members, answered);
+        self.membership.receive(members, answered);
         self.answered
             .store(answered.nanos().max(1), Ordering::Relaxed);
         self.time().hear(Heard {

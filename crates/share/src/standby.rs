@@ -209,6 +209,11 @@ impl Standby {
         }
     }
 
+    /// Whether limits that are to be shared are enforced whole, because the number of members is unknown.
+    pub(crate) fn is_unshared(&self) -> bool {
+        self.limit == StandbyLimit::Share && !self.membership.is_known()
+    }
+
     fn cut(&self, key: CounterKey<'_>, quota: &Quota) -> Cut {
         match self.parts() {
             1 => Cut::None,

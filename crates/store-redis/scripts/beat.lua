@@ -9,7 +9,7 @@
 --           has a plan, `d<node>` what a node wants, `p<epoch>` a plan
 -- ARGV      node, expiry, pace, most members, then for each limit: window, memory, parts, demand
 --           (times in microseconds; see `Want` for the meaning)
--- returns   {now, members, then for each limit {plan now, next plan}}, a plan being {} if there is none,
+-- returns   {now, members, time of the node's previous heartbeat or 0, then for each limit {plan now, next plan}}, a plan being {} if there is none,
 --           or {starts, ends, parts, share, reserve, least}
 --
 -- A plan is stored as `parts reserve least given|<node>=<share>/<given>;...`. What a node or the reserve
@@ -29,18 +29,19 @@ local function keep(key, span)
   redis.call('PEXPIRE', key, text(math.ceil(span / 1000)))
 end
 
--- Counts the node in, unless there are too many.
+-- Counts the node in, unless there are too many. Returns whether it is a member, and the time of its
+-- previous heartbeat.
 local function join()
   redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', text(now))
-  local is_member = redis.call('ZSCORE', KEYS[1], node)
-  if not is_member and redis.call('ZCARD', KEYS[1]) >= most_members then
-    return false
+  local expires = redis.call('ZSCORE', KEYS[1], node)
+  if not expires and redis.call('ZCARD', KEYS[1]) >= most_members then
+    return false, 0
   end
   redis.call('ZADD', KEYS[1], text(now + expiry), node)
   if redis.call('PTTL', KEYS[1]) < expiry / 1000 then
     keep(KEYS[1], expiry)
   end
-  return true
+  return true, expires and tonumber(expires) - expiry or 0
 end
 
 -- The pace of all. It outlives every plan, for plans of two paces must not meet.
@@ -50,7 +51,7 @@ local function settle_pace()
   return tonumber(redis.call('GET', KEYS[2]))
 end
 
-local is_member = join()
+local is_member, previous = join()
 pace = settle_pace()
 local members = redis.call('ZRANGE', KEYS[1], 0, -1)
 table.sort(members)
@@ -182,7 +183,7 @@ local function told(plan, epoch, length)
   }
 end
 
-local result = {now, #members}
+local result = {now, #members, previous}
 for place = 3, #KEYS do
   local key, at = KEYS[place], 5 + (place - 3) * 4
   local window, memory = tonumber(ARGV[at]), tonumber(ARGV[at + 1])

@@ -112,9 +112,11 @@ pub(crate) fn read(reply: &Reply) -> Option<Pulse> {
     let mut values = reply.array().ok()?;
     let now = values.next()?.unsigned()?;
     let members = values.next()?.unsigned()?;
+    let previous = values.next()?.unsigned()?;
     Some(Pulse {
         now: Time::from_micros(now),
         members: u32::try_from(members).ok()?,
+        previous: (previous > 0).then(|| Time::from_micros(previous)),
         plans: values
             .map(|value| read_plans(value.array()?))
             .collect::<Option<_>>()?,

@@ -175,6 +175,9 @@ pub(crate) fn read_greeting(reply: &Reply) -> Option<Exchanged> {
     Some(Exchanged {
         now: Time::from_micros(next()?),
         members: u32::try_from(next()?).ok()?,
+        previous: Some(next()?)
+            .filter(|previous| *previous > 0)
+            .map(Time::from_micros),
     })
 }
 

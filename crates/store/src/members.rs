@@ -77,6 +77,9 @@ pub struct Pulse {
     pub now: Time,
     /// How many members there are.
     pub members: u32,
+    /// The time of this node's previous heartbeat; `None` if the store has none that has not expired. Any
+    /// other time than the store itself reported then means that it lost data.
+    pub previous: Option<Time>,
     /// What is planned for each want, in order.
     pub plans: Vec<Plans>,
 }

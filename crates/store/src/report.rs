@@ -56,6 +56,8 @@ pub enum StoreHealth {
     Whole,
     /// A server does not answer: what it was to decide goes by `on_failure`.
     Degraded,
+    /// The same, and the number of members is unknown: this node enforces whole limits, not its shares.
+    Unshared,
 }
 
 /// What this node has been through with one server.
@@ -257,7 +259,7 @@ impl StoreHealth {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Whole => "ok",
-            Self::Degraded => "degraded",
+            Self::Degraded | Self::Unshared => "degraded",
         }
     }
 }

@@ -116,4 +116,6 @@ pub struct Exchanged {
     pub now: Time,
     /// How many nodes tell their totals here, this one included.
     pub members: u32,
+    /// The time of this node's previous exchange, as in [`Pulse::previous`](crate::Pulse::previous).
+    pub previous: Option<Time>,
 }

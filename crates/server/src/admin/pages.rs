@@ -23,6 +23,8 @@ struct Readiness {
     reasons: Vec<&'static str>,
     /// Whether the store fails: requests are answered all the same.
     degraded: bool,
+    /// Whether this node enforces whole limits meanwhile, because it does not know the number of members.
+    unshared: bool,
 }
 
 /// What there is.
@@ -69,7 +71,8 @@ pub(super) fn ready(rules: &RuleSet, drain: &Drain, store: StoreHealth) -> Reply
     let readiness = Readiness {
         ready,
         reasons,
-        degraded: store == StoreHealth::Degraded,
+        degraded: store != StoreHealth::Whole,
+        unshared: store == StoreHealth::Unshared,
     };
     reply::json_as(status, reply::JSON, &readiness)
 }

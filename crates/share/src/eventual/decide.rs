@@ -9,7 +9,6 @@ use tidegate_store::{Charge, Charging, Clock, CounterKey, StoreError};
 use super::Eventual;
 use super::budget::budget;
 use super::entry::Entry;
-use super::mirror::share;
 use crate::capacity::capacity;
 use crate::edge;
 use crate::memory::{FromMemory, Took};
@@ -83,7 +82,7 @@ impl<C: Clock> Eventual<C> {
             entry.used_at = self.clock.own();
             entry.debt = 0;
             entry.is_to_reset = true;
-            self.mirror.reset(share(key), quota)?;
+            self.shares.reset(key, quota)?;
             for region in 0..self.regions.len() {
                 part.queue_for(digest, region);
             }
@@ -97,7 +96,7 @@ impl<C: Clock> Eventual<C> {
         if entry.is_none_or(|entry| entry.alone)
             && let Some(quota) = self.share_of(charge.quota)
         {
-            self.mirror.refund(share(charge.key), &quota, charge.cost);
+            self.shares.refund(charge.key, &quota, charge.cost);
         }
         if entry.is_some() {
             self.mirror.refund(charge.key, charge.quota, charge.cost);
@@ -180,18 +179,20 @@ impl<C: Clock> Eventual<C> {
     fn rejoin(&self, entry: &mut Entry, key: CounterKey<'_>) {
         if std::mem::take(&mut entry.alone) {
             // Forgotten by itself at the latest, if it has no state of its own.
-            let _ = self.mirror.reset(share(key), &entry.quota);
+            let _ = self.shares.reset(key, &entry.quota);
         }
     }
 
-    /// Begins with the node's part of what was left when it was cut off.
+    /// Begins with the node's part of what was left when it was cut off, or with what is left of a share
+    /// that was restored from an earlier process.
     fn open_share(&self, key: CounterKey<'_>, quota: &Quota) -> Result<(), StoreError> {
         let Some(part) = self.share_of(quota) else {
             return Ok(());
         };
         let left = self.mirror.peek(key, quota)?.remaining / u64::from(self.members());
-        let used = capacity(&part).saturating_sub(left.max(1));
-        self.mirror.force(share(key), &part, used)?;
+        let in_share = self.shares.peek(key, &part)?.remaining;
+        self.shares
+            .force(key, &part, in_share.saturating_sub(left.max(1)))?;
         Ok(())
     }
 
@@ -199,11 +200,10 @@ impl<C: Clock> Eventual<C> {
         self.tallies.alone.fetch_add(charge.cost, Ordering::Relaxed);
         let part = self.share_of(charge.quota);
         let charge = Charge {
-            key: share(charge.key),
             quota: part.as_ref().unwrap_or(charge.quota),
             ..*charge
         };
-        self.mirror.charge(&charge, charging)
+        self.shares.charge(&charge, charging)
     }
 
     /// This node's share of a limit, at least 1: a limit smaller than the number of nodes would

@@ -1,25 +1,25 @@
-//! The counters of the whole service as this node knows them, and its own shares of them.
+//! The counters of the whole service as this node knows them; or its own shares of them.
 
 use tidegate_algorithms::{Decision, Headroom, Quota};
 use tidegate_store::{
-    Charge, Charging, Clock, CounterKey, Decisions, EmbeddedStore, LimitId, Mode, StoreConfig,
-    StoreError,
+    Charge, Charging, Clock, CounterKey, Decisions, EmbeddedStore, Mode, StoreError,
 };
 
 use crate::reckoning::StoreClock;
 
-/// Both lie in one store; the names of shares are those of no limit.
+/// Counters that are charged one at a time.
 #[derive(Debug)]
 pub(super) struct Mirror<C>(EmbeddedStore<StoreClock<C>>);
-
-/// Turns the name of a limit into that of its share.
-const SHARE: u128 = 0x7368_6172_6500_0000_7469_6465_6761_7465;
 
 // === impl Mirror ===
 
 impl<C: Clock> Mirror<C> {
-    pub(super) fn new(config: StoreConfig, clock: StoreClock<C>) -> Self {
-        Self(EmbeddedStore::with_clock(config, clock))
+    pub(super) const fn new(store: EmbeddedStore<StoreClock<C>>) -> Self {
+        Self(store)
+    }
+
+    pub(super) const fn store(&self) -> &EmbeddedStore<StoreClock<C>> {
+        &self.0
     }
 
     /// Decides on one limit as if it were this node's alone.
@@ -76,13 +76,5 @@ impl<C: Clock> Mirror<C> {
 
     pub(super) fn reset(&self, key: CounterKey<'_>, quota: &Quota) -> Result<bool, StoreError> {
         self.0.reset_now(key, quota)
-    }
-}
-
-/// The name of this node's share of a counter.
-pub(super) const fn share(key: CounterKey<'_>) -> CounterKey<'_> {
-    CounterKey {
-        limit: LimitId(key.limit.0 ^ SHARE),
-        values: key.values,
     }
 }

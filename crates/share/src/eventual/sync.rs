@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tidegate_algorithms::Time;
-use tidegate_store::{Clock, StoreError, Tally, Telling, Totals};
+use tidegate_store::{Clock, Exchanged, StoreError, Tally, Telling, Totals};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::entry::{Key, Said, Values};
@@ -111,8 +111,7 @@ impl<C: Clock> Eventual<C> {
             &self.tallies.syncs
         } else {
             // Those behind a cut are not seen and still there.
-            let until = self.clock.own().plus(self.config.life());
-            self.membership.doubt(until);
+            self.membership.doubt(self.clock.own());
             &self.tallies.failures
         };
         tally.fetch_add(1, Ordering::Relaxed);
@@ -254,10 +253,15 @@ impl<'a, C: Clock> Round<'a, C> {
         let exchange = store.exchange(eventual.teller, &tellings, &mut tallies);
         let exchanged = exchange.await?;
         if self.region == HOME {
-            eventual.clock.set(exchanged.now);
-            eventual
-                .membership
-                .hear(exchanged.members, eventual.clock.own());
+            let Exchanged {
+                now,
+                members,
+                previous,
+            } = exchanged;
+            eventual.clock.set(now);
+            let own = eventual.clock.own();
+            eventual.membership.check_store(now, previous, members, own);
+            eventual.membership.receive(members, own);
         }
         for (draft, tally) in drafts.iter().zip(tallies) {
             eventual.note(self.region, draft, tally, asked);

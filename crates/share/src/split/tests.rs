@@ -374,6 +374,7 @@ fn nothing_is_put_back_after_an_edge() {
     let pulse = Pulse {
         now: clock.now(),
         members: 1,
+        previous: None,
         plans: vec![Plans {
             current: Some(plan(0, 3, 97)),
             next: Some(plan(1, 3, 97)),
@@ -406,6 +407,7 @@ fn what_the_store_admits_after_the_plan_has_ended_does_not_count() {
     let pulse = Pulse {
         now: clock.now(),
         members: 99,
+        previous: None,
         plans: vec![Plans {
             current: Some(plan(0, 100, 0)),
             next: Some(plan(1, 3, 97)),

@@ -169,7 +169,7 @@ fn node(common: &Arc<EmbeddedStore<OneClock>>, standby: StandbyLimit, members: u
         small(standby),
         clock.clone(),
     );
-    shared.membership().hear(members, Time::ZERO);
+    shared.membership().receive(members, Time::ZERO);
     shared
 }
 
@@ -321,7 +321,7 @@ fn a_share_follows_the_members_and_the_rules() {
         quota(10, Algorithm::FixedWindow),
     );
     assert_eq!(alone(&store, &[charge(1, &hundred, 1)]), ["49/50"]);
-    store.membership().hear(4, Time::ZERO);
+    store.membership().receive(4, Time::ZERO);
     assert_eq!(alone(&store, &[charge(1, &hundred, 1)]), ["23/25"]);
     assert_eq!(alone(&store, &[charge(1, &ten, 0)]), ["0/2"]);
 }

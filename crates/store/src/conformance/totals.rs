@@ -63,10 +63,16 @@ impl ModelTotals {
                     .map(|telling| state.tell(teller.node, telling)),
             );
             let now = state.now;
-            state.members.insert(teller.node, now.plus(teller.life));
             state.members.retain(|_, until| *until > now);
-            let members = u32::try_from(state.members.len()).unwrap_or(u32::MAX);
-            Exchanged { now, members }
+            let until = now.plus(teller.life);
+            let previous = state.members.insert(teller.node, until);
+            Exchanged {
+                now,
+                members: u32::try_from(state.members.len()).unwrap_or(u32::MAX),
+                previous: previous.map(|until| {
+                    Time::ZERO.plus(until.since(Time::ZERO).saturating_sub(teller.life))
+                }),
+            }
         })
     }
 

@@ -51,6 +51,11 @@ impl ModelMembers {
     /// What a heartbeat comes to at that time.
     pub fn beat(&self, beat: &Beat<'_>, now: Time) -> Pulse {
         let mut state = self.lock();
+        state.expires.retain(|_, expires| *expires > now);
+        let expires = state.expires.get(&beat.node);
+        let sent =
+            |expires: &Time| Time::ZERO.plus(expires.since(Time::ZERO).saturating_sub(beat.expiry));
+        let previous = expires.map(sent);
         let is_member = state.join(beat, now);
         let members: Vec<NodeId> = state.expires.keys().copied().collect();
         let pace = *state.pace.get_or_insert(beat.pace);
@@ -66,6 +71,7 @@ impl ModelMembers {
         Pulse {
             now,
             members: u32::try_from(members.len()).unwrap_or(u32::MAX),
+            previous,
             plans,
         }
     }
@@ -84,7 +90,6 @@ impl ModelMembers {
 
 impl State {
     fn join(&mut self, beat: &Beat<'_>, now: Time) -> bool {
-        self.expires.retain(|_, expires| *expires > now);
         let is_full = self.expires.len() >= MAX_MEMBERS as usize;
         if is_full && !self.expires.contains_key(&beat.node) {
             return false;

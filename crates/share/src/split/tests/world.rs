@@ -139,6 +139,7 @@ impl World {
             heartbeat: HEARTBEAT,
             expiry: EXPIRY,
             store: small(),
+            ..SplitConfig::default()
         };
         self.nodes.push(Node {
             split: Split::with_clock(config, Arc::clone(&clock)),

@@ -78,7 +78,7 @@ fn notes_are_true_when_members_and_numbers_change() {
     );
     admit(&store, charge(1, &ten, 8));
     assert_eq!(alone(&store, &[charge(1, &thirty, 0)]), ["7/15"]);
-    store.membership().hear(1, Time::ZERO);
+    store.membership().receive(1, Time::ZERO);
     assert_eq!(alone(&store, &[charge(1, &ten, 0)]), ["2/10"]);
 }
 
@@ -219,7 +219,9 @@ fn loans_are_noted_as_they_are_drawn_and_given_back() {
     let reckoned = StoreClock::new(Arc::new(clock.clone()), NOON.plus(WRONG));
     let memory = EmbeddedStore::with_clock(SMALL, clock.clone());
     let alone = EmbeddedStore::with_clock(SMALL, reckoned);
-    let standby = Standby::new(StandbyLimit::Share, Membership::default());
+    let membership =
+        crate::Membership::new(crate::KnownMembers::default(), Duration::ZERO, Time::ZERO);
+    let standby = Standby::new(StandbyLimit::Share, membership);
     let noted = Noted::new(remote, Node::new(memory), alone, standby);
     let window = quota(100, Algorithm::FixedWindow);
     let key = charge(1, &window, 0).key;
