@@ -11,6 +11,7 @@ mod health;
 mod hooks;
 mod log;
 mod reload;
+mod restart;
 mod rules;
 mod rules_files;
 mod rules_source;

@@ -18,6 +18,8 @@ use tidegate_store_redis::{RedisMembers, RedisStore, RedisTotals, report};
 use tokio::time::timeout;
 use tracing::warn;
 
+use crate::restart::RestartFiles;
+
 pub(crate) use opening::{memory_of, open};
 
 /// The store of this process.
@@ -42,6 +44,8 @@ pub(crate) struct Shared {
     /// Those of the other regions.
     elsewhere: Vec<RedisTotals>,
     regions: Vec<Region>,
+    /// What the process that takes this one's place is to know.
+    files: RestartFiles,
 }
 
 /// Another region.
@@ -75,13 +79,15 @@ impl AnyStore {
 
     /// Gives back what this node holds for itself. To be called when nothing is charged any more.
     pub(crate) async fn finish(&self) {
-        if let Self::Shared(shared) = self
-            && timeout(LAST_WORDS, shared.finish()).await.is_err()
-        {
+        let Self::Shared(shared) = self else {
+            return;
+        };
+        if timeout(LAST_WORDS, shared.finish()).await.is_err() {
             warn!(
                 "Redis does not answer: what this node held of limits is free again when it expires"
             );
         }
+        shared.files.finish(&shared.store).await;
     }
 }
 
@@ -192,6 +198,7 @@ impl Shared {
             store.split().run(&self.members),
             store.eventual().run(&self.totals, &self.elsewhere),
             report::watch(store.remote().client()),
+            self.files.run(store),
         );
     }
 

@@ -25,7 +25,7 @@ enum Reason {
 }
 
 /// Settings that are about a store in Redis, or how nodes share it.
-const OF_REDIS: [&str; 11] = [
+const OF_REDIS: [&str; 13] = [
     "store.name",
     "store.password",
     "store.password_file",
@@ -37,6 +37,8 @@ const OF_REDIS: [&str; 11] = [
     "store.heartbeat",
     "store.member_expiry",
     "store.slack",
+    "store.members",
+    "store.folder",
 ];
 
 /// The same for regions.

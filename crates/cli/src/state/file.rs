@@ -27,7 +27,7 @@ pub(crate) struct StateFile {
 
 impl StateFile {
     /// A file of this process and no other: see [`lock`](Self::lock).
-    pub(super) fn at(path: PathBuf) -> Self {
+    pub(crate) fn at(path: PathBuf) -> Self {
         let fresh = "new".to_owned();
         Self { path, fresh }
     }
@@ -39,7 +39,7 @@ impl StateFile {
     }
 
     /// Makes sure that no other process has the file, as long as what this returns lives.
-    pub(super) fn lock(&self) -> Result<File, StateError> {
+    pub(crate) fn lock(&self) -> Result<File, StateError> {
         let path = || self.path.clone();
         // A folder or a device would be put aside as if it were a damaged file.
         if fs::metadata(&self.path).is_ok_and(|it| !it.is_file()) {
@@ -66,7 +66,7 @@ impl StateFile {
     }
 
     /// What is in it.
-    pub(super) fn read(&self) -> io::Result<impl Read> {
+    pub(crate) fn read(&self) -> io::Result<impl Read + use<>> {
         let file = File::open(&self.path)?;
         Ok(BufReader::with_capacity(BUFFER, file))
     }

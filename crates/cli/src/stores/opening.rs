@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tidegate_algorithms::{Algorithm, Allowance, Headroom, Quota, QuotaSpec};
 use tidegate_share::{
-    EventualConfig, LeaseConfig, SharedConfig, SharedStore, SplitConfig, StandbyLimit,
+    EventualConfig, KnownMembers, LeaseConfig, SharedConfig, SharedStore, SplitConfig, StandbyLimit,
 };
 use tidegate_store::{
     Consistency, CounterKey, EmbeddedStore, LimitId, Store as _, StoreConfig, StoreError,
@@ -16,6 +16,14 @@ use tracing::{info, warn};
 use super::{AnyStore, Region, Shared};
 use crate::config::{Config, Engine, RedisUrl, Standby, Store};
 use crate::failure::Failure;
+use crate::restart::{RestartFiles, StartMembers};
+
+/// Whether Redis answered at start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Presence {
+    Present,
+    Absent,
+}
 
 /// How long the start waits for Redis, however many servers there are to try.
 const LONGEST_KNOCK: Duration = Duration::from_secs(2);
@@ -37,7 +45,11 @@ pub(crate) async fn open(config: &Config, local: EmbeddedStore) -> Result<AnySto
     };
     let client = client(&config.store, url)?;
     let name = &config.store.redis.name.0;
-    knock(&client, url, name).await?;
+    let files = RestartFiles::open(config.store.folder.as_deref(), url, name);
+    let members = files.members(config.store.sharing.members);
+    if knock(&client, url, name).await? == Presence::Absent {
+        tell_members(config.store.sharing.standby, members.heartbeat);
+    }
     let others = config.regions.others(url);
     let regions: Result<Vec<Region>, Failure> = others
         .map(|(region, url)| {
@@ -51,13 +63,18 @@ pub(crate) async fn open(config: &Config, local: EmbeddedStore) -> Result<AnySto
         .iter()
         .map(|region| RedisTotals::new(&region.client, name))
         .collect();
-    let sharing = sharing(&config.store, elsewhere.len());
+    let sharing = sharing(&config.store, elsewhere.len(), members);
+    let remote = RedisStore::new(client.clone()).named(name);
+    let (store, restored) =
+        SharedStore::restore(remote, local, sharing, |group| files.saved(group));
+    files.report(&restored);
     Ok(AnyStore::Shared(Box::new(Shared {
         members: RedisMembers::new(&client, name),
         totals: RedisTotals::new(&client, name),
         elsewhere,
         regions,
-        store: SharedStore::new(RedisStore::new(client).named(name), local, sharing),
+        store,
+        files,
     })))
 }
 
@@ -95,24 +112,42 @@ fn new_client(config: &ClientConfig) -> Result<Client, Failure> {
     Client::new(config).map_err(Failure::NoTls)
 }
 
-async fn knock(client: &Client, url: &RedisUrl, name: &str) -> Result<(), Failure> {
+async fn knock(client: &Client, url: &RedisUrl, name: &str) -> Result<Presence, Failure> {
     let knocked = match client.knock(LONGEST_KNOCK).await {
         Ok(()) => try_rights(client, name).await,
         turned => turned,
     };
     match knocked {
-        Ok(()) => info!("counters are in Redis at {url}"),
-        Err(KnockError::Absent(reason)) => warn!(
-            "Redis is not there: {reason}; until it is, this node decides as `on_failure` of each rule says"
-        ),
-        Err(KnockError::Turned(reason)) => {
-            return Err(Failure::NoEntry {
-                url: url.to_string(),
-                reason,
-            });
+        Ok(()) => {
+            info!("counters are in Redis at {url}");
+            Ok(Presence::Present)
         }
+        Err(KnockError::Absent(reason)) => {
+            warn!(
+                "Redis is not there: {reason}; until it is, this node decides as `on_failure` of each rule says"
+            );
+            Ok(Presence::Absent)
+        }
+        Err(KnockError::Turned(reason)) => Err(Failure::NoEntry {
+            url: url.to_string(),
+            reason,
+        }),
     }
-    Ok(())
+}
+
+/// Logs by how many members a node that starts without Redis divides limits.
+fn tell_members(standby: Standby, known: KnownMembers) {
+    if standby == Standby::Whole {
+        return;
+    }
+    if let Some(members) = known.floor.max(known.remembered) {
+        info!("limits are divided among {members} members until Redis answers");
+    } else {
+        warn!(
+            "number of members unknown: this node enforces whole limits until Redis answers; set `store.members`, \
+             or keep the folder of `store.folder` over restarts"
+        );
+    }
 }
 
 /// Asks about a counter that nobody has, which leaves no trace: who is let in may still have no right to run a
@@ -141,7 +176,7 @@ async fn try_rights(client: &Client, name: &str) -> Result<(), KnockError> {
     }
 }
 
-fn sharing(store: &Store, other_regions: usize) -> SharedConfig {
+fn sharing(store: &Store, other_regions: usize, members: StartMembers) -> SharedConfig {
     let said = &store.sharing;
     let part = StoreConfig {
         max_memory: store.max_memory.0 / 4,
@@ -160,12 +195,14 @@ fn sharing(store: &Store, other_regions: usize) -> SharedConfig {
             heartbeat: said.heartbeat,
             expiry: said.member_expiry,
             store: part,
+            members: members.heartbeat,
         },
         eventual: EventualConfig {
             sync_interval: said.sync_interval,
             slack: said.slack.0,
             memory: part,
             other_regions,
+            members: members.eventual,
             ..EventualConfig::default()
         },
     }

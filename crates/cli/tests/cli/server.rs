@@ -2,9 +2,11 @@
 
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::path::PathBuf;
+use std::process::{self, Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::program::command;
+use crate::program::{command, scratch};
 
 /// Free ports for the listeners that a test does not ask.
 pub(crate) const OTHERS: [&str; 4] = ["--grpc", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
@@ -33,6 +35,7 @@ impl Server {
     pub(crate) fn start_with(args: &[&str], variables: &[(&str, &str)]) -> Self {
         let args = [&["serve", "--http", "127.0.0.1:0"], &OTHERS[..], args].concat();
         let mut command = command(&args);
+        command.env("STATE_DIRECTORY", state_folder());
         command.envs(variables.iter().copied());
         Self::run(command)
     }
@@ -158,6 +161,13 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A state folder of its own for each server: what another one on the same port left is not for this one.
+fn state_folder() -> PathBuf {
+    static SERVERS: AtomicU32 = AtomicU32::new(0);
+    let number = SERVERS.fetch_add(1, Ordering::Relaxed);
+    scratch(&format!("state_{}_{number}", process::id()))
 }
 
 /// The value of a line of the banner.

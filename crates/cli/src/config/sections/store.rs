@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use tidegate_rules::document::{Code, format_duration};
 use tidegate_share::SharedConfig;
-use tidegate_store::Consistency;
+use tidegate_store::{Consistency, MAX_MEMBERS};
 use tidegate_store_redis::client::{ClientConfig, Credentials};
 
 use crate::config::reader::Section;
-use crate::config::value::{Bytes, Engine, Name, Percentage, RedisUrl, Secret, Words};
+use crate::config::value::{
+    Bytes, CacheFile, Count, Engine, Name, Percentage, RedisUrl, Secret, Words,
+};
 use crate::failure::Failure;
 use crate::rules_files;
 
@@ -20,6 +22,8 @@ pub(crate) struct Store {
     pub(crate) redis: Redis,
     pub(crate) sharing: Sharing,
     pub(crate) max_memory: Bytes,
+    /// Where a node keeps what it needs to start without Redis, if anywhere.
+    pub(crate) folder: Option<PathBuf>,
     pub(crate) state: State,
 }
 
@@ -51,6 +55,8 @@ pub(crate) struct Sharing {
     pub(crate) slack: Percentage,
     pub(crate) heartbeat: Duration,
     pub(crate) member_expiry: Duration,
+    /// The fewest nodes that a limit is divided among.
+    pub(crate) members: Option<u32>,
 }
 
 /// What a limit is worth on one node while Redis is gone.
@@ -101,11 +107,21 @@ impl Store {
                 "the store needs at least 1MiB",
             );
         }
+        let folder: Option<CacheFile> = section.optional(
+            "folder",
+            "Where a node keeps what it needs to start without Redis: the number of members, and what it counted \
+             without Redis; or off; by default the state folder",
+        );
         Self {
             engine,
             redis,
             sharing,
             max_memory,
+            folder: match folder {
+                Some(CacheFile::Off) => None,
+                Some(CacheFile::At(folder)) => Some(folder),
+                None => Some(section.state_folder().to_owned()),
+            },
             state: State::read(section),
         }
     }
@@ -229,6 +245,7 @@ impl Sharing {
              the nodes, or the whole",
             Standby::Share,
         );
+        let members = read_members(section);
         let mut span = |name, about, default| {
             let span = section.value(name, about, default);
             at_least(section, name, span, LEAST_SPAN);
@@ -237,6 +254,7 @@ impl Sharing {
         Self {
             consistency,
             standby,
+            members,
             lease_life: span(
                 "lease_life",
                 "leased: how long permits that were drawn ahead may be spent at the longest; a 64th of the \
@@ -303,6 +321,24 @@ impl Words for Standby {
     const EXPECTED: &'static str = "a standby";
     const WORDS: &'static [(&'static str, Self)] =
         &[("share", Self::Share), ("whole", Self::Whole)];
+}
+
+fn read_members(section: &mut Section<'_, '_>) -> Option<u32> {
+    let members: Option<Count<1>> = section.optional(
+        "members",
+        "The fewest nodes that limits are divided among while Redis is unavailable; by default the largest number \
+         that Redis counted in the last hour",
+    );
+    let Count(members) = members?;
+    if members > MAX_MEMBERS {
+        section.fault(
+            "members",
+            Code::BadValue,
+            "there are too many `members`".to_owned(),
+            &format!("write at most {MAX_MEMBERS}"),
+        );
+    }
+    Some(members)
 }
 
 /// Refuses a span that is too short to be meant.

@@ -183,7 +183,8 @@ fn a_node_starts_without_redis() {
     node.ask_until_broken("probe");
     hold_by_all_doors(&node, By::Node, "alone");
     let health = run(&["health", "--http", node.address()]);
-    assert_eq!((health.code, &*health.stdout), (Some(0), "degraded\n"));
+    assert_eq!(health.code, Some(0));
+    assert!(health.stdout.starts_with("degraded"), "{health:?}");
     redis.restart();
     node.ask_until_mended();
     hold_by_all_doors(&node, By::Redis, "new");
