@@ -4,13 +4,17 @@ use std::fmt;
 
 use crate::{day, redis, service, soak};
 
+/// The section that `tests/fleet` writes; it stays as it is here.
+const FLEET: &str = "## Promises, measured from outside\n";
+
 /// How each section begins, in the order of the page.
-const HEADINGS: [&str; 5] = [
+const HEADINGS: [&str; 6] = [
     "# Benchmark results\n",
     service::HEADING,
     redis::HEADING,
     day::HEADING,
     soak::HEADING,
+    FLEET,
 ];
 
 /// The page, as far as it is known: each section at the place of its heading.

@@ -25,6 +25,16 @@ pub struct FaultStep {
     /// How long it lasts, in seconds, where it ends by itself.
     #[serde(default)]
     pub lasts: f64,
+    /// How often it is done.
+    #[serde(default = "once")]
+    pub times: u32,
+    /// From one time to the next, in seconds.
+    #[serde(default)]
+    pub every: f64,
+}
+
+fn once() -> u32 {
+    1
 }
 
 /// What is done.
@@ -83,17 +93,19 @@ pub fn inject(
     stop: &AtomicBool,
 ) -> Result<Vec<FaultSpan>, String> {
     let inject_one = |step: &FaultStep| {
-        clock::sleep_until(start + clock::micros(step.at));
-        if stop.load(Ordering::Relaxed) {
-            return Ok(None);
+        let mut spans = Vec::new();
+        for time in 0..step.times {
+            let at = step.at + f64::from(time) * step.every;
+            clock::sleep_until(start + clock::micros(at));
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let from = now();
+            apply(step, nodes, redis)?;
+            let (action, to) = (step.action, now());
+            spans.push(FaultSpan { action, from, to });
         }
-        let from = now();
-        apply(step, nodes, redis)?;
-        Ok(Some(FaultSpan {
-            action: step.action,
-            from,
-            to: now(),
-        }))
+        Ok(spans)
     };
     let inject_one = &inject_one;
     thread::scope(|scope| {
@@ -105,8 +117,10 @@ pub fn inject(
             let failed = Err("a fault could not be injected".to_owned());
             thread.join().unwrap_or(failed)
         });
-        let spans: Result<Vec<Option<FaultSpan>>, String> = spans.collect();
-        Ok(spans?.into_iter().flatten().collect())
+        let spans: Result<Vec<Vec<FaultSpan>>, String> = spans.collect();
+        let mut spans = spans?.concat();
+        spans.sort_by_key(|span| span.from);
+        Ok(spans)
     })
 }
 

@@ -78,7 +78,7 @@ fn wait_for_members(nodes: &[Node]) {
 fn measure(spec: &FleetSpec, nodes: &[Node], redis: &Redis) -> Result<Vec<ScenarioReport>, String> {
     let overshoot = overshoot_of(nodes);
     let calls = redis.script_calls();
-    let start = now() + micros(HEAD_START);
+    let start = spec.start_after(now() + micros(HEAD_START));
     let plans = plan::plan(&spec.scenarios, nodes.len(), start, spec.seconds);
     let stop = AtomicBool::new(false);
     let (records, probes, faults) = run_all(spec, nodes, redis, &plans, start, &stop);
@@ -171,6 +171,12 @@ fn overshoot_of(nodes: &[Node]) -> Vec<f64> {
 // === impl FleetSpec ===
 
 impl FleetSpec {
+    /// When traffic begins: at a time, or at the next multiple of `align`.
+    fn start_after(&self, time: u64) -> u64 {
+        let step = self.align.map_or(1, micros).max(1);
+        time.div_ceil(step) * step
+    }
+
     /// How many nodes there ever are: those at the start, and those that faults start later.
     pub fn all_nodes(&self) -> usize {
         let started = self

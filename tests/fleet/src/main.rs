@@ -7,12 +7,14 @@ mod fault;
 mod fleet;
 mod http;
 mod judge;
+mod matrix;
 mod node;
 mod plan;
 mod probe;
 mod record;
 mod redis;
 mod report;
+mod results;
 mod rules;
 mod scenario;
 mod signals;
@@ -23,8 +25,10 @@ use std::process::ExitCode;
 use std::{env, fs};
 
 use clap::Parser;
+use serde::de::DeserializeOwned;
 
 use crate::fleet::ScenarioReport;
+use crate::matrix::Matrix;
 use crate::scenario::FleetSpec;
 
 /// Measures from outside whether a fleet of nodes keeps the promises of its limits.
@@ -34,9 +38,12 @@ use crate::scenario::FleetSpec;
 #[derive(Debug, Parser)]
 #[command(name = "tests/fleet/run")]
 struct Arguments {
-    /// Run all scenarios instead of the short selection
+    /// Run all scenarios and the matrix instead of the short selection
     #[arg(long)]
     all: bool,
+    /// Record the table in bench/RESULTS.md
+    #[arg(long)]
+    write: bool,
     /// Run only fleets and scenarios whose name contains NAME; may be given several times
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
@@ -53,6 +60,9 @@ struct Arguments {
     /// Repeat everything so many times
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     repeat: u32,
+    /// Run a fleet again, up to so many times, if noise made its results invalid
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    retries: u32,
 }
 
 fn main() -> ExitCode {
@@ -87,9 +97,13 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         }
     }
     println!("\n{}", report::table(&reports));
-    let (kept, broken, invalid) = report::count(&reports);
-    println!("{kept} promises kept, {broken} broken, {invalid} not measured");
-    Ok(broken == 0 && invalid == 0)
+    let count = report::count(&reports);
+    println!("{count}");
+    if arguments.write {
+        let settings: Vec<String> = arguments.set.iter().map(setting_text).collect();
+        results::write(&root().join("bench/RESULTS.md"), &reports, &settings)?;
+    }
+    Ok(count.is_all_kept())
 }
 
 fn run_fleet(
@@ -101,9 +115,20 @@ fn run_fleet(
         "\n{} ({} nodes, {} s)",
         spec.fleet, spec.nodes, spec.seconds
     );
-    let reports = fleet::run(spec, executable, &arguments.set)
-        .map_err(|error| format!("{}: {error}", spec.fleet))?;
+    let run = || {
+        fleet::run(spec, executable, &arguments.set)
+            .map_err(|error| format!("{}: {error}", spec.fleet))
+    };
+    let mut reports = run()?;
     reports.iter().for_each(report::print);
+    for _ in 0..arguments.retries {
+        if !report::count(&reports).has_invalid() {
+            break;
+        }
+        println!("  noise made results invalid; running the fleet again");
+        reports = run()?;
+        reports.iter().for_each(report::print);
+    }
     Ok(reports)
 }
 
@@ -122,12 +147,17 @@ fn read_all(arguments: &Arguments) -> Result<Vec<FleetSpec>, String> {
     files.sort();
     let mut fleets = Vec::new();
     for file in files {
-        fleets.extend(read(&file)?);
+        fleets.extend(read::<Vec<FleetSpec>>(&file)?);
     }
+    if !(arguments.all || arguments.list || !arguments.only.is_empty()) {
+        return Ok(fleets);
+    }
+    let matrix: Matrix = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("matrix.yaml"))?;
+    fleets.extend(matrix.fleets());
     Ok(fleets)
 }
 
-fn read(file: &Path) -> Result<Vec<FleetSpec>, String> {
+fn read<T: DeserializeOwned>(file: &Path) -> Result<T, String> {
     let faulty = |error: String| format!("{}: {error}", file.display());
     let text = fs::read_to_string(file).map_err(|error| faulty(error.to_string()))?;
     let value = yaml::parse(&text).map_err(faulty)?;
@@ -166,6 +196,10 @@ fn list(fleets: &[FleetSpec]) {
             println!("  {}: {sharing}, {limit}", scenario.name);
         }
     }
+}
+
+fn setting_text((name, value): &(String, String)) -> String {
+    format!("{name}={value}")
 }
 
 fn parse_setting(text: &str) -> Result<(String, String), String> {

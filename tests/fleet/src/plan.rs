@@ -1,7 +1,7 @@
 //! Plans: which request is sent to which node at what time.
 
 use crate::clock::micros;
-use crate::rules::{DOMAIN, key, own_key};
+use crate::rules::{DOMAIN, further_key, key, own_key};
 use crate::scenario::{Role, Scenario, Stream};
 
 /// A request to send.
@@ -146,10 +146,14 @@ pub fn body(scenario: &Scenario, request: &PlannedRequest) -> String {
         format!(r#"{{"{key}":"c{caller}"}},"#)
     });
     let own = own.unwrap_or_default();
+    let further = (0..scenario.also.len()).map(|place| {
+        let key = further_key(request.scenario, request.is_twin, place);
+        format!(r#",{{"{key}":"all"}}"#)
+    });
+    let further: String = further.collect();
     let cost = request.cost;
-    let check = format!(
-        r#"{{"domain":"{DOMAIN}","cost":{cost},"descriptors":[{own}{{"{key}":"{value}"}}]}}"#
-    );
+    let descriptors = format!(r#"[{own}{{"{key}":"{value}"}}{further}]"#);
+    let check = format!(r#"{{"domain":"{DOMAIN}","cost":{cost},"descriptors":{descriptors}}}"#);
     if request.batch == 1 {
         return check;
     }

@@ -1,9 +1,12 @@
 //! The table of promise against measurement.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use crate::fleet::ScenarioReport;
 use crate::judge::Verdict;
+
+/// As many places of a broken promise are printed.
+const MOST_DETAILS: usize = 6;
 
 /// One line for each judge, and below it where its promise was broken.
 pub fn print(report: &ScenarioReport) {
@@ -19,8 +22,12 @@ pub fn print(report: &ScenarioReport) {
         };
         println!("    {verdict} {}: {}", finding.promise, finding.measured);
         if finding.verdict != Verdict::Kept {
-            for detail in &finding.details {
+            for detail in finding.details.iter().take(MOST_DETAILS) {
                 println!("            {detail}");
+            }
+            let more = finding.details.len().saturating_sub(MOST_DETAILS);
+            if more > 0 {
+                println!("            and {more} more");
             }
         }
     }
@@ -49,12 +56,48 @@ pub fn table(reports: &[ScenarioReport]) -> String {
 }
 
 /// How many promises were kept, broken, and not measured.
-pub fn count(reports: &[ScenarioReport]) -> (usize, usize, usize) {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PromiseCount {
+    kept: usize,
+    broken: usize,
+    invalid: usize,
+}
+
+/// Counts the promises of several scenarios.
+pub fn count(reports: &[ScenarioReport]) -> PromiseCount {
     let all = || reports.iter().flat_map(|report| &report.findings);
     let count = |is_it: fn(&Verdict) -> bool| all().filter(|f| is_it(&f.verdict)).count();
-    (
-        count(|verdict| *verdict == Verdict::Kept),
-        count(|verdict| *verdict == Verdict::Broken),
-        count(|verdict| matches!(verdict, Verdict::Invalid(_))),
-    )
+    PromiseCount {
+        kept: count(|verdict| *verdict == Verdict::Kept),
+        broken: count(|verdict| *verdict == Verdict::Broken),
+        invalid: count(|verdict| matches!(verdict, Verdict::Invalid(_))),
+    }
+}
+
+// === impl PromiseCount ===
+
+impl PromiseCount {
+    /// Whether all were measured and kept.
+    pub fn is_all_kept(self) -> bool {
+        self.broken == 0 && self.invalid == 0
+    }
+
+    /// Whether noise kept any from being measured.
+    pub fn has_invalid(self) -> bool {
+        self.invalid > 0
+    }
+}
+
+impl fmt::Display for PromiseCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            kept,
+            broken,
+            invalid,
+        } = self;
+        write!(
+            f,
+            "{kept} promises kept, {broken} broken, {invalid} not measured"
+        )
+    }
 }

@@ -18,6 +18,11 @@ pub fn own_key(scenario: usize, is_twin: bool) -> String {
     format!("{}_own", key(scenario, is_twin))
 }
 
+/// The key of a further limit of the same request.
+pub fn further_key(scenario: usize, is_twin: bool, place: usize) -> String {
+    format!("{}_also_{place}", key(scenario, is_twin))
+}
+
 /// Writes the rules.
 pub fn write(scenarios: &[Scenario]) -> String {
     let mut text = format!("domain: {DOMAIN}\ndescriptors:\n");
@@ -39,6 +44,10 @@ pub fn write(scenarios: &[Scenario]) -> String {
             );
             if let Some(own) = &scenario.own_limit {
                 write_rule(&mut text, &own_key(number, is_twin), own, consistency);
+            }
+            for (place, limit) in scenario.also.iter().enumerate() {
+                let key = further_key(number, is_twin, place);
+                write_rule(&mut text, &key, limit, consistency);
             }
         }
     }

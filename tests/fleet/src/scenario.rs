@@ -29,6 +29,8 @@ pub struct FleetSpec {
     pub round_trip: Option<f64>,
     /// How long traffic lasts, in seconds.
     pub seconds: f64,
+    /// Traffic begins at a multiple of so many seconds of the clock, if given.
+    pub align: Option<f64>,
     /// Settings of the nodes beyond the default ones, as variables of the environment.
     #[serde(default)]
     pub settings: Vec<(String, String)>,
@@ -68,6 +70,9 @@ pub struct Scenario {
     pub twin: bool,
     /// A limit of each caller in the same request, shared in the same way.
     pub own_limit: Option<LimitSpec>,
+    /// Further limits of the same request, shared in the same way and counted for all callers together.
+    #[serde(default)]
+    pub also: Vec<LimitSpec>,
     /// Whether each caller has a counter of its own.
     #[serde(default)]
     pub per_caller: bool,

@@ -35,34 +35,6 @@ pub(super) fn kill_cost(measured: &Measured<'_>, percent: f64) -> Finding {
     }
 }
 
-/// No window of an outage, and none after it, has more than so many times the limit.
-pub(super) fn bound(measured: &Measured<'_>, times: f64) -> Finding {
-    let limit = measured.scenario.limit.limit;
-    let bound = (limit as f64 * times).ceil() as u64;
-    let windows = windows(
-        measured.start,
-        measured.end,
-        measured.scenario.limit.window(),
-    );
-    let counts = windows
-        .iter()
-        .map(|span| (span, inside(&measured.judged, *span)));
-    let counts: Vec<_> = counts.collect();
-    let worst = counts.iter().map(|(_, count)| *count).max().unwrap_or(0);
-    let over = counts.iter().filter(|(_, count)| *count > bound);
-    let broken = over.map(|(span, count)| {
-        format!(
-            "window at {}: {count} of {limit}",
-            at(span.0, measured.start)
-        )
-    });
-    Finding::new(
-        format!("at most {bound} ({times} x) in each window of the outage"),
-        format!("at most {worst} in {} windows", windows.len()),
-        broken.collect(),
-    )
-}
-
 /// The first full window after an outage allows a percentage of the limit, less the overshoot still owed.
 pub(super) fn first_window(measured: &Measured<'_>, percent: f64) -> Finding {
     let limit = &measured.scenario.limit;
@@ -152,6 +124,32 @@ pub(super) fn recovery(measured: &Measured<'_>, millis: f64) -> Finding {
     Finding::new(promise, format!("after {worst:.0} ms"), broken)
 }
 
+/// The median of what one stall costs: from the first to the last degraded answer.
+pub(super) fn stall_cost(measured: &Measured<'_>, millis: f64) -> Finding {
+    let promise = format!("a stall degrades answers for at most {millis} ms (median)");
+    let mut costs: Vec<f64> = Vec::new();
+    let faults: Vec<_> = measured.outages().collect();
+    for (place, fault) in faults.iter().enumerate() {
+        let until = faults.get(place + 1).map_or(measured.end, |next| next.from);
+        let hit = |record: &&Record| record.is_degraded && is_in(record.sent, (fault.from, until));
+        let hits: Vec<&Record> = measured.judged.iter().filter(hit).collect();
+        let first = hits.iter().map(|record| record.received).min();
+        let last = hits.iter().map(|record| record.received).max();
+        costs.push((last.unwrap_or(0) - first.unwrap_or(0)) as f64 / 1e3);
+    }
+    costs.sort_by(f64::total_cmp);
+    let Some(median) = costs.get(costs.len() / 2).copied() else {
+        return Finding::nothing(promise, "no stall");
+    };
+    let all: Vec<String> = costs.iter().map(|cost| format!("{cost:.0}")).collect();
+    let mut broken = Vec::new();
+    if median > millis {
+        broken.push(format!("milliseconds of each stall: {}", all.join(" ")));
+    }
+    let text = format!("median {median:.0} ms of {} stalls", costs.len());
+    Finding::new(promise, text, broken)
+}
+
 /// In an outage nobody waits long.
 pub(super) fn longest_wait(measured: &Measured<'_>, millis: f64) -> Finding {
     let promise = format!("no answer in an outage takes longer than {millis} ms (p99)");
@@ -184,7 +182,7 @@ pub(super) fn failover_loss(measured: &Measured<'_>, millis: f64) -> Finding {
     let mut losses = Vec::new();
     for fault in measured.faults_of(Action::FailOver) {
         let start = fault.from / window * window;
-        let spans = (0..3).map(|later| (start + later * window, start + (later + 1) * window));
+        let spans = (0..2).map(|later| (start + later * window, start + (later + 1) * window));
         let over = spans.map(|span| inside(&measured.judged, span).saturating_sub(limit.limit));
         let over: u64 = over.sum();
         let lately = (fault.from.saturating_sub(1_000_000), fault.from);

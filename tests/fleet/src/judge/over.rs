@@ -5,40 +5,70 @@ use super::{Finding, Measured};
 use crate::record::Record;
 use crate::scenario::{Algorithm, Consistency};
 
+/// What may be allowed above a limit.
+#[derive(Clone, Copy)]
+struct Bound {
+    /// How many times the limit, or the burst.
+    times: f64,
+    /// Whether what a node allowed without Redis counts.
+    counts_degraded: bool,
+}
+
 /// No window has more than the limit, a bucket no more than its bound. What a node allowed without
-/// Redis is not counted.
+/// Redis does not count.
 pub(super) fn never_over(measured: &Measured<'_>) -> Finding {
-    let limit = &measured.scenario.limit;
-    let slack = slack(measured);
-    match limit.algorithm {
-        Algorithm::TokenBucket | Algorithm::LeakyBucket => bucket(measured),
-        Algorithm::SlidingLog => any_span(measured, limit.limit + slack),
-        _ => clock_windows(measured, limit.limit + slack),
+    check(
+        measured,
+        Bound {
+            times: 1.0,
+            counts_degraded: false,
+        },
+    )
+}
+
+/// No window has more than so many times the limit, whoever allowed it.
+pub(super) fn outage_bound(measured: &Measured<'_>, times: f64) -> Finding {
+    check(
+        measured,
+        Bound {
+            times,
+            counts_degraded: true,
+        },
+    )
+}
+
+fn check(measured: &Measured<'_>, bound: Bound) -> Finding {
+    match measured.scenario.limit.algorithm {
+        Algorithm::TokenBucket | Algorithm::LeakyBucket => bucket(measured, bound),
+        Algorithm::SlidingLog => any_span(measured, bound),
+        _ => clock_windows(measured, bound),
     }
 }
 
-/// What `eventual` may have above the limit: 25 %, at least one for each node.
-fn slack(measured: &Measured<'_>) -> u64 {
-    if measured.scenario.consistency != Consistency::Eventual {
+/// What `eventual` may have above the limit while Redis is well: 25 %, at least one for each node.
+fn slack(measured: &Measured<'_>, bound: Bound) -> u64 {
+    if measured.scenario.consistency != Consistency::Eventual || bound.counts_degraded {
         return 0;
     }
     let nodes = measured.nodes as u64;
     nodes * (measured.scenario.limit.limit.div_ceil(4)).div_ceil(nodes)
 }
 
-fn clock_windows(measured: &Measured<'_>, bound: u64) -> Finding {
+fn clock_windows(measured: &Measured<'_>, bound: Bound) -> Finding {
     let limit = &measured.scenario.limit;
+    let (allowed, bound) = (bound, bound.of(limit.limit) + slack(measured, bound));
     let windows = windows(measured.start, measured.end, limit.window());
     let mut worst = 0;
     let mut over = Vec::new();
     for window in &windows {
         let count = inside(&measured.judged, *window);
-        let alone = degraded(&measured.judged, *window);
+        let alone = allowed.degraded(&measured.judged, *window);
         worst = worst.max(count);
         if count > bound + alone {
             let when = at(window.0, measured.start);
             over.push(format!(
-                "window at {when}: {count} of {bound}, {alone} of them degraded"
+                "window at {when}: {count}, at most {}",
+                bound + alone
             ));
         }
     }
@@ -47,7 +77,9 @@ fn clock_windows(measured: &Measured<'_>, bound: u64) -> Finding {
     Finding::new(promise, format!("at most {worst} in {count} windows"), over)
 }
 
-fn any_span(measured: &Measured<'_>, bound: u64) -> Finding {
+fn any_span(measured: &Measured<'_>, bound: Bound) -> Finding {
+    let limit = measured.scenario.limit.limit;
+    let (permitted, bound) = (bound, bound.of(limit) + slack(measured, bound));
     let window = measured.scenario.limit.window();
     let allowed: Vec<&Record> = taken(&measured.judged);
     let mut worst = 0;
@@ -61,10 +93,10 @@ fn any_span(measured: &Measured<'_>, bound: u64) -> Finding {
         let count: u64 = span.map(|record| record.taken()).sum();
         if count > worst {
             worst = count;
-            let alone = degraded(&measured.judged, (first.sent, to));
+            let alone = permitted.degraded(&measured.judged, (first.sent, to));
             if count > bound + alone {
                 let when = at(first.sent, measured.start);
-                over.push(format!("from {when} on: {count} of {bound} in a window"));
+                over = vec![format!("from {when} on: {count} of {bound} in a window")];
             }
         }
     }
@@ -73,15 +105,16 @@ fn any_span(measured: &Measured<'_>, bound: u64) -> Finding {
 }
 
 /// Over any time at most burst + rate x time, and for `leased` rate x a loan's life more.
-fn bucket(measured: &Measured<'_>) -> Finding {
+fn bucket(measured: &Measured<'_>, bound: Bound) -> Finding {
     let limit = &measured.scenario.limit;
     let life = match measured.scenario.consistency {
         Consistency::Leased => (limit.window / 16.0).min(1.0_f64.max(limit.window / 64.0)),
         _ => 0.0,
     };
     let queue = u64::from(limit.algorithm == Algorithm::LeakyBucket);
-    let bound = limit.capacity() + queue + slack(measured) + (limit.rate() * life).ceil() as u64;
-    let alone: u64 = degraded(&measured.judged, (measured.start, measured.end));
+    let alone = bound.degraded(&measured.judged, (measured.start, measured.end));
+    let bound = bound.of(limit.capacity() + queue) + slack(measured, bound);
+    let bound = bound + (limit.rate() * life).ceil() as u64;
     let (excess, when) = largest_excess(&measured.judged, limit.rate());
     let promise = format!("at most {bound} above the rate over any time");
     let mut over = Vec::new();
@@ -113,6 +146,23 @@ pub(super) fn largest_excess(records: &[Record], rate: f64) -> (f64, u64) {
         }
     }
     (worst, when)
+}
+
+// === impl Bound ===
+
+impl Bound {
+    fn of(self, limit: u64) -> u64 {
+        (self.times * limit as f64 - 1e-6).ceil() as u64
+    }
+
+    /// What degraded answers allowed in a span, if that does not count.
+    fn degraded(self, records: &[Record], span: (u64, u64)) -> u64 {
+        if self.counts_degraded {
+            0
+        } else {
+            degraded(records, span)
+        }
+    }
 }
 
 fn taken(records: &[Record]) -> Vec<&Record> {

@@ -20,10 +20,8 @@ pub(super) fn mean(measured: &Measured<'_>, percent: f64) -> Finding {
         return Finding::nothing(promise, &format!("only {} windows", spans.len()));
     }
     let whole = (first.0, last.1);
-    let (got, twin) = (
-        touching(&measured.judged, whole),
-        inside(&measured.twin, whole),
-    );
+    let got = touching(&measured.judged, whole);
+    let twin = reference(measured, whole);
     let reached = 100.0 * got as f64 / twin.max(1) as f64;
     let text = format!(
         "{reached:.1} % ({got} of {twin} in {} windows)",
@@ -46,7 +44,7 @@ pub(super) fn every_window(measured: &Measured<'_>, percent: f64) -> Finding {
     let mut broken = Vec::new();
     for span in &spans {
         let got = touching(&measured.judged, *span);
-        let twin = inside(&measured.twin, *span);
+        let twin = reference(measured, *span);
         let reached = 100.0 * got as f64 / twin.max(1) as f64;
         if twin > 0 {
             worst = worst.min(reached);
@@ -74,7 +72,7 @@ pub(super) fn all_but(measured: &Measured<'_>, permits: u64) -> Finding {
     let (mut fewest, mut broken) = (u64::MAX, Vec::new());
     for span in judged_spans(measured) {
         let got = touching(&measured.judged, span);
-        let twin = inside(&measured.twin, span);
+        let twin = reference(measured, span);
         fewest = fewest.min(got);
         if got + permits < limit.min(twin) {
             let when = at(span.0, measured.start);
@@ -123,6 +121,16 @@ pub(super) fn follows(measured: &Measured<'_>, moved: f64, within: f64, percent:
         return Finding::nothing(promise, "no full window");
     }
     Finding::new(promise, format!("at least {fewest} of {limit}"), broken)
+}
+
+/// What the twin allows in a span; without a twin, the limit.
+fn reference(measured: &Measured<'_>, span: (u64, u64)) -> u64 {
+    let limit = &measured.scenario.limit;
+    if measured.scenario.twin {
+        inside(&measured.twin, span)
+    } else {
+        (span.1 - span.0) / limit.window() * limit.limit
+    }
 }
 
 /// Windows of the clock; for buckets and logs spans of the same length.

@@ -1,0 +1,178 @@
+use super::*;
+use crate::scenario::Role;
+use crate::yaml;
+
+/// When every run here begins: at the edge of a minute.
+const START: u64 = 60_000_000_000;
+
+/// A run of 12 seconds of one scenario.
+fn check(scenario: &str, judge: &Judge, judged: Vec<Record>, twin: Vec<Record>) -> Finding {
+    let text = format!("{{ name: run, judges: [], {scenario} }}");
+    let scenario: Scenario = serde_json::from_value(yaml::parse(&text).unwrap()).unwrap();
+    judge.judge(&Measured {
+        scenario: &scenario,
+        nodes: 2,
+        start: START,
+        end: START + micros(12.0),
+        judged,
+        twin,
+        faults: Vec::new(),
+        probes: Vec::new(),
+        overshoot: Vec::new(),
+        script_calls: 0,
+    })
+}
+
+/// An allowed request that was sent so many milliseconds after the start and took so many.
+fn allowed(at: u64, took: u64) -> Record {
+    let sent = START + at * 1_000;
+    Record {
+        role: Role::Honest,
+        is_twin: false,
+        node: 0,
+        cost: 1,
+        due: sent,
+        sent,
+        received: sent + took * 1_000,
+        outcome: Outcome::Allowed,
+        is_degraded: false,
+        remaining: None,
+        retry_after: None,
+    }
+}
+
+/// `count` allowed requests in each second, from 10 ms after the edge.
+fn each_second(count: u64) -> Vec<Record> {
+    let in_second = |second: u64| (0..count).map(move |n| allowed(second * 1_000 + 10 + n, 1));
+    (0..12).flat_map(in_second).collect()
+}
+
+const PER_SECOND: &str = "limit: { limit: 100, window: 1 }, warm_up: 0";
+
+#[test]
+fn a_window_with_one_too_many_breaks_the_promise() {
+    let kept = check(PER_SECOND, &Judge::NeverOver, each_second(100), Vec::new());
+    assert_eq!(kept.verdict, Verdict::Kept);
+    let over = check(PER_SECOND, &Judge::NeverOver, each_second(101), Vec::new());
+    assert_eq!(over.verdict, Verdict::Broken);
+    assert_eq!(over.details.len(), 12);
+}
+
+#[test]
+fn a_request_across_an_edge_is_not_too_many_and_not_missing() {
+    let mut records = each_second(100);
+    records.insert(100, allowed(995, 10));
+    let over = check(PER_SECOND, &Judge::NeverOver, records, Vec::new());
+    assert_eq!(over.verdict, Verdict::Kept);
+    let mut records = each_second(99);
+    for second in 1..=12 {
+        records.push(allowed(second * 1_000 - 1, 2));
+    }
+    records.sort_by_key(|record| record.sent);
+    let judge = Judge::EveryWindow(100.0);
+    let used = check(PER_SECOND, &judge, records, each_second(100));
+    assert_eq!(used.verdict, Verdict::Kept);
+}
+
+#[test]
+fn what_a_node_allowed_without_redis_is_judged_by_outages_only() {
+    let mut records = each_second(100);
+    let mut alone = allowed(500, 1);
+    alone.is_degraded = true;
+    records.push(alone);
+    records.sort_by_key(|record| record.sent);
+    let without = check(PER_SECOND, &Judge::NeverOver, records.clone(), Vec::new());
+    assert_eq!(without.verdict, Verdict::Kept);
+    let with = check(PER_SECOND, &Judge::OutageBound(1.0), records, Vec::new());
+    assert_eq!(with.verdict, Verdict::Broken);
+}
+
+#[test]
+fn use_is_judged_beside_the_twin() {
+    let judge = Judge::Use(98.0);
+    let kept = check(PER_SECOND, &judge, each_second(98), each_second(100));
+    assert_eq!(kept.verdict, Verdict::Kept);
+    let broken = check(PER_SECOND, &judge, each_second(97), each_second(100));
+    assert_eq!(broken.verdict, Verdict::Broken);
+    let both_slow = check(PER_SECOND, &judge, each_second(80), each_second(80));
+    assert_eq!(both_slow.verdict, Verdict::Kept);
+}
+
+#[test]
+fn one_bad_window_is_found() {
+    let mut records = each_second(100);
+    records.drain(300..310);
+    let judge = Judge::EveryWindow(95.0);
+    let finding = check(PER_SECOND, &judge, records, each_second(100));
+    assert_eq!(finding.details, ["window at 3.0 s: 90, strict 100"]);
+}
+
+#[test]
+fn a_log_is_judged_in_any_span() {
+    let log = "limit: { limit: 100, window: 1, algorithm: sliding_log }";
+    let across = |gap: u64| {
+        let first = (0..60).map(|n| allowed(900 + n, 1));
+        let second = (0..60).map(move |n| allowed(900 + gap + n, 1));
+        first.chain(second).collect()
+    };
+    let apart = check(log, &Judge::NeverOver, across(1_100), Vec::new());
+    assert_eq!(apart.verdict, Verdict::Kept);
+    let together = check(log, &Judge::NeverOver, across(200), Vec::new());
+    assert_eq!(together.verdict, Verdict::Broken);
+}
+
+#[test]
+fn a_bucket_is_judged_by_what_is_above_its_rate() {
+    let bucket =
+        "limit: { limit: 100, window: 1, algorithm: token_bucket, burst: 20 }, consistency: strict";
+    // One each 10 ms is the rate; so many come at once on top of it.
+    let with_burst = |burst: u64| {
+        let steady = (0..500).map(|n| allowed(n * 10, 0));
+        let burst = (0..burst).map(|_| allowed(2_000, 0));
+        let mut records: Vec<Record> = steady.chain(burst).collect();
+        records.sort_by_key(|record| record.sent);
+        records
+    };
+    let kept = check(bucket, &Judge::NeverOver, with_burst(19), Vec::new());
+    assert_eq!(kept.verdict, Verdict::Kept);
+    let over = check(bucket, &Judge::NeverOver, with_burst(21), Vec::new());
+    assert_eq!(over.verdict, Verdict::Broken);
+}
+
+#[test]
+fn remaining_is_compared_with_what_was_allowed() {
+    let told = |off: u64| {
+        let mut records = each_second(100);
+        for (place, record) in records.iter_mut().enumerate() {
+            record.remaining = Some((99 - place as u64 % 100).saturating_sub(off));
+        }
+        records
+    };
+    let right = check(PER_SECOND, &Judge::Remaining, told(0), Vec::new());
+    assert_eq!(right.verdict, Verdict::Kept);
+    let wrong = check(PER_SECOND, &Judge::Remaining, told(60), Vec::new());
+    assert_eq!(wrong.verdict, Verdict::Broken);
+}
+
+#[test]
+fn a_run_that_was_late_is_never_a_pass() {
+    let mut records = each_second(100);
+    for record in &mut records {
+        record.due -= 1_000_000;
+    }
+    let late = check(PER_SECOND, &Judge::Use(98.0), records, each_second(100));
+    assert!(matches!(late.verdict, Verdict::Invalid(_)));
+}
+
+#[test]
+fn a_run_with_degraded_answers_says_nothing_about_use() {
+    let mut records = each_second(100);
+    for record in records.iter_mut().step_by(20) {
+        record.is_degraded = true;
+    }
+    let judge = Judge::Use(98.0);
+    let finding = check(PER_SECOND, &judge, records.clone(), each_second(100));
+    assert!(matches!(finding.verdict, Verdict::Invalid(_)));
+    let degraded = check(PER_SECOND, &Judge::Degraded(0.1), records, Vec::new());
+    assert_eq!(degraded.verdict, Verdict::Broken);
+}
