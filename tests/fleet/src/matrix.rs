@@ -232,7 +232,11 @@ impl Matrix {
             }
             return judges;
         }
-        let mut judges = vec![Judge::NeverOver, Judge::Degraded(0.1)];
+        let mut judges = vec![Judge::NeverOver];
+        // Of a few hundred requests one is more than a thousandth.
+        if limit.rate() >= 10.0 {
+            judges.push(Judge::Degraded(0.1));
+        }
         let is_steady = disturbance == Disturbance::Nothing;
         let has_ten = self.seconds > 11.0 * limit.window + 15.0;
         if consistency == Consistency::Leased && is_steady && has_ten {
