@@ -2,8 +2,9 @@
 //!
 //! Too small a number is dangerous: while the store is unavailable each node enforces its share, and nodes
 //! that count too few members admit more than the limit together. So a larger count is believed at once. A
-//! smaller one is believed only if the store has answered every heartbeat for a while and has lost no data:
-//! a store that restarted empty, or was flushed, counts from 1 again.
+//! smaller one is believed only if for a while the store has returned no larger one, has answered every
+//! heartbeat and has lost no data: a node that restarts is back soon, and a store that was flushed counts
+//! from 1 again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -28,7 +29,7 @@ pub struct Membership(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     floor: u32,
-    /// How long the store must answer without a fault before it is believed that members left.
+    /// How long the store must return smaller counts, without a fault, before they are believed.
     settling: Duration,
     members: AtomicU32,
     is_known: AtomicBool,
@@ -80,10 +81,10 @@ impl Membership {
         let members = members.max(1);
         self.0.received.fetch_max(members, Ordering::Relaxed);
         self.0.is_known.store(true, Ordering::Relaxed);
-        if at.nanos() < self.0.doubted_until.load(Ordering::Relaxed) {
-            self.0.members.fetch_max(members, Ordering::Relaxed);
-        } else {
+        let is_doubted = at.nanos() < self.0.doubted_until.load(Ordering::Relaxed);
+        if members >= self.0.members.load(Ordering::Relaxed) || !is_doubted {
             self.0.members.store(members, Ordering::Relaxed);
+            self.doubt(at);
         }
     }
 
@@ -103,9 +104,9 @@ impl Membership {
         }
     }
 
-    /// Records that the store did not answer, or lost data. Smaller counts are then not believed for a
-    /// while: a store that was away for long has forgotten all members, and it is back for one node before
-    /// it is for another.
+    /// Has smaller counts not believed for a while, because the store did not answer, lost data, or still
+    /// counted as many a moment ago. A store that was away for long has forgotten all members, and it is back
+    /// for one node before it is for another.
     pub(crate) fn doubt(&self, at: Time) {
         let until = at.plus(self.0.settling);
         self.0
@@ -133,16 +134,26 @@ mod tests {
     fn a_smaller_count_is_not_believed_after_a_failure() {
         let membership = membership(None, None);
         membership.receive(4, second(1));
-        membership.receive(3, second(2));
-        assert_eq!(membership.members(), 3);
+        membership.doubt(second(3));
         membership.doubt(second(2));
-        membership.doubt(second(1));
-        membership.receive(1, second(6));
-        assert_eq!(membership.members(), 3);
-        membership.receive(5, second(6));
-        assert_eq!(membership.members(), 5);
-        membership.receive(0, second(7));
+        membership.receive(1, second(7));
+        assert_eq!(membership.members(), 4);
+        membership.receive(0, second(8));
         assert_eq!(membership.members(), 1);
+        membership.receive(5, second(8));
+        assert_eq!(membership.members(), 5);
+    }
+
+    #[test]
+    fn a_node_that_is_away_for_a_moment_is_still_counted() {
+        let membership = membership(None, None);
+        membership.receive(4, second(1));
+        membership.receive(3, second(2));
+        membership.receive(4, second(5));
+        membership.receive(3, second(9));
+        assert_eq!(membership.members(), 4);
+        membership.receive(3, second(10));
+        assert_eq!(membership.members(), 3);
     }
 
     #[test]
@@ -185,12 +196,11 @@ mod tests {
             membership.receive(4, second(1));
             membership.check_store(second(102), Some(second(101)), 3, second(2));
             membership.receive(3, second(2));
-            assert_eq!(membership.members(), 3);
-            membership.check_store(second(103), previous, 1, second(3));
-            membership.receive(1, second(3));
-            assert_eq!(membership.members(), 3, "{previous:?}");
-            membership.check_store(second(108), Some(second(103)), 1, second(8));
-            membership.receive(1, second(8));
+            membership.check_store(second(106), previous, 1, second(6));
+            membership.receive(1, second(6));
+            assert_eq!(membership.members(), 4, "{previous:?}");
+            membership.check_store(second(111), Some(second(106)), 1, second(11));
+            membership.receive(1, second(11));
             assert_eq!(membership.members(), 1);
         }
     }

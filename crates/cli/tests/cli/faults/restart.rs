@@ -19,7 +19,6 @@ use serde_json::json;
 use tidegate_store::{Clock, SystemClock};
 use tidegate_store_redis::test_util::{RedisServer, wait_until};
 
-use super::page::Page;
 use crate::program::scratch;
 use crate::server::Server;
 
@@ -42,13 +41,23 @@ const LIMITS: [(&str, &str); 6] = [
     ),
 ];
 
-/// Nodes that share a Redis and, as on one machine, a state folder.
+/// Nodes that share a Redis.
 struct Fleet {
+    folders: Folders,
     redis: RedisServer,
     folder: PathBuf,
     nodes: Vec<Mutex<Option<Server>>>,
     is_over: AtomicBool,
     admissions: Mutex<Vec<Admission>>,
+}
+
+/// The state folders of nodes.
+#[derive(Clone, Copy, Debug)]
+enum Folders {
+    /// One for all, as on one machine.
+    Shared,
+    /// One for each.
+    Own,
 }
 
 /// One admitted request, by the machine's clock in nanoseconds.
@@ -63,7 +72,7 @@ struct Admission {
 
 impl Fleet {
     /// Starts `n_nodes` nodes that have counted each other, and leaves room for `n_more`.
-    fn start(name: &str, n_nodes: usize, n_more: usize) -> Self {
+    fn start(name: &str, folders: Folders, n_nodes: usize, n_more: usize) -> Self {
         let folder = scratch(name);
         let mut rules = "domain: faults\ndescriptors:\n".to_owned();
         for (key, fields) in LIMITS {
@@ -75,6 +84,7 @@ impl Fleet {
         }
         fs::write(folder.join("rules.yaml"), rules).unwrap();
         let fleet = Self {
+            folders,
             redis: RedisServer::start(),
             folder,
             nodes: (0..n_nodes + n_more).map(|_| Mutex::new(None)).collect(),
@@ -87,25 +97,23 @@ impl Fleet {
         for node in 0..n_nodes {
             fleet.wait_for_members(node, n_nodes);
         }
-        wait_until("the number of members is written", || {
-            let files = fs::read_dir(fleet.folder.join("state")).unwrap();
-            let texts = files.filter_map(|file| fs::read_to_string(file.unwrap().path()).ok());
-            let count = |way: &str| format!("{way} {n_nodes} ");
-            let ways = ["heartbeat", "eventual"];
-            texts
-                .into_iter()
-                .any(|text| ways.iter().all(|way| text.contains(&count(way))))
-        });
         fleet
     }
 
     fn start_node(&self, node: usize) {
         let (rules, url) = (self.folder.join("rules.yaml"), self.redis.url());
         let args = ["--rules", rules.to_str().unwrap(), "--store", &url];
-        let state = self.folder.join("state");
+        let state = self.state_folder(node);
         let variables = [("STATE_DIRECTORY", state.to_str().unwrap())];
         let server = Server::start_with(&args, &variables);
         *self.node(node) = Some(server);
+    }
+
+    fn state_folder(&self, node: usize) -> PathBuf {
+        self.folder.join(match self.folders {
+            Folders::Shared => "state".to_owned(),
+            Folders::Own => format!("state-{node}"),
+        })
     }
 
     fn stop_node(&self, node: usize, signal: &str) {
@@ -113,11 +121,17 @@ impl Fleet {
         server.stop(signal);
     }
 
+    /// Waits until a node has written that there are so many members.
     fn wait_for_members(&self, node: usize, members: usize) {
-        wait_until("all members are counted", || {
-            let node = self.node(node);
-            let page = node.as_ref().unwrap().operate("GET /metrics", "");
-            Page::new(page).sum("tidegate_members", "") == members as u64
+        wait_until("the number of members is written", || {
+            let files = fs::read_dir(self.state_folder(node)).unwrap();
+            let texts = files.filter_map(|file| fs::read_to_string(file.unwrap().path()).ok());
+            let is_counted = |text: &str| {
+                ["heartbeat", "eventual"]
+                    .iter()
+                    .all(|way| text.contains(&format!("{way} {members} ")))
+            };
+            texts.into_iter().any(|text| is_counted(&text))
         });
     }
 
@@ -270,7 +284,7 @@ fn restart_all(fleet: &Fleet, signal: &str) {
 
 #[test]
 fn a_rolling_restart_in_an_outage_admits_the_limit() {
-    let fleet = Fleet::start("restart_term", 4, 0);
+    let fleet = Fleet::start("restart_term", Folders::Shared, 4, 0);
     let span = fleet.drive(|| {
         fleet.redis.kill();
         let outage = now();
@@ -284,7 +298,7 @@ fn a_rolling_restart_in_an_outage_admits_the_limit() {
 
 #[test]
 fn killed_nodes_admit_one_share_more_each() {
-    let fleet = Fleet::start("restart_kill", 4, 0);
+    let fleet = Fleet::start("restart_kill", Folders::Own, 4, 0);
     let span = fleet.drive(|| {
         fleet.redis.kill();
         let outage = now();
@@ -298,7 +312,7 @@ fn killed_nodes_admit_one_share_more_each() {
 
 #[test]
 fn a_fleet_that_grows_in_an_outage_admits_by_its_growth() {
-    let fleet = Fleet::start("restart_grow", 2, 2);
+    let fleet = Fleet::start("restart_grow", Folders::Shared, 2, 2);
     let span = fleet.drive(|| {
         fleet.redis.kill();
         let outage = now();
@@ -312,7 +326,7 @@ fn a_fleet_that_grows_in_an_outage_admits_by_its_growth() {
 
 #[test]
 fn a_flushed_redis_that_dies_leaves_the_shares_as_they_were() {
-    let fleet = Fleet::start("restart_flush", 4, 0);
+    let fleet = Fleet::start("restart_flush", Folders::Own, 4, 0);
     let span = fleet.drive(|| {
         fleet.redis.must(&["FLUSHALL"]);
         // As a rule one or two nodes have sent a heartbeat since.
