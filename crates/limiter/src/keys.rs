@@ -67,7 +67,7 @@ impl<S: Store> Limiter<S> {
         let descriptors = [Descriptor::new(entries)];
         let mut verdict = self.unjudged(&descriptors);
         rule(verdict.rules(), domain, entries)?;
-        self.judge(&mut verdict, domain, &descriptors, Intent::Look)
+        self.judge(&mut verdict, domain, &descriptors, Intent::Look, None)
             .await?;
         match verdict.failure() {
             Some(error) => Err(error.clone().into()),

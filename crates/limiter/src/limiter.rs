@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use arc_swap::ArcSwap;
-use tidegate_algorithms::Headroom;
+use tidegate_algorithms::{Headroom, Time};
 use tidegate_rules::{Charging as RuleCharging, Domain, RuleSet};
 use tidegate_store::{Charge, Charging, Decisions, Receipt, Store, StoreError};
 
 use crate::address::Addresses;
-use crate::bans::Bans;
+use crate::bans::{Ban, Bans};
 use crate::bill::{Bill, Charges, Intent, Values};
 use crate::failure::{self, Failed};
 use crate::matched::{self, Matched};
@@ -122,8 +122,33 @@ impl<S: Store> Limiter<S> {
             verdict.bans = Box::pin(self.banned(&verdict.rules, domain, descriptors)).await;
         }
         let intent = Intent::Charge(hits.max(1));
-        self.judge(&mut verdict, domain, descriptors, intent)
+        self.judge(&mut verdict, domain, descriptors, intent, None)
             .await?;
+        Ok(verdict)
+    }
+
+    /// Judges one request as if the store had failed with `error`, for a caller who cannot wait for the store any
+    /// longer. Waits for nothing. A call to the store that is under way may or may not have charged.
+    ///
+    /// # Errors
+    ///
+    /// Only for a request that makes no sense.
+    #[cold]
+    pub fn check_without_store(
+        &self,
+        domain: &str,
+        descriptors: &[Descriptor<'_>],
+        hits: u64,
+        error: StoreError,
+    ) -> Result<Verdict, LimiterError> {
+        let mut verdict = self.unjudged(descriptors);
+        if self.bans.is_any() {
+            let bans = self.find_bans(&verdict.rules, domain, descriptors);
+            verdict.bans = in_force(&bans, None);
+        }
+        let intent = Intent::Charge(hits.max(1));
+        let judged = self.judge(&mut verdict, domain, descriptors, intent, Some(error));
+        now_or_never(judged).ok_or(LimiterError::WouldWait)??;
         Ok(verdict)
     }
 
@@ -146,7 +171,7 @@ impl<S: Store> Limiter<S> {
             verdict.bans = banned.ok_or(LimiterError::WouldWait)?;
         }
         let intent = Intent::Charge(hits.max(1));
-        let judged = now_or_never(self.judge(&mut verdict, domain, descriptors, intent));
+        let judged = now_or_never(self.judge(&mut verdict, domain, descriptors, intent, None));
         judged.ok_or(LimiterError::WouldWait)??;
         Ok(verdict)
     }
@@ -156,13 +181,15 @@ impl<S: Store> Limiter<S> {
         Verdict::new(self.rules.load(), descriptors.len(), self.config.near)
     }
 
-    /// Fills in the verdict, in place: moved out of the future, it would be copied whole once more.
+    /// Fills in the verdict, in place: moved out of the future, it would be copied whole once more. With a
+    /// `failure` the store is not called.
     pub(crate) async fn judge(
         &self,
         verdict: &mut Verdict,
         domain: &str,
         descriptors: &[Descriptor<'_>],
         mut intent: Intent,
+        failure: Option<StoreError>,
     ) -> Result<(), LimiterError> {
         validate(domain, descriptors)?;
         let Some(found) = verdict.rules.domain(domain) else {
@@ -185,7 +212,9 @@ impl<S: Store> Limiter<S> {
             matches: matched.as_slice(),
         };
         let charging = self.charging(found);
-        let charged = self.charge(bill, charging, &mut verdict.decisions).await;
+        let charged = self
+            .charge(bill, charging, &mut verdict.decisions, failure)
+            .await;
         if let Err(failed) = &charged {
             matched.leave_undecided(&failed.answers);
         }
@@ -205,8 +234,22 @@ impl<S: Store> Limiter<S> {
         domain: &str,
         descriptors: &[Descriptor<'_>],
     ) -> Box<[BannedDescriptor]> {
-        let Some(domain) = rules.domain(domain) else {
+        let bans = self.find_bans(rules, domain, descriptors);
+        if bans.is_empty() {
             return Box::default();
+        }
+        in_force(&bans, self.store.now().await.ok())
+    }
+
+    /// The bans on descriptors, and the places of those.
+    fn find_bans(
+        &self,
+        rules: &RuleSet,
+        domain: &str,
+        descriptors: &[Descriptor<'_>],
+    ) -> Vec<(u16, Arc<Ban>)> {
+        let Some(domain) = rules.domain(domain) else {
+            return Vec::new();
         };
         let ban_on = |descriptor: &Descriptor<'_>| match descriptor.hits {
             Hits::Refund(_) => None,
@@ -214,26 +257,10 @@ impl<S: Store> Limiter<S> {
                 .bans
                 .find(domain.find(descriptor.entries)?, descriptor.entries),
         };
-        let bans: Vec<_> = (0_u16..)
+        (0_u16..)
             .zip(descriptors.iter().take(MAX_DESCRIPTORS))
             .filter_map(|(index, descriptor)| Some((index, ban_on(descriptor)?)))
-            .collect();
-        if bans.is_empty() {
-            return Box::default();
-        }
-        let now = self.store.now().await;
-        let in_force = bans.iter().filter_map(|(descriptor, ban)| {
-            let left = match now {
-                Ok(now) => ban.left(now)?,
-                // Better too long than lifted because the store is gone.
-                Err(_) => ban.whole(),
-            };
-            Some(BannedDescriptor {
-                descriptor: *descriptor,
-                retry: left.retry(),
-            })
-        });
-        in_force.collect()
+            .collect()
     }
 
     /// Asks the store, if there is anything to ask, and lets others answer for a store that fails.
@@ -242,6 +269,7 @@ impl<S: Store> Limiter<S> {
         bill: Bill<'_>,
         charging: Charging,
         decisions: &mut Decisions,
+        failure: Option<StoreError>,
     ) -> Result<Option<Receipt>, Failed> {
         // Filled in place: moved out of a function, each would be copied whole.
         let mut addresses = Addresses::new();
@@ -252,7 +280,10 @@ impl<S: Store> Limiter<S> {
         if charges.is_empty() {
             return Ok(None);
         }
-        let asked = self.ask(bill, &charges, charging, decisions).await;
+        let asked = match failure {
+            None => self.ask(bill, &charges, charging, decisions).await,
+            Some(error) => Err(error),
+        };
         asked.map(Some).map_err(|error| {
             let limits = bill.limits();
             failure::stand_in(&self.store, &charges, limits, charging, decisions, error)
@@ -291,6 +322,22 @@ pub(crate) fn validate(domain: &str, descriptors: &[Descriptor<'_>]) -> Result<(
         });
     }
     Ok(())
+}
+
+/// The bans that are in force, at the store's time if that is known.
+fn in_force(bans: &[(u16, Arc<Ban>)], now: Option<Time>) -> Box<[BannedDescriptor]> {
+    let in_force = bans.iter().filter_map(|(descriptor, ban)| {
+        let left = match now {
+            Some(now) => ban.left(now)?,
+            // Better too long than lifted because the store is gone.
+            None => ban.whole(),
+        };
+        Some(BannedDescriptor {
+            descriptor: *descriptor,
+            retry: left.retry(),
+        })
+    });
+    in_force.collect()
 }
 
 /// What `future` comes to, if it needs no waiting.

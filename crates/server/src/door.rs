@@ -1,16 +1,19 @@
 //! What every front door holds: the limiter, and what a core keeps for itself.
 
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use quanta::Instant;
 use tidegate_answer::Answers;
-use tidegate_limiter::{Limiter, LimiterError, Store, Verdict};
+use tidegate_limiter::{Limiter, LimiterError, Store, StoreError, Verdict};
 use tidegate_observe::{Asked, Recorder};
 
 use crate::AuthorizeConfig;
 use crate::cores::Load;
+use crate::within::within;
 
 /// What the connections of one core share.
 #[derive(Debug)]
@@ -51,10 +54,34 @@ impl<S: Store> Door<S> {
             .limiter
             .check(asked.domain, asked.descriptors, asked.hits)
             .await;
-        match &judged {
+        self.record(asked, started, &judged);
+        judged
+    }
+
+    /// The same for a caller who waits no longer than `most`: if the store takes longer, each limit goes by its
+    /// `on_failure`.
+    pub(crate) async fn check_within(
+        &self,
+        asked: &Asked<'_>,
+        most: Duration,
+    ) -> Result<Verdict, LimiterError> {
+        self.load.count_call();
+        let started = Instant::now();
+        let (domain, descriptors, hits) = (asked.domain, asked.descriptors, asked.hits);
+        let check = within(most, pin!(self.limiter.check(domain, descriptors, hits))).await;
+        let judged = check.unwrap_or_else(|| {
+            let error = StoreError::Timeout { after: most };
+            self.limiter
+                .check_without_store(domain, descriptors, hits, error)
+        });
+        self.record(asked, started, &judged);
+        judged
+    }
+
+    fn record(&self, asked: &Asked<'_>, started: Instant, judged: &Result<Verdict, LimiterError>) {
+        match judged {
             Ok(verdict) => self.recorder.judged(asked, verdict, started.elapsed()),
             Err(error) => self.recorder.rejected(error),
         }
-        judged
     }
 }

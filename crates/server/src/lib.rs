@@ -24,6 +24,7 @@ mod server;
 pub mod test_util;
 mod tls;
 mod wire;
+mod within;
 
 pub use address::{Address, NotAnAddress};
 pub use admin::{

@@ -137,6 +137,23 @@ fn a_store_that_waits_is_not_for_check_now() {
     assert!(try_ask(Failing::stuck(), &[Ask::of(&[("free", "x")])]).is_ok());
 }
 
+/// The caller's own deadline has passed: the limits are answered for at once, though the store is stuck.
+#[test]
+fn a_caller_who_cannot_wait_for_the_store_gets_the_answer_of_each_policy() {
+    let check = |store: Failing, ask: Ask<'_>, expected: &str| {
+        let limiter = Limiter::new(store, rules(RULES), LimiterConfig::default());
+        let verdict = with_descriptors(&[ask], |descriptors| {
+            limiter.check_without_store("test", descriptors, 1, ERROR)
+        });
+        let verdict = verdict.unwrap();
+        assert_eq!(text(&verdict), expected);
+        assert_eq!(verdict.failure(), Some(&ERROR));
+    };
+    check(Failing::stuck(), ALLOW, "allowed: allowed undecided");
+    check(Failing::stuck(), DENY, "refused: refused undecided");
+    check(Failing::alone(NOON), DEFAULT, "allowed: allowed 4/5");
+}
+
 #[test]
 fn a_node_that_stands_by_goes_on_limiting() {
     let limiter = alone();

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::pin::pin;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use h2::RecvStream;
@@ -15,12 +16,13 @@ use super::head::{Head, Rejection};
 use super::message::{Messages, Room, framed};
 use super::method::Method;
 use super::status::{self, Status};
-use super::timeout::{until, within};
+use super::timeout::{less_margin, until};
 use super::{GrpcConfig, answer, health, reflection};
 use crate::door::SharedDoor;
 use crate::drain::Drain;
 use crate::wire::Question;
 use crate::wire::protobuf::write_response;
+use crate::within::within;
 
 /// A call as it was accepted.
 pub(super) type Call = (Request<RecvStream>, SendResponse<Bytes>);
@@ -53,8 +55,7 @@ pub(super) async fn answer<S: Store>(call: Call, office: &Office<S>) {
     let answered = match head.method {
         Method::ShouldRateLimit => {
             let trace = office.trace(&parts.headers);
-            let judged = pin!(office.should_rate_limit(messages, trace));
-            within(most, judged).await
+            Some(office.should_rate_limit(messages, trace, most).await)
         }
         Method::HealthCheck => within(most, pin!(health::check(messages, office))).await,
         Method::HealthWatch => {
@@ -79,8 +80,10 @@ impl<S: Store> Office<S> {
         &self,
         mut messages: Messages<'_>,
         trace: TraceHeaders<'_>,
+        most: Duration,
     ) -> Result<Bytes, Status> {
-        let message = messages.only().await?;
+        let message = within(most, pin!(messages.only())).await;
+        let message = message.unwrap_or_else(|| Err(Status::late()))?;
         let mut question = Question::default();
         question
             .read(&message)
@@ -91,7 +94,7 @@ impl<S: Store> Office<S> {
             hits: question.hits(),
             trace,
         };
-        let verdict = self.door.check(&asked).await?;
+        let verdict = self.door.check_within(&asked, less_margin(most)).await?;
         Ok(framed(&mut self.out.borrow_mut(), |out| {
             write_response(&verdict, &self.door.answers.headers, out);
         }))

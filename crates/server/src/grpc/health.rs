@@ -11,9 +11,9 @@ use super::call::Office;
 use super::message::{Messages, framed};
 use super::method::RATE_LIMIT;
 use super::status::{Code, Status};
-use super::timeout::within;
 use crate::drain::{Drain, Health};
 use crate::wire::protobuf::{Malformed, Reader, Writer};
+use crate::within::within;
 
 /// The services whose health is known: the server as a whole, the name that envoyproxy/ratelimit has for
 /// itself, and the service. All are as healthy as the server.

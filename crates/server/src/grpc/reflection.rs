@@ -12,8 +12,8 @@ use super::answer::Answer;
 use super::call::Office;
 use super::message::{Messages, framed};
 use super::status::{Code, Status};
-use super::timeout::within;
 use crate::wire::protobuf::{Malformed, Reader, Writer};
+use crate::within::within;
 use descriptors::Descriptors;
 
 /// What a client wants to know.

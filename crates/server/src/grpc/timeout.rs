@@ -1,11 +1,12 @@
 //! `grpc-timeout`: how long a client will wait.
 
-use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::Poll;
 use std::time::Duration;
 
-use tokio::time::timeout;
+use crate::within::within;
+
+/// The time that an answer needs on its way back to a client: a quarter of its timeout, and no more than this.
+const MOST_MARGIN: Duration = Duration::from_millis(5);
 
 /// Reads a timeout: up to eight digits and a unit.
 pub(super) fn parse(text: &[u8]) -> Option<Duration> {
@@ -28,16 +29,9 @@ pub(super) fn parse(text: &[u8]) -> Option<Duration> {
     Some(span)
 }
 
-/// What `future` comes to, or `None` after `most`. One that is ready at once costs no timer. It is asked for
-/// pinned: moved in, a large one would be copied whole.
-pub(super) async fn within<T>(
-    most: Duration,
-    mut future: Pin<&mut impl Future<Output = T>>,
-) -> Option<T> {
-    match poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await {
-        Poll::Ready(output) => Some(output),
-        Poll::Pending => timeout(most, future).await.ok(),
-    }
+/// The time that a decision may take for a client with this timeout, so that the answer reaches it in time.
+pub(super) fn less_margin(timeout: Duration) -> Duration {
+    timeout.saturating_sub((timeout / 4).min(MOST_MARGIN))
 }
 
 /// Lets `future` run to its end, or to the end of the client's patience; then it is dropped, and with it
@@ -52,6 +46,14 @@ pub(super) async fn until(patience: Option<Duration>, future: Pin<&mut impl Futu
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_has_time_for_its_way_back() {
+        for (timeout, decision) in [(20, 15), (100, 95), (8, 6), (0, 0)] {
+            let millis = Duration::from_millis;
+            assert_eq!(less_margin(millis(timeout)), millis(decision));
+        }
+    }
 
     #[test]
     fn a_timeout_is_digits_and_a_unit() {

@@ -11,7 +11,7 @@ use tidegate_limiter::{Limiter, LimiterConfig};
 use tidegate_rules::{CompileOptions, Source, compile};
 use tidegate_server::GrpcConfig;
 use tidegate_server::test_util::GrpcCore;
-use tidegate_store::{EmbeddedStore, ManualClock, StoreConfig};
+use tidegate_store::{EmbeddedStore, ManualClock, Store, StoreConfig};
 use tokio::io::DuplexStream;
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 
@@ -21,8 +21,7 @@ pub(crate) const SHOULD_RATE_LIMIT: &str =
     "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 
 /// A server by these rules whose clock stands still.
-#[derive(Clone)]
-pub(crate) struct Server(Rc<GrpcCore<EmbeddedStore<ManualClock>>>);
+pub(crate) struct Server<S = EmbeddedStore<ManualClock>>(Rc<GrpcCore<S>>);
 
 /// A client of one connection.
 #[derive(Clone)]
@@ -52,12 +51,31 @@ pub(crate) fn run(test: impl Future<Output = ()>) {
 
 // === impl Server ===
 
+impl<S> Clone for Server<S> {
+    fn clone(&self) -> Self {
+        Self(Rc::clone(&self.0))
+    }
+}
+
 impl Server {
     pub(crate) fn new(rules: &str) -> Self {
         Self::with(rules, GrpcConfig::default(), LimiterConfig::default())
     }
 
     pub(crate) fn with(rules: &str, config: GrpcConfig, limiter: LimiterConfig) -> Self {
+        let store = EmbeddedStore::with_clock(StoreConfig::default(), ManualClock::default());
+        Self::with_store(store, rules, config, limiter)
+    }
+}
+
+impl<S: Store + 'static> Server<S> {
+    /// A server with any store.
+    pub(crate) fn with_store(
+        store: S,
+        rules: &str,
+        config: GrpcConfig,
+        limiter: LimiterConfig,
+    ) -> Self {
         let source = Source {
             name: "rules.yaml".to_owned(),
             bytes: rules.as_bytes().to_vec(),
@@ -65,7 +83,6 @@ impl Server {
         let rules = compile(&[source], &CompileOptions::default())
             .unwrap()
             .rules;
-        let store = EmbeddedStore::with_clock(StoreConfig::default(), ManualClock::default());
         let core = GrpcCore::new(Limiter::new(store, rules, limiter), config);
         Self(Rc::new(core))
     }

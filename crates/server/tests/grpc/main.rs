@@ -5,6 +5,7 @@
 mod calls;
 mod client;
 mod codec;
+mod deadline;
 mod health;
 mod hostile;
 mod lifecycle;

@@ -1,0 +1,125 @@
+//! A caller who waits no longer than its `grpc-timeout`, and a store that never answers.
+
+use std::future::pending;
+use std::time::Duration;
+
+use prost::Message;
+use tidegate_limiter::{Decision, Headroom, LimiterConfig, Quota, Time};
+use tidegate_server::GrpcConfig;
+use tidegate_store::{
+    Charge, Charging, Consistency, CounterKey, Cursor, Decisions, Page, Receipt, Store, StoreError,
+};
+use tokio::time::Instant;
+
+use crate::client::{SHOULD_RATE_LIMIT, Server, framed, head, run};
+use crate::wire::{RateLimitResponse, ask};
+
+const RULES: &str = "
+domain: api
+descriptors:
+  - key: allow
+    rate_limit: { unit: minute, requests_per_unit: 100, on_failure: allow }
+  - key: deny
+    rate_limit: { unit: minute, requests_per_unit: 100, on_failure: deny }
+";
+
+/// The codes of Envoy.
+const OK: i32 = 1;
+const OVER_LIMIT: i32 = 2;
+
+/// A store that never answers.
+struct StuckStore;
+
+/// Asks such a server; returns the answer and the time that it took.
+fn answer(key: &str, timeout: Option<&str>) -> (i32, Duration) {
+    let mut outcome = None;
+    run(async {
+        let config = GrpcConfig {
+            call_timeout: Duration::from_secs(7),
+            ..GrpcConfig::default()
+        };
+        let server = Server::with_store(StuckStore, RULES, config, LimiterConfig::default());
+        let mut client = server.connect().await;
+        let mut request = head(SHOULD_RATE_LIMIT);
+        if let Some(timeout) = timeout {
+            request = request.header("grpc-timeout", timeout);
+        }
+        let started = Instant::now();
+        let question = framed(&ask("api", &[(key, "7")]));
+        let reply = client
+            .send(request.body(()).unwrap(), &[&question[..]])
+            .await;
+        let took = started.elapsed();
+        assert_eq!(reply.status().0, "0", "{reply:?}");
+        let response = RateLimitResponse::decode(&reply.body[5..]).unwrap();
+        outcome = Some((response.overall_code, took));
+    });
+    outcome.unwrap()
+}
+
+#[test]
+fn on_failure_answers_before_the_callers_deadline() {
+    for (key, code) in [("allow", OK), ("deny", OVER_LIMIT)] {
+        for (timeout, most) in [("20m", 20), ("100m", 100), ("2m", 4)] {
+            let (answered, took) = answer(key, Some(timeout));
+            assert_eq!(answered, code, "{key} {timeout}");
+            assert!(took < Duration::from_millis(most), "{timeout}: {took:?}");
+        }
+    }
+}
+
+#[test]
+fn a_caller_without_a_deadline_is_answered_as_well() {
+    let (answered, took) = answer("deny", None);
+    assert_eq!((answered, took.as_secs()), (OVER_LIMIT, 6));
+}
+
+// === impl StuckStore ===
+
+impl Store for StuckStore {
+    async fn charge(
+        &self,
+        _: &[Charge<'_>],
+        _: Charging,
+        _: &mut Decisions,
+    ) -> Result<Receipt, StoreError> {
+        pending().await
+    }
+
+    async fn peek(
+        &self,
+        _: CounterKey<'_>,
+        _: &Quota,
+        _: Headroom,
+        _: Consistency,
+    ) -> Result<Decision, StoreError> {
+        pending().await
+    }
+
+    async fn refund(
+        &self,
+        _: CounterKey<'_>,
+        _: &Quota,
+        _: u64,
+        _: Consistency,
+    ) -> Result<(), StoreError> {
+        pending().await
+    }
+
+    async fn reset(
+        &self,
+        _: CounterKey<'_>,
+        _: &Quota,
+        _: Consistency,
+    ) -> Result<bool, StoreError> {
+        pending().await
+    }
+
+    async fn now(&self) -> Result<Time, StoreError> {
+        pending().await
+    }
+
+    async fn list(&self, _: Cursor, _: usize) -> Result<Page, StoreError> {
+        pending().await
+    }
+}
