@@ -28,7 +28,8 @@ const YEAR: Duration = Duration::from_hours(24 * 365);
 fn node(server: &RedisServer) -> Node {
     let mut config = ClientConfig::from_url(&server.url()).unwrap();
     // The machine that runs tests may be busy; what a slow call comes to is tested elsewhere.
-    config.timeout = Duration::from_secs(10);
+    let patience = Some(Duration::from_secs(10));
+    (config.min_timeout, config.timeout) = (patience, patience);
     let remote = RedisStore::new(Client::new(&config).unwrap());
     let local = EmbeddedStore::new(StoreConfig {
         max_memory: 1 << 20,

@@ -157,15 +157,15 @@ impl RuleBook {
     ///
     /// If the files of TLS are of no use.
     pub fn new(config: &ClientConfig, name: &str) -> Result<Self, TlsError> {
-        // Not only for calls: a server that was gone is back when it answers a look within that time.
-        // Whoever looks for new versions says when he cannot.
+        // Also for probes: a server that was gone is back when it answers one within that time. The log has no
+        // lines of its breaker, because the caller logs when it cannot look for new versions.
         let config = ClientConfig {
-            timeout: TIMEOUT,
+            timeout: Some(TIMEOUT),
             changes: Changes::Untold,
             ..config.clone()
         };
         Ok(Self {
-            client: Client::new(&config)?,
+            client: Client::new(&config)?.with_timeout(TIMEOUT),
             keys: Keys::new(name),
             push: Script::new(include_str!("../scripts/push_rules.lua")),
         })

@@ -9,6 +9,7 @@ mod breaker;
 mod cluster;
 mod config;
 mod fault;
+mod form;
 mod info;
 mod knock;
 mod lanes;
@@ -23,6 +24,7 @@ mod slot;
 mod stats;
 mod stream;
 mod time;
+mod timeout;
 mod tls;
 mod topology;
 mod unclaimed;
@@ -45,8 +47,9 @@ pub use url::UrlError;
 pub use wire::{Array, Command, Reply, Value, WireFault};
 
 use fault::ServerFault;
+use form::Form;
 pub(crate) use link::no_runtime;
-use link::{Asking, Preface, Question};
+use link::{Asking, Question};
 use server::{Manners, Server};
 pub(crate) use session::{Session, SessionError};
 use time::Span;
@@ -59,14 +62,23 @@ pub(crate) use unclaimed::Unclaimed;
 #[derive(Clone, Debug)]
 pub struct Client {
     inner: Arc<Inner>,
-    timeout: Duration,
+    timeout: CallTimeout,
 }
 
 /// A client that does not keep its connections: for what one of them keeps.
 #[derive(Debug)]
 pub(crate) struct WeakClient {
     inner: Weak<Inner>,
-    timeout: Duration,
+    timeout: CallTimeout,
+}
+
+/// The timeout of the calls of a client.
+#[derive(Clone, Copy, Debug)]
+enum CallTimeout {
+    /// That of each server, which adapts to the time that its replies take.
+    Adaptive,
+    /// One that somebody chose.
+    Fixed(Duration),
 }
 
 /// Who is to be asked.
@@ -83,19 +95,8 @@ pub enum Route<'a> {
 #[derive(Debug)]
 struct Inner {
     topology: Topology,
-}
-
-/// How a script is called.
-#[derive(Clone, Copy, Debug)]
-enum Form<'a> {
-    /// There is none.
-    Plain,
-    /// By its name.
-    ByName(&'a Script),
-    /// By its name, with others of it that wait.
-    Joined(&'a Joinable, Question<'a>),
-    /// With its body.
-    InFull(&'a Script),
+    /// The longest timeout of a call.
+    max_timeout: Duration,
 }
 
 /// How often a call is sent on before it is given up: a slot that moves sends it on once or twice.
@@ -113,23 +114,29 @@ impl Client {
             credentials: config.credentials.clone(),
             database: config.database,
             tls: config.tls.as_ref().map(Tls::load).transpose()?,
-            timeout: config.timeout,
-            connect_timeout: config.connect_timeout,
+            timeouts: config.timeouts(),
+            connect_timeout: config
+                .connect_timeout
+                .unwrap_or(ClientConfig::CONNECT_TIMEOUT),
             changes: config.changes,
         });
         let topology = Topology::new(config, manners);
+        let max_timeout = config.timeouts().max;
         Ok(Self {
-            inner: Arc::new(Inner { topology }),
-            timeout: config.timeout,
+            inner: Arc::new(Inner {
+                topology,
+                max_timeout,
+            }),
+            timeout: CallTimeout::Adaptive,
         })
     }
 
-    /// The same client, whose calls may take this long.
+    /// The same client, whose calls have this timeout, however fast replies are.
     #[must_use]
     pub fn with_timeout(&self, timeout: Duration) -> Self {
         Self {
             inner: Arc::clone(&self.inner),
-            timeout,
+            timeout: CallTimeout::Fixed(timeout),
         }
     }
 
@@ -141,9 +148,20 @@ impl Client {
         }
     }
 
-    /// How long its calls may take.
-    pub fn timeout(&self) -> Duration {
-        self.timeout
+    /// The longest that a call can take.
+    fn max_timeout(&self) -> Duration {
+        match self.timeout {
+            CallTimeout::Adaptive => self.inner.max_timeout,
+            CallTimeout::Fixed(timeout) => timeout,
+        }
+    }
+
+    /// The time that a call to a server may take from now on.
+    fn span(&self, server: &Server) -> Span {
+        Span::new(match self.timeout {
+            CallTimeout::Adaptive => server.timeout().get(),
+            CallTimeout::Fixed(timeout) => timeout,
+        })
     }
 
     /// Whether keys lie in slots, so that one call reaches only the keys of one slot.
@@ -232,7 +250,7 @@ impl Client {
 
     /// A connection of one's own to a server, for what cannot share one.
     pub(crate) async fn connect(&self, route: Route<'_>) -> Result<Session, SessionError> {
-        let patience = self.timeout.max(ClientConfig::CONNECT_TIMEOUT);
+        let patience = self.max_timeout().max(ClientConfig::CONNECT_TIMEOUT);
         let server = self.inner.topology.find(route, patience).await;
         let server = server.map_err(|error| SessionError::Refused(error.to_string().into()))?;
         server.connect().await
@@ -261,7 +279,7 @@ impl Client {
         let question = |command: &mut Command<'_>| {
             command.arg("INFO");
         };
-        let span = Span::new(self.timeout);
+        let span = self.span(server);
         let asked = self.ask(server, Form::Plain, Asking::No, span, None, &question)?;
         info::read(&asked.await??)
     }
@@ -277,14 +295,14 @@ impl Client {
         W: Fn(&mut Command<'_>) + Send,
     {
         let topology = &self.inner.topology;
-        let span = Span::new(self.timeout);
-        let mut server = topology.find(route, self.timeout).await?;
+        let mut server = topology.find(route, self.max_timeout()).await?;
+        let span = self.span(&server);
         let mut asking = Asking::No;
         for turn in 0..MOST_TURNS {
             if turn > 0 && span.is_over() {
                 // Nobody waits for what would come of it, and it might still be charged.
                 return Err(StoreError::Timeout {
-                    after: self.timeout,
+                    after: span.length(),
                 });
             }
             let asked = self.ask(&server, form, asking, span, unclaimed, &write)?;
@@ -364,34 +382,5 @@ impl WeakClient {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.topology.close();
-    }
-}
-
-// === impl Form ===
-
-impl<'a> Form<'a> {
-    fn preface(self) -> Preface<'a> {
-        match self {
-            Self::ByName(script) => Preface::Script(script),
-            Self::Joined(script, _) => Preface::Script(script.alone()),
-            Self::Plain | Self::InFull(_) => Preface::None,
-        }
-    }
-
-    fn begin(self, command: &mut Command<'_>) {
-        match self {
-            Self::Plain => {}
-            Self::ByName(script) => drop(command.arg("EVALSHA").arg(script.sha())),
-            Self::Joined(script, _) => drop(command.arg("EVALSHA").arg(script.alone().sha())),
-            Self::InFull(script) => drop(command.arg("EVAL").arg(script.body())),
-        }
-    }
-
-    fn in_full(self) -> Self {
-        match self {
-            Self::ByName(script) => Self::InFull(script),
-            Self::Joined(script, _) => Self::InFull(script.alone()),
-            other => other,
-        }
     }
 }

@@ -28,9 +28,9 @@ pub enum StoreError {
         reason: Unfit,
     },
     /// The store did not answer in time.
-    #[error("the store did not answer within {after:?}")]
+    #[error("timeout: the store did not answer within {after:?}")]
     Timeout {
-        /// How long it was waited for.
+        /// The timeout.
         after: Duration,
     },
     /// The store cannot be reached, or cannot serve.
@@ -39,8 +39,8 @@ pub enum StoreError {
         /// What it said, or what became of the connection.
         reason: Arc<str>,
     },
-    /// The store is known to fail, and was not asked.
-    #[error("the store was not asked, for it failed just now")]
+    /// The circuit breaker of the store is open: nothing was sent.
+    #[error("circuit breaker is open")]
     Open,
     /// Nobody on this node can decide alone.
     #[error("no store of this node stands by")]
@@ -77,7 +77,7 @@ pub enum ErrorKind {
     Timeout,
     /// The store cannot be reached.
     Unavailable,
-    /// The store is known to fail, and was not asked.
+    /// The circuit breaker of the store is open: nothing was sent.
     Open,
 }
 

@@ -69,6 +69,8 @@ pub struct ServerReport {
     pub breaker: Breaker,
     /// How often the breaker opened.
     pub opened: u64,
+    /// The timeout of a call that is made now.
+    pub timeout: Duration,
     /// What went wrong last, if the breaker is not closed.
     pub fault: Option<Arc<str>>,
     /// Connections that are open.

@@ -89,23 +89,16 @@ pub(crate) const fn memory_of(store: &Store) -> StoreConfig {
 }
 
 fn client(store: &Store, url: &RedisUrl) -> Result<Client, Failure> {
-    let mut config = store.redis.login(url)?;
-    if config.timeout == ClientConfig::TIMEOUT {
-        config.timeout = store.redis.timeout;
-    }
-    new_client(&config)
+    new_client(&store.redis.login(url)?)
 }
 
-/// The Redis of another region. By the measure of a decision it would never be back once it was gone.
+/// The Redis of another region. With the timeout of a decision its circuit breaker would never close again.
 fn far(config: &ClientConfig) -> ClientConfig {
-    let mut config = config.clone();
-    if config.timeout == ClientConfig::TIMEOUT {
-        config.timeout = FAR_TIMEOUT;
+    ClientConfig {
+        timeout: config.timeout.or(Some(FAR_TIMEOUT)),
+        connect_timeout: config.connect_timeout.or(Some(FAR_CONNECT_TIMEOUT)),
+        ..config.clone()
     }
-    if config.connect_timeout == ClientConfig::CONNECT_TIMEOUT {
-        config.connect_timeout = FAR_CONNECT_TIMEOUT;
-    }
-    config
 }
 
 fn new_client(config: &ClientConfig) -> Result<Client, Failure> {

@@ -307,6 +307,7 @@ fn the_password_of_the_store_is_for_the_rules_in_the_same_redis_too() {
         ("TIDEGATE_STORE", url.as_str()),
         ("TIDEGATE_STORE_PASSWORD_FILE", file.to_str().unwrap()),
         ("TIDEGATE_STORE_TIMEOUT", "30s"),
+        ("TIDEGATE_STORE_MIN_TIMEOUT", "30s"),
     ];
     let push = ["rules", "push", rules.to_str().unwrap(), "--to", &url];
     let pushed = command(&push).envs(variables).output().unwrap();

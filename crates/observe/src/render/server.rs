@@ -11,11 +11,15 @@ const MOST_SERVERS: usize = 128;
 const SERVERS: Family = Family::gauge("tidegate_store_servers", "Servers of the store.");
 const BREAKER: Family = Family::gauge(
     "tidegate_store_breaker",
-    "1 for the state that the breaker of a server is in, else 0.",
+    "1 for the state that the circuit breaker of a server is in, else 0.",
 );
 const OPENED: Family = Family::counter(
     "tidegate_store_breaker_opened_total",
-    "Times that the breaker of a server opened.",
+    "Number of times that the circuit breaker of a server opened.",
+);
+const TIMEOUT: Family = Family::gauge(
+    "tidegate_store_timeout_seconds",
+    "Timeout of calls to a server, which adapts to the time that its replies take.",
 );
 const CONNECTIONS: Family = Family::gauge(
     "tidegate_store_connections",
@@ -23,7 +27,7 @@ const CONNECTIONS: Family = Family::gauge(
 );
 const RECONNECTS: Family = Family::counter(
     "tidegate_store_reconnects_total",
-    "Connections to a server that were made anew after one was lost.",
+    "Number of times that a lost connection to a server was reconnected.",
 );
 const CALLS: Family = Family::counter(
     "tidegate_store_calls_total",
@@ -39,7 +43,7 @@ const WAITING: Family = Family::gauge(
 );
 const SPARED: Family = Family::counter(
     "tidegate_store_spared_calls_total",
-    "Calls that were not sent, for the breaker was open.",
+    "Calls that were not sent because the circuit breaker was open.",
 );
 const REDIRECTED: Family = Family::counter(
     "tidegate_store_redirected_calls_total",
@@ -92,6 +96,10 @@ fn add_state(page: &mut Page, servers: &[ServerReport]) {
         }
     }
     add_each(page, &OPENED, servers, |server| server.opened);
+    let mut series = page.family(&TIMEOUT);
+    for server in servers {
+        series.add(&[("server", &*server.address)], Seconds(server.timeout));
+    }
     add_each(page, &CONNECTIONS, servers, |server| server.connections);
     add_each(page, &RECONNECTS, servers, |server| server.reconnects);
 }

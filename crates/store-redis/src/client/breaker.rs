@@ -1,25 +1,44 @@
-//! Stops asking a server that fails, so that no request waits for it in vain.
+//! A circuit breaker for one server: stops calls to a server that fails, so that no request waits for it in vain.
+//!
+//! ```text
+//!            a link saw two deadlines of silence, or two failures in a row,
+//!            or at least half of the calls of half a second failed
+//!   CLOSED ───────────────────────────────────────────────────────────────► OPEN
+//!     ▲                                                                      │
+//!     ├───── a probe was answered in time ◄──────────────────────────────────┤
+//!     └───── opened by silence: a connection got all replies it waited for ◄─┘
+//! ```
+//!
+//! Links count their own silence and failures in a row (`link/blame.rs`): two connections that are cut at one
+//! moment are one failure each, not two in a row.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tidegate_store::report::{self, ServerReport};
 use tokio::time::Instant;
 
-/// Whether a server is asked. Shared by all that ask it.
+/// A circuit breaker. Shared by all connections to the server.
 #[derive(Debug)]
 pub(crate) struct Breaker {
     is_open: AtomicBool,
-    /// Failures since the last success.
-    failures: AtomicU32,
-    /// Successes in all, to know what part the failures are.
-    successes: AtomicU64,
-    window: Mutex<Window>,
+    /// Calls that were answered in time, ever.
+    answered: AtomicU64,
+    state: Mutex<BreakerState>,
 }
 
-/// What a failure came to.
+/// The reason for which a breaker opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OpenCause {
+    /// The server sent nothing. Its connections may still be good.
+    Silence,
+    /// The server is gone, cannot serve, or is too slow.
+    Failure,
+}
+
+/// The effect of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tripped {
     /// The breaker opened now.
@@ -28,34 +47,32 @@ pub(crate) enum Tripped {
     Not,
 }
 
-/// The failures of the current second.
 #[derive(Debug)]
-struct Window {
+struct BreakerState {
+    /// The first failure of the current window, and the number of failures in it.
     began: Instant,
     failures: u64,
-    /// The successes there were when it began.
-    successes_before: u64,
-    /// When the state changed last.
+    /// The answered calls when the window began.
+    answered_before: u64,
+    /// The last change between open and closed.
     changed: Instant,
-    /// How often it opened.
+    cause: OpenCause,
+    /// The number of times that it opened.
     opened: u64,
-    /// How often in a row it opened soon after it had closed.
+    /// The number of times in a row that it opened soon after it had closed.
     relapses: u32,
-    /// What opened it, or what somebody found who looked since.
+    /// The fault that opened it, or that the last probe found.
     fault: Option<Arc<str>>,
 }
 
-/// So many failures in a row open it. A stalled server fails all calls of a moment at once.
-pub(crate) const IN_A_ROW: u32 = 5;
-
-/// So many failures within a window open it, if they are half of all calls: a server that fails now and
-/// then without failing in a row.
-pub(crate) const IN_A_WINDOW: u64 = 20;
+/// At least this many failures within a window open it, if they are half of all calls and the window has lasted
+/// for half its time: a server that is slow or fails now and then, and not one late batch.
+const FAILURES: u64 = 5;
 
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// A server that fails again within this time after it was back was not: it is given longer each time.
-const RELAPSE: Duration = Duration::from_secs(1);
+/// A server that fails again this soon after it was back was not back: it is given longer each time.
+const RELAPSE: Duration = Duration::from_millis(200);
 
 // === impl Breaker ===
 
@@ -63,13 +80,13 @@ impl Breaker {
     pub(crate) fn new(now: Instant) -> Self {
         Self {
             is_open: AtomicBool::new(false),
-            failures: AtomicU32::new(0),
-            successes: AtomicU64::new(0),
-            window: Mutex::new(Window {
+            answered: AtomicU64::new(0),
+            state: Mutex::new(BreakerState {
                 began: now,
                 failures: 0,
-                successes_before: 0,
+                answered_before: 0,
                 changed: now,
+                cause: OpenCause::Failure,
                 opened: 0,
                 relapses: 0,
                 fault: None,
@@ -77,95 +94,129 @@ impl Breaker {
         }
     }
 
-    /// Whether the server is not to be asked.
+    /// Whether no call may be made.
     #[inline]
     pub(crate) fn is_open(&self) -> bool {
         self.is_open.load(Ordering::Acquire)
     }
 
-    /// Adds how it is to a report.
+    /// Adds its state to a report.
     pub(crate) fn add_to(&self, report: &mut ServerReport) {
-        let window = self.window();
-        report.opened = window.opened;
+        let state = self.state();
+        report.opened = state.opened;
         if self.is_open() {
             report.breaker = report::Breaker::Open;
-            report.fault.clone_from(&window.fault);
+            report.fault.clone_from(&state.fault);
         }
     }
 
-    /// How often in a row the server failed again as soon as it was asked again.
+    /// The number of times in a row that the server failed as soon as it was used again.
     pub(crate) fn relapses(&self) -> u32 {
-        self.window().relapses
+        self.state().relapses
     }
 
-    /// So many calls were answered in time.
+    /// Counts calls that were answered in time.
     #[inline]
     pub(crate) fn succeeded(&self, calls: u64) {
-        self.successes.fetch_add(calls, Ordering::Relaxed);
-        if self.failures.load(Ordering::Relaxed) != 0 {
-            self.failures.store(0, Ordering::Relaxed);
+        self.answered.fetch_add(calls, Ordering::Relaxed);
+    }
+
+    /// The number of calls that were answered in time, on any connection.
+    pub(crate) fn answered(&self) -> u64 {
+        self.answered.load(Ordering::Relaxed)
+    }
+
+    /// Counts calls that failed in a way that others would too.
+    pub(crate) fn failed(&self, calls: usize, now: Instant, reason: &dyn fmt::Display) -> Tripped {
+        let mut state = self.state();
+        let answered = self.answered();
+        if state.failures == 0 || now.duration_since(state.began) >= WINDOW {
+            state.begin_window(now, answered);
+        }
+        state.failures += u64::try_from(calls).unwrap_or(u64::MAX);
+        let is_half = state.failures >= FAILURES.max(answered - state.answered_before);
+        if is_half && now.duration_since(state.began) >= WINDOW / 2 {
+            self.open(&mut state, now, OpenCause::Failure, reason)
+        } else {
+            Tripped::Not
         }
     }
 
-    /// So many calls failed in a way that another call would too.
-    pub(crate) fn failed(&self, calls: usize, now: Instant, reason: &dyn fmt::Display) -> Tripped {
-        let calls = u32::try_from(calls).unwrap_or(u32::MAX);
-        let before = self.failures.fetch_add(calls, Ordering::Relaxed);
-        let in_a_row = before.saturating_add(calls);
-        let mut window = self.window();
-        if now.duration_since(window.began) >= WINDOW {
-            window.began = now;
-            window.failures = 0;
-            window.successes_before = self.successes.load(Ordering::Relaxed);
-        }
-        window.failures += u64::from(calls);
-        let successes = self.successes.load(Ordering::Relaxed) - window.successes_before;
-        let often = window.failures >= IN_A_WINDOW && window.failures >= successes;
-        if (in_a_row < IN_A_ROW && !often) || self.is_open() {
+    /// Opens it.
+    pub(crate) fn trip(
+        &self,
+        now: Instant,
+        cause: OpenCause,
+        reason: &dyn fmt::Display,
+    ) -> Tripped {
+        self.open(&mut self.state(), now, cause, reason)
+    }
+
+    fn open(
+        &self,
+        state: &mut BreakerState,
+        now: Instant,
+        cause: OpenCause,
+        reason: &dyn fmt::Display,
+    ) -> Tripped {
+        if self.is_open() {
             return Tripped::Not;
         }
-        self.open(&mut window, now, reason);
+        let is_relapse = state.opened > 0 && now.duration_since(state.changed) < RELAPSE;
+        state.relapses = if is_relapse { state.relapses + 1 } else { 0 };
+        state.changed = now;
+        state.cause = cause;
+        state.opened += 1;
+        state.fault = Some(reason.to_string().into());
+        self.is_open.store(true, Ordering::Release);
         Tripped::Now
     }
 
-    /// The server is known not to be there, whoever found out.
-    pub(crate) fn trip(&self, now: Instant, reason: &dyn fmt::Display) {
-        let mut window = self.window();
-        if !self.is_open() {
-            self.open(&mut window, now, reason);
+    /// Keeps the reason for which the last probe failed.
+    pub(crate) fn still_fails(&self, reason: &dyn fmt::Display) {
+        self.state().fault = Some(reason.to_string().into());
+    }
+
+    /// Closes it. Returns the time for which it was open; `None` if it was closed already.
+    pub(crate) fn close(&self, now: Instant) -> Option<Duration> {
+        let mut state = self.state();
+        self.shut(&mut state, now)
+    }
+
+    /// Closes it if it opened because the server was silent, and only then: a connection got all the replies that
+    /// it waited for. Returns the time for which it was open.
+    pub(crate) fn close_after_silence(&self, now: Instant) -> Option<Duration> {
+        let mut state = self.state();
+        match state.cause {
+            OpenCause::Silence => self.shut(&mut state, now),
+            OpenCause::Failure => None,
         }
     }
 
-    fn open(&self, window: &mut Window, now: Instant, reason: &dyn fmt::Display) {
-        let is_relapse = window.opened > 0 && now.duration_since(window.changed) < RELAPSE;
-        window.relapses = if is_relapse { window.relapses + 1 } else { 0 };
-        window.changed = now;
-        window.opened += 1;
-        window.fault = Some(reason.to_string().into());
-        self.is_open.store(true, Ordering::Release);
-    }
-
-    /// The server is not back, for this reason.
-    pub(crate) fn still_fails(&self, reason: &dyn fmt::Display) {
-        self.window().fault = Some(reason.to_string().into());
-    }
-
-    /// The server is back. Says how long it was not asked.
-    pub(crate) fn close(&self, now: Instant) -> Duration {
-        let mut window = self.window();
-        let open_for = now.duration_since(window.changed);
-        window.changed = now;
-        window.began = now;
-        window.failures = 0;
-        window.successes_before = self.successes.load(Ordering::Relaxed);
-        self.failures.store(0, Ordering::Relaxed);
+    fn shut(&self, state: &mut BreakerState, now: Instant) -> Option<Duration> {
+        if !self.is_open() {
+            return None;
+        }
+        let open_for = now.duration_since(state.changed);
+        state.changed = now;
+        state.begin_window(now, self.answered());
         self.is_open.store(false, Ordering::Release);
-        open_for
+        Some(open_for)
     }
 
-    fn window(&self) -> MutexGuard<'_, Window> {
+    fn state(&self) -> MutexGuard<'_, BreakerState> {
         // No panic can happen while it is held.
-        self.window.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl BreakerState ===
+
+impl BreakerState {
+    fn begin_window(&mut self, now: Instant, answered: u64) {
+        self.began = now;
+        self.failures = 0;
+        self.answered_before = answered;
     }
 }
 
@@ -182,14 +233,16 @@ mod tests {
         breaker.failed(calls, now, &"it failed")
     }
 
+    fn trip(breaker: &Breaker, cause: OpenCause, now: Instant) -> Tripped {
+        breaker.trip(now, cause, &"it failed")
+    }
+
     #[test]
-    fn failures_in_a_row_open_it_once() {
+    fn it_opens_once_and_tells_the_fault() {
         let (breaker, now) = breaker();
-        assert_eq!(fail(&breaker, 4, now), Tripped::Not);
-        assert!(!breaker.is_open());
-        assert_eq!(fail(&breaker, 1, now), Tripped::Now);
+        assert_eq!(trip(&breaker, OpenCause::Failure, now), Tripped::Now);
         assert!(breaker.is_open());
-        assert_eq!(fail(&breaker, 9, now), Tripped::Not, "it is open");
+        assert_eq!(trip(&breaker, OpenCause::Silence, now), Tripped::Not);
         let mut report = ServerReport::default();
         breaker.add_to(&mut report);
         assert_eq!(report.breaker, report::Breaker::Open);
@@ -197,12 +250,24 @@ mod tests {
             (report.opened, report.fault.as_deref()),
             (1, Some("it failed"))
         );
-        breaker.still_fails(&"it does so in another way");
+        breaker.still_fails(&"it fails in another way");
         breaker.add_to(&mut report);
-        assert_eq!(report.fault.as_deref(), Some("it does so in another way"));
-        assert_eq!(breaker.close(now + WINDOW), WINDOW);
+        assert_eq!(report.fault.as_deref(), Some("it fails in another way"));
+        assert_eq!(breaker.close(now + WINDOW), Some(WINDOW));
         assert!(!breaker.is_open());
-        assert_eq!(fail(&breaker, 4, now + WINDOW), Tripped::Not, "it forgets");
+        assert_eq!(breaker.close(now + WINDOW), None);
+    }
+
+    #[test]
+    fn late_replies_close_it_only_if_silence_opened_it() {
+        let (breaker, now) = breaker();
+        for (cause, open_for) in [
+            (OpenCause::Silence, Some(WINDOW)),
+            (OpenCause::Failure, None),
+        ] {
+            assert_eq!(trip(&breaker, cause, now), Tripped::Now);
+            assert_eq!(breaker.close_after_silence(now + WINDOW), open_for);
+        }
     }
 
     #[test]
@@ -215,7 +280,7 @@ mod tests {
             (RELAPSE, 0),
         ] {
             now += calm;
-            assert_eq!(fail(&breaker, 5, now), Tripped::Now);
+            assert_eq!(trip(&breaker, OpenCause::Failure, now), Tripped::Now);
             assert_eq!(breaker.relapses(), relapses);
             now += RELAPSE * 2;
             breaker.close(now);
@@ -223,34 +288,28 @@ mod tests {
     }
 
     #[test]
-    fn a_success_between_them_counts() {
-        let (breaker, now) = breaker();
-        for _ in 0..4 {
-            assert_eq!(fail(&breaker, 4, now), Tripped::Not);
-            breaker.succeeded(10);
-        }
-        assert!(
-            !breaker.is_open(),
-            "there were fewer failures than successes"
-        );
+    fn one_late_batch_does_not_open_it_however_large() {
+        let (breaker, mut now) = breaker();
+        now += WINDOW * 3;
+        assert_eq!(fail(&breaker, 10_000, now), Tripped::Not);
+        assert_eq!(fail(&breaker, 10_000, now + WINDOW / 3), Tripped::Not);
     }
 
     #[test]
-    fn half_of_the_calls_of_a_second_open_it() {
-        let (breaker, now) = breaker();
-        for _ in 0..4 {
+    fn half_of_the_calls_of_half_a_second_open_it() {
+        for (answered, expected) in [(5, Tripped::Now), (7, Tripped::Not)] {
+            let (breaker, now) = breaker();
             assert_eq!(fail(&breaker, 4, now), Tripped::Not);
-            breaker.succeeded(4);
+            breaker.succeeded(answered);
+            assert_eq!(fail(&breaker, 2, now + WINDOW / 2), expected, "{answered}");
         }
-        assert_eq!(fail(&breaker, 4, now), Tripped::Now);
     }
 
     #[test]
-    fn failures_of_another_second_are_forgotten() {
+    fn failures_of_another_window_are_forgotten() {
         let (breaker, mut now) = breaker();
         for _ in 0..20 {
             assert_eq!(fail(&breaker, 4, now), Tripped::Not);
-            breaker.succeeded(1);
             now += WINDOW;
         }
         assert!(!breaker.is_open());

@@ -253,9 +253,9 @@ impl Cluster {
         let is_used =
             |server: &Arc<Server>| map.servers().iter().any(|used| Arc::ptr_eq(used, server));
         for server in self.map.load().servers() {
-            // Nobody will say that it is back, for it is not asked any more.
+            // Its breaker will not close, because nothing is sent to it any more.
             if !server.is_asked() && !is_used(server) && self.manners.changes == Changes::Logged {
-                info!(%server, "Redis fails and is no matter any more: others have its slots");
+                info!(%server, "server is no longer used: others have its slots");
             }
         }
         self.known().retain(|_, server| {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::Address;
+use super::timeout::TimeoutBounds;
 
 /// All that a client is told. Made from a URL: see [`ClientConfig::from_url`](Self::from_url).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,10 +18,13 @@ pub struct ClientConfig {
     pub database: u32,
     /// How to encrypt, if at all.
     pub tls: Option<TlsOptions>,
-    /// How long a call may take.
-    pub timeout: Duration,
-    /// How long it may take to connect, all greetings included.
-    pub connect_timeout: Duration,
+    /// The longest timeout of a call; `None` for [`Self::TIMEOUT`].
+    pub timeout: Option<Duration>,
+    /// The shortest timeout of a call; `None` for [`Self::MIN_TIMEOUT`]. Between the two it adapts to the time that
+    /// replies take.
+    pub min_timeout: Option<Duration>,
+    /// The timeout of connecting, all greetings included; `None` for [`Self::CONNECT_TIMEOUT`].
+    pub connect_timeout: Option<Duration>,
     /// Whether the log says when servers fail and are back.
     pub changes: Changes,
 }
@@ -91,11 +95,13 @@ pub enum Verification {
 // === impl ClientConfig ===
 
 impl ClientConfig {
-    /// How long a decision may wait for Redis, unless said otherwise.
-    pub const TIMEOUT: Duration = Duration::from_millis(5);
+    /// The longest that a decision waits for Redis by default.
+    pub const TIMEOUT: Duration = Duration::from_millis(50);
 
-    /// How long connecting may take, unless said otherwise: some round trips through a TLS handshake,
-    /// between regions.
+    /// The shortest timeout by default: a Redis nearby on a quiet machine.
+    pub const MIN_TIMEOUT: Duration = Duration::from_millis(5);
+
+    /// The timeout of connecting by default: some round trips through a TLS handshake, between regions.
     pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
     /// Plain connections without a password, and the default times.
@@ -105,10 +111,18 @@ impl ClientConfig {
             credentials: None,
             database: 0,
             tls: None,
-            timeout: Self::TIMEOUT,
-            connect_timeout: Self::CONNECT_TIMEOUT,
+            timeout: None,
+            min_timeout: None,
+            connect_timeout: None,
             changes: Changes::Logged,
         }
+    }
+
+    /// The bounds of the timeout of calls. A shortest one that is longer than the longest gives way.
+    pub(crate) fn timeouts(&self) -> TimeoutBounds {
+        let max = self.timeout.unwrap_or(Self::TIMEOUT);
+        let min = self.min_timeout.unwrap_or(Self::MIN_TIMEOUT).min(max);
+        TimeoutBounds { min, max }
     }
 }
 

@@ -4,9 +4,11 @@
 //! time that runs, all who called at that moment have done the same, and everything goes out as one write.
 //! No call crosses threads, and none has a timer of its own.
 
+mod blame;
 mod driver;
 mod joint;
 mod slots;
+mod watch;
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,6 +26,7 @@ use super::time::Span;
 use super::unclaimed::Unclaimed;
 use super::wire::Command;
 
+use blame::Blame;
 use joint::Joint;
 pub(crate) use joint::Question;
 use slots::{Slots, Ticket};
@@ -68,12 +71,13 @@ struct State {
     /// The last calls, while others may join them: they are not in `out` yet.
     joint: Joint,
     slots: Slots,
+    blame: Blame,
     /// The driver, while it has nothing to do.
     driver: Option<Waker>,
     /// The scripts that this connection has sent to the server.
     scripts: Vec<Script>,
-    /// How many were sent on this connection and those before.
-    scripts_sent: u64,
+    /// How many the server has accepted, on this connection and those before.
+    scripts_accepted: u64,
     is_closed: bool,
     is_connected: bool,
     was_connected: bool,
@@ -115,9 +119,9 @@ impl Link {
         report.waiting += waiting.unwrap_or(u64::MAX);
     }
 
-    /// Whether scripts were called on it, now or before.
+    /// Whether the server has accepted scripts on it, now or before.
     pub(crate) fn runs_scripts(&self) -> bool {
-        self.state().scripts_sent > 0
+        self.state().scripts_accepted > 0
     }
 
     /// Whether no call waits on it.
@@ -247,7 +251,6 @@ impl State {
     fn load(&mut self, script: &Script, span: Span) {
         if !self.scripts.iter().any(|loaded| loaded == script) {
             self.scripts.push(script.clone());
-            self.scripts_sent += 1;
             self.skip(span, |command| {
                 command.arg("SCRIPT").arg("LOAD").arg(script.body());
             });

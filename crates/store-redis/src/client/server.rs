@@ -12,10 +12,10 @@ use tidegate_store::StoreError;
 use tidegate_store::report::{ServerInfo, ServerReport};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout};
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 use super::Address;
-use super::breaker::{Breaker, Tripped};
+use super::breaker::{Breaker, OpenCause, Tripped};
 use super::config::{Changes, Credentials};
 use super::fault::ServerFault;
 use super::lanes;
@@ -24,6 +24,7 @@ use super::sentinel::Sentinels;
 use super::session::{Session, SessionError};
 use super::stats::Count;
 use super::time::now;
+use super::timeout::{AdaptiveTimeout, TimeoutBounds};
 use super::tls::Tls;
 
 /// A server, or whoever is the master now.
@@ -33,6 +34,7 @@ pub(crate) struct Server {
     place: Place,
     manners: Arc<Manners>,
     breaker: Breaker,
+    timeout: AdaptiveTimeout,
     is_probed: AtomicBool,
     is_watched: AtomicBool,
     is_closed: AtomicBool,
@@ -57,7 +59,7 @@ pub(crate) struct Manners {
     pub(crate) credentials: Option<Credentials>,
     pub(crate) database: u32,
     pub(crate) tls: Option<Tls>,
-    pub(crate) timeout: Duration,
+    pub(crate) timeouts: TimeoutBounds,
     pub(crate) connect_timeout: Duration,
     pub(crate) changes: Changes,
 }
@@ -79,6 +81,7 @@ impl Server {
         Arc::new(Self {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             place,
+            timeout: AdaptiveTimeout::new(manners.timeouts, now()),
             manners,
             breaker: Breaker::new(now()),
             is_probed: AtomicBool::new(false),
@@ -107,7 +110,7 @@ impl Server {
         self.links().alive.iter().all(|link| link.is_idle())
     }
 
-    /// Whether it has been asked to run scripts.
+    /// Whether it has accepted scripts.
     fn runs_scripts(&self) -> bool {
         self.links().alive.iter().any(|link| link.runs_scripts())
     }
@@ -166,35 +169,81 @@ impl Server {
         }
     }
 
-    /// So many calls were answered.
+    /// The timeout of calls to it, which adapts to the time that its replies take.
+    pub(crate) fn timeout(&self) -> &AdaptiveTimeout {
+        &self.timeout
+    }
+
+    /// Counts calls that were answered in time.
     pub(crate) fn succeeded(&self, calls: u64) {
         self.breaker.succeeded(calls);
     }
 
-    /// So many calls failed in a way that the next would too.
+    /// The calls that were answered in time, on all connections.
+    pub(crate) fn answered(&self) -> u64 {
+        self.breaker.answered()
+    }
+
+    /// Counts calls that failed in a way that the next would too.
     pub(crate) fn failed(
         self: &Arc<Self>,
         calls: usize,
         now: Instant,
         reason: &(dyn fmt::Display + Send + Sync),
     ) {
-        if self.breaker.failed(calls, now, reason) == Tripped::Not {
+        let tripped = self.breaker.failed(calls, now, reason);
+        self.tripped(tripped, reason);
+    }
+
+    /// Opens the breaker.
+    pub(crate) fn open_breaker(
+        self: &Arc<Self>,
+        now: Instant,
+        cause: OpenCause,
+        reason: &(dyn fmt::Display + Send + Sync),
+    ) {
+        let tripped = self.breaker.trip(now, cause, reason);
+        self.tripped(tripped, reason);
+    }
+
+    fn tripped(self: &Arc<Self>, tripped: Tripped, reason: &(dyn fmt::Display + Send + Sync)) {
+        if tripped == Tripped::Not {
             return;
         }
         match self.manners.changes {
             Changes::Logged => {
-                warn!(server = %self, %reason, "Redis fails and is not asked until it is back");
+                warn!(server = %self, %reason, "Redis is failing; circuit breaker opened");
             }
-            Changes::Untold => debug!(server = %self, %reason, "it fails"),
+            Changes::Untold => debug!(server = %self, %reason, "circuit breaker opened"),
         }
-        if let Ok(runtime) = Handle::try_current() {
-            self.probe(&runtime);
+        self.probe_soon();
+    }
+
+    /// A connection got all replies that it waited for. If the server was silent before, it is back.
+    pub(crate) fn caught_up(&self, now: Instant) {
+        if self.breaker.is_open()
+            && let Some(open_for) = self.breaker.close_after_silence(now)
+        {
+            self.log_closed(open_for);
         }
     }
 
-    /// It is not there, as somebody found out who says so. It is not asked until it is.
+    fn log_closed(&self, open_for: Duration) {
+        match self.manners.changes {
+            Changes::Logged => {
+                info!(server = %self, ?open_for, "Redis answers again; circuit breaker closed");
+            }
+            Changes::Untold => debug!(server = %self, ?open_for, "circuit breaker closed"),
+        }
+    }
+
+    /// Opens the breaker without a line in the log: the caller has its own.
     pub(crate) fn give_up(self: &Arc<Self>, reason: &dyn fmt::Display) {
-        self.breaker.trip(now(), reason);
+        self.breaker.trip(now(), OpenCause::Failure, reason);
+        self.probe_soon();
+    }
+
+    fn probe_soon(self: &Arc<Self>) {
         if let Ok(runtime) = Handle::try_current() {
             self.probe(&runtime);
         }
@@ -209,6 +258,7 @@ impl Server {
         }
         report.address = self.to_string().into();
         report.spared = self.spared.get();
+        report.timeout = self.timeout.get();
         report.info = links.info;
         self.breaker.add_to(&mut report);
         report

@@ -58,14 +58,14 @@ impl Span {
         }
     }
 
+    /// The time from its start to its end.
+    pub(crate) fn length(self) -> Duration {
+        self.deadline.duration_since(self.began)
+    }
+
     /// Whether it has passed.
     pub(crate) fn is_over(self) -> bool {
         now() >= self.deadline
-    }
-
-    /// How long it is.
-    pub(crate) fn patience(self) -> Duration {
-        self.deadline.duration_since(self.began)
     }
 }
 

@@ -116,7 +116,7 @@ impl ClientConfig {
     ///   `?sentinel_user=` and `?sentinel_password=` are for the Sentinels
     /// - `redis+cluster://[[USER]:PASSWORD@]HOST[:PORT],…`, encrypted `rediss+cluster://`
     ///
-    /// All take `?timeout=5ms` (of a call) and `?connect_timeout=1s`; encrypted ones `?ca=FILE`, `?cert=FILE`
+    /// All take `?timeout=50ms` and `?min_timeout=5ms` (of a call) and `?connect_timeout=1s`; encrypted ones `?ca=FILE`, `?cert=FILE`
     /// and `?key=FILE` (PEM), and `?insecure=true`. Whatever has a meaning in a URL is written as `%XX`.
     pub fn from_url(url: &str) -> Result<Self, UrlError> {
         let (scheme, rest) = url.split_once("://").unwrap_or((url, ""));
@@ -249,12 +249,9 @@ fn settings(config: &mut ClientConfig, query: &mut Query) -> Result<(), UrlError
         }
         config.database = database(Some(&number))?;
     }
-    if let Some(timeout) = query.take_duration("timeout")? {
-        config.timeout = timeout;
-    }
-    if let Some(timeout) = query.take_duration("connect_timeout")? {
-        config.connect_timeout = timeout;
-    }
+    config.timeout = query.take_duration("timeout")?;
+    config.min_timeout = query.take_duration("min_timeout")?;
+    config.connect_timeout = query.take_duration("connect_timeout")?;
     query.take_tls(config.tls.as_mut())
 }
 

@@ -31,7 +31,7 @@ async fn a_server_that_is_gone_is_not_asked_until_it_is_back() {
     let report = &client.report()[0];
     assert_eq!(report.breaker, Breaker::Closed);
     assert_eq!(report.opened, 1);
-    assert!(report.errors.connection >= 5 && report.spared >= 1);
+    assert!(report.errors.connection >= 1 && report.spared >= 1);
 }
 
 #[tokio::test]
@@ -120,7 +120,7 @@ async fn a_server_that_is_full_is_not_asked() {
     let error = ask(&client, &["SET", "a", "1"]).await.unwrap_err();
     assert!(error.to_string().contains("OOM"), "{error}");
     until_open(&client, &["SET", "a", "1"]).await;
-    assert!(client.report()[0].errors.reply >= 5);
+    assert!(client.report()[0].errors.reply >= 2);
     server.must(&["CONFIG", "SET", "maxmemory", "0"]);
     insist(&client, &["SET", "a", "1"]).await;
 }

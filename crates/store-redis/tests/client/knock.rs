@@ -11,7 +11,7 @@ use tidegate_store_redis::test_util::{PATIENCE, RedisServer, ServerOptions};
 
 async fn knock(url: &str) -> Result<(), KnockError> {
     let mut config = ClientConfig::from_url(url).expect("a good URL");
-    config.connect_timeout = PATIENCE;
+    config.connect_timeout = Some(PATIENCE);
     Client::new(&config)
         .expect("no files")
         .knock(PATIENCE)

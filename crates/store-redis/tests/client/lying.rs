@@ -163,7 +163,7 @@ async fn a_sentinel_that_is_wrong_is_not_believed_for_ever() {
     let (stale, fresh) = (sentinel(hanging), sentinel(good));
     let url = format!("redis+sentinel://{stale},{fresh}/main");
     let mut config = ClientConfig::from_url(&url).unwrap();
-    config.connect_timeout = Duration::from_millis(200);
+    config.connect_timeout = Some(Duration::from_millis(200));
     let client = Client::new(&config).unwrap().with_timeout(PATIENCE);
     insist(&client, &["PING"]).await;
 }

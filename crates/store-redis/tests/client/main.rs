@@ -8,6 +8,7 @@ mod encrypted;
 mod failing;
 mod greeting;
 mod knock;
+mod late;
 mod lying;
 mod pipelining;
 mod reports;
@@ -21,7 +22,7 @@ use tidegate_store_redis::test_util::{PATIENCE, RedisServer};
 /// busy machine.
 fn client(url: &str) -> Client {
     let mut config = ClientConfig::from_url(url).expect("the URL is good");
-    config.connect_timeout = PATIENCE;
+    config.connect_timeout = Some(PATIENCE);
     let client = Client::new(&config).expect("the certificates are good");
     client.with_timeout(PATIENCE)
 }

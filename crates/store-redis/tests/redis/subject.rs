@@ -68,8 +68,9 @@ impl Site {
 impl Desk {
     pub(crate) fn at(url: &str) -> Self {
         let mut config = ClientConfig::from_url(url).expect("a URL");
-        config.timeout = PATIENCE;
-        config.connect_timeout = PATIENCE;
+        config.timeout = Some(PATIENCE);
+        config.min_timeout = Some(PATIENCE);
+        config.connect_timeout = Some(PATIENCE);
         let client = Client::new(&config).expect("no files are needed");
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.expect("a runtime");

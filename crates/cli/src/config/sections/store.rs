@@ -35,6 +35,7 @@ pub(crate) struct Redis {
     pub(crate) password_file: Option<PathBuf>,
     pub(crate) tls: Tls,
     pub(crate) timeout: Duration,
+    pub(crate) min_timeout: Duration,
 }
 
 /// How TLS with Redis is spoken, where its URL asks for it.
@@ -130,8 +131,8 @@ impl Store {
 // === impl Redis ===
 
 impl Redis {
-    /// What a client is told to be let in. What the URL says itself is meant for this Redis; the settings say
-    /// what it does not.
+    /// The settings of the client. What the URL says itself is meant for this Redis; the settings say what it does
+    /// not.
     pub(crate) fn login(&self, url: &RedisUrl) -> Result<ClientConfig, Failure> {
         let mut config = url.config.clone();
         let written = config.credentials.take();
@@ -151,6 +152,8 @@ impl Redis {
             tls.certificate = tls.certificate.take().or_else(|| self.tls.cert.clone());
             tls.key = tls.key.take().or_else(|| self.tls.key.clone());
         }
+        config.timeout = config.timeout.or(Some(self.timeout));
+        config.min_timeout = config.min_timeout.or(Some(self.min_timeout));
         Ok(config)
     }
 
@@ -189,16 +192,31 @@ impl Redis {
         let tls = Tls::read(section.block("tls", "How TLS with a rediss:// URL is spoken"));
         let timeout = section.value(
             "timeout",
-            "How long a decision waits for Redis before `on_failure` speaks",
+            "The longest that a decision waits for Redis before `on_failure` answers",
             ClientConfig::TIMEOUT,
         );
         at_least(section, "timeout", timeout, LEAST_SPAN);
+        let min_timeout = section.value(
+            "min_timeout",
+            "The shortest timeout of a decision; between the two it adapts to the time that Redis takes",
+            ClientConfig::MIN_TIMEOUT.min(timeout),
+        );
+        at_least(section, "min_timeout", min_timeout, LEAST_SPAN);
+        if min_timeout > timeout {
+            section.fault(
+                "min_timeout",
+                Code::Conflict,
+                "`min_timeout` is longer than `timeout`".to_owned(),
+                "raise `timeout`, or lower `min_timeout`",
+            );
+        }
         Self {
             name,
             password,
             password_file,
             tls,
             timeout,
+            min_timeout,
         }
     }
 }
@@ -362,7 +380,12 @@ mod tests {
     /// What Redis is told, by a URL and a setting.
     fn login(url: &str, password: Option<&str>) -> Option<Credentials> {
         let password = password.map(|password| ("TIDEGATE_STORE_PASSWORD", password));
-        let variables = [("TIDEGATE_STORE", url)].into_iter().chain(password);
+        client_config(url, password).credentials
+    }
+
+    /// The settings of the client, by a URL and a variable.
+    fn client_config(url: &str, variable: Option<(&str, &str)>) -> ClientConfig {
+        let variables = [("TIDEGATE_STORE", url)].into_iter().chain(variable);
         let variables = variables.map(|(name, value)| (OsString::from(name), value.into()));
         let environment = Environment::read(1, variables);
         let loaded = resolve(&SettingArgs::default(), environment, None, None).expect("valid");
@@ -370,7 +393,30 @@ mod tests {
         let Engine::Redis(url) = &store.engine else {
             panic!("a URL");
         };
-        store.redis.login(url).expect("no file").credentials
+        store.redis.login(url).expect("no file")
+    }
+
+    #[test]
+    fn a_timeout_of_the_url_wins_whatever_it_is() {
+        let millis = |millis| Some(Duration::from_millis(millis));
+        let setting = Some(("TIDEGATE_STORE_TIMEOUT", "20ms"));
+        for (url, variable, max, min) in [
+            ("redis://a", None, 50, 5),
+            ("redis://a", setting, 20, 5),
+            ("redis://a?timeout=5ms", setting, 5, 5),
+            ("redis://a?timeout=50ms", setting, 50, 5),
+            ("redis://a?min_timeout=7ms", setting, 20, 7),
+            (
+                "redis://a",
+                Some(("TIDEGATE_STORE_MIN_TIMEOUT", "9ms")),
+                50,
+                9,
+            ),
+        ] {
+            let config = client_config(url, variable);
+            let told = (config.timeout, config.min_timeout);
+            assert_eq!(told, (millis(max), millis(min)), "{url} {variable:?}");
+        }
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub(super) struct Node {
 pub(super) enum Patience {
     /// Longer than any test: no call is late, however busy the machine.
     Endless,
-    /// As long as a test can wait; on a loaded machine the 5 ms of production are soon over.
+    /// As long as a test can wait.
     Short,
 }
 
@@ -72,7 +72,10 @@ impl Node {
             Patience::Endless => "60s",
             Patience::Short => "1s",
         };
-        let variables = [("TIDEGATE_STORE_TIMEOUT", timeout)];
+        let variables = [
+            ("TIDEGATE_STORE_TIMEOUT", timeout),
+            ("TIDEGATE_STORE_MIN_TIMEOUT", timeout),
+        ];
         let server = Server::start_with(&args, &variables);
         let admin = server.admin_address();
         Self { server, admin }

@@ -14,11 +14,13 @@ use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::time::Instant;
 
 use super::slots::Arrived;
+use super::watch::Watch;
 use super::{Link, State};
 use crate::client::fault::ServerFault;
 use crate::client::session::{Session, SessionError};
 use crate::client::stream::Stream;
 use crate::client::time::{Timer, now};
+use crate::client::timeout::LatencySamples;
 use crate::client::wire::{JointReply, Scanner};
 
 /// A connection in use.
@@ -33,6 +35,8 @@ struct Wire<'a> {
     reading: BytesMut,
     scanner: Scanner,
     timer: Timer,
+    watch: Watch,
+    samples: LatencySamples,
     /// When the server was last heard of.
     heard: Instant,
     renewals: u64,
@@ -60,7 +64,7 @@ const KEPT_BUFFER: usize = 256 * 1024;
 /// for dead: replies come in order, so whatever is asked on it would wait just as long.
 const STALLED: Duration = Duration::from_millis(100);
 
-/// Connecting may take longer than a call; only from here on is the server blamed for it.
+/// Connecting may take longer than a call; only from here on is the server to blame.
 const SLOW_CONNECT: Duration = Duration::from_millis(100);
 
 /// Drives a link until it is closed.
@@ -113,6 +117,9 @@ impl Link {
             Poll::Pending
         })
         .await?;
+        let connected = now();
+        let took = connected.duration_since(began);
+        self.server.timeout().add(took, connected);
         if mem::replace(&mut self.state().was_connected, true) {
             self.stats.reconnects.add(1);
         }
@@ -130,40 +137,12 @@ impl Link {
                 return;
             }
             let now = now();
-            let blamed = now.duration_since(began) >= SLOW_CONNECT;
-            self.sweep(now, if blamed { usize::MAX } else { 0 });
+            if now.duration_since(began) < SLOW_CONNECT {
+                self.give_up_late(now);
+            } else {
+                self.sweep(now);
+            }
             self.state().forget_unwanted();
-        }
-    }
-
-    /// Ends the calls whose time is up. The server is blamed for `most` of them at the most.
-    fn sweep(&self, now: Instant, most: usize) {
-        let late = self.state().slots.sweep(now);
-        self.stats.timeouts.add_len(late);
-        if late.min(most) > 0 {
-            self.server
-                .failed(late, now, &"calls were not answered in time");
-        }
-    }
-
-    /// Ends all calls on a connection that is no more.
-    fn lost(&self, error: &SessionError) {
-        let ended = self.state().fail(&StoreError::from(error.clone()));
-        let count = match error {
-            SessionError::NoRedis(_) | SessionError::Unasked => &self.stats.nonsense,
-            SessionError::Refused(_) => &self.stats.refused,
-            _ => &self.stats.lost,
-        };
-        count.add_len(ended);
-        let is_blamed = match error {
-            // It is we who ended it.
-            SessionError::Renewed => false,
-            // One that closed while nobody used it is no failure.
-            SessionError::Closed => ended > 0,
-            _ => true,
-        };
-        if is_blamed {
-            self.server.failed(ended.max(1), now(), error);
         }
     }
 }
@@ -187,7 +166,7 @@ impl State {
         }
     }
 
-    fn fail(&mut self, error: &StoreError) -> usize {
+    pub(super) fn fail(&mut self, error: &StoreError) -> usize {
         self.is_connected = false;
         self.joint.clear();
         self.out.clear();
@@ -210,6 +189,8 @@ impl<'a> Wire<'a> {
             reading: BytesMut::new(),
             scanner: Scanner::default(),
             timer: Timer::default(),
+            watch: Watch::default(),
+            samples: LatencySamples::new(now()),
             heard: now(),
             renewals,
         }
@@ -312,23 +293,31 @@ impl<'a> Wire<'a> {
                 }
             }
         }
-        drop(state);
+        state.blame.end_silence();
         if tally.answered > 0 {
-            self.link.server.succeeded(tally.answered);
+            state.blame.answered();
+        }
+        let has_all = state.slots.in_flight() == 0;
+        drop(state);
+        let server = &self.link.server;
+        self.samples.add_to(server.timeout(), self.heard);
+        if tally.answered > 0 {
+            server.succeeded(tally.answered);
         }
         match tally.refusal {
-            None => Ok(()),
+            None if has_all => server.caught_up(self.heard),
+            None => {}
             Some(fault) => {
-                self.link.stats.refused.add_len(tally.refused);
-                self.link.server.failed(tally.refused, self.heard, &fault);
-                fault.verdict()
+                self.link.refused(tally.refused, self.heard, &fault);
+                return fault.verdict();
             }
         }
+        Ok(())
     }
 
     /// Hands the next call its reply.
     fn hand_over(
-        &self,
+        &mut self,
         state: &mut State,
         frame: Bytes,
         tally: &mut Tally,
@@ -341,9 +330,16 @@ impl<'a> Wire<'a> {
         }
         match state.slots.arrived(frame) {
             Arrived::Unasked => return Err(SessionError::Unasked),
-            Arrived::Skipped => {}
+            Arrived::Skipped { since } => {
+                self.samples.push(self.heard.duration_since(since));
+                // Nearly always the reply to a script that was sent ahead.
+                let is_accepted = fault.is_none() && !state.scripts.is_empty();
+                state.scripts_accepted += u64::from(is_accepted);
+            }
             Arrived::Awaited { since } => {
-                stats.took(self.heard.duration_since(since));
+                let took = self.heard.duration_since(since);
+                self.samples.push(took);
+                stats.took(took);
                 match fault {
                     Some(fault) if fault.is_of_server() => {
                         tally.refused += 1;
@@ -365,14 +361,24 @@ impl<'a> Wire<'a> {
                 let state = self.link.state();
                 let deadline = state.slots.next_deadline();
                 let stalls = deadline.map(|deadline| self.heard.max(deadline) + STALLED);
-                (state.slots.due(), stalls)
+                let due = [state.slots.due(), state.blame.silence_limit(), stalls];
+                (due.into_iter().flatten().min(), stalls)
             };
-            let next = [due, stalls].into_iter().flatten().min();
-            if self.timer.poll(cx, next).is_pending() {
+            let Some(due) = due.map(|due| self.watch.with_grace(due)) else {
+                return Ok(());
+            };
+            if self.timer.poll(cx, Some(due)).is_pending() {
+                self.watch.rest();
+                return Ok(());
+            }
+            if self.watch.look_again(cx).is_pending() {
                 return Ok(());
             }
             let now = now();
-            self.link.sweep(now, usize::MAX);
+            if self.watch.is_excused(due, now) {
+                continue;
+            }
+            self.link.sweep(now);
             if stalls.is_some_and(|stalls| stalls <= now) {
                 return Err(SessionError::Stalled);
             }

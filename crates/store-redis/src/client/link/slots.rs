@@ -34,28 +34,32 @@ pub(super) type Outcome = Result<Bytes, StoreError>;
 pub(super) enum Arrived {
     /// A call that waited since then.
     Awaited { since: Instant },
-    /// Nobody: its caller has gone.
-    Skipped,
+    /// Nobody: its caller gave up, or never wanted it.
+    Skipped { since: Instant },
     /// Nothing was asked.
     Unasked,
+}
+
+/// Calls that became late at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LateCalls {
+    pub(super) count: usize,
+    /// The time at which the first of them was made, and its timeout.
+    pub(super) first: Instant,
+    pub(super) timeout: Duration,
+    /// The time at which the last of them was made.
+    pub(super) last: Instant,
 }
 
 #[derive(Debug)]
 enum Slot {
     Free,
     /// In flight.
-    Waiting(Waiting),
+    Waiting(Option<Waker>),
     /// In flight, and its caller has gone.
     Abandoned,
     /// Not in flight any more.
     Over(Outcome),
-}
-
-#[derive(Debug)]
-struct Waiting {
-    waker: Option<Waker>,
-    deadline: Instant,
-    patience: Duration,
 }
 
 /// A reply that will come.
@@ -92,11 +96,7 @@ impl Slots {
     /// Adds a call.
     pub(super) fn expect(&mut self, span: Span, unclaimed: Option<Unclaimed>) -> Ticket {
         let deadline = span.deadline;
-        let ticket = self.put(Slot::Waiting(Waiting {
-            waker: None,
-            deadline,
-            patience: span.patience(),
-        }));
+        let ticket = self.put(Slot::Waiting(None));
         self.order.push_back(Expected {
             ticket: Some(ticket),
             asked: span.began,
@@ -148,33 +148,41 @@ impl Slots {
                 if let Some((unclaimed, frame)) = unclaimed {
                     unclaimed.arrived(frame);
                 }
-                Arrived::Skipped
+                Arrived::Skipped {
+                    since: expected.asked,
+                }
             }
         }
     }
 
-    /// Ends all calls whose time is up, and says how many. Their replies may still come.
-    pub(super) fn sweep(&mut self, now: Instant) -> usize {
-        let mut ended = 0;
+    /// Ends all calls whose time is up; those whose callers gave up earlier are late all the same. Their replies
+    /// may still come.
+    pub(super) fn sweep(&mut self, now: Instant) -> Option<LateCalls> {
+        let mut late: Option<LateCalls> = None;
         let mut due: Option<Instant> = None;
         for place in 0..self.order.len() {
-            let Some(ticket) = self.order[place].ticket else {
-                continue;
-            };
-            let Slot::Waiting(waiting) = &self.calls[ticket.0] else {
-                continue;
-            };
-            let (deadline, after) = (waiting.deadline, waiting.patience);
-            if deadline > now {
+            let expected = &mut self.order[place];
+            let (asked, deadline) = (expected.asked, expected.deadline);
+            if expected.ticket.is_some() && deadline > now {
                 due = Some(due.map_or(deadline, |due| due.min(deadline)));
                 continue;
             }
-            self.order[place].ticket = None;
-            self.end(ticket, Err(StoreError::Timeout { after }));
-            ended += 1;
+            let Some(ticket) = expected.ticket.take() else {
+                continue;
+            };
+            let timeout = deadline.duration_since(asked);
+            self.end(ticket, Err(StoreError::Timeout { after: timeout }));
+            let calls = late.get_or_insert(LateCalls {
+                count: 0,
+                first: asked,
+                timeout,
+                last: asked,
+            });
+            calls.count += 1;
+            calls.last = asked;
         }
         self.due = due;
-        ended
+        late
     }
 
     /// Ends all calls in flight, for no reply will come, and says how many waited.
@@ -200,11 +208,12 @@ impl Slots {
     /// Fetches the outcome of a call, after which its ticket is void.
     pub(super) fn poll(&mut self, ticket: Ticket, waker: &Waker) -> Poll<Outcome> {
         match &mut self.calls[ticket.0] {
-            Slot::Waiting(waiting) => {
-                match &mut waiting.waker {
-                    Some(known) => known.clone_from(waker),
-                    none => *none = Some(waker.clone()),
-                }
+            Slot::Waiting(Some(known)) => {
+                known.clone_from(waker);
+                Poll::Pending
+            }
+            Slot::Waiting(none) => {
+                *none = Some(waker.clone());
                 Poll::Pending
             }
             slot => match mem::replace(slot, Slot::Free) {
@@ -230,11 +239,11 @@ impl Slots {
     /// Ends one call that is in flight; `false` if its caller has gone.
     fn end(&mut self, ticket: Ticket, outcome: Outcome) -> bool {
         let before = mem::replace(&mut self.calls[ticket.0], Slot::Over(outcome));
-        let Slot::Waiting(waiting) = before else {
+        let Slot::Waiting(waker) = before else {
             self.release(ticket);
             return false;
         };
-        if let Some(waker) = waiting.waker {
+        if let Some(waker) = waker {
             waker.wake();
         }
         true
@@ -293,10 +302,10 @@ mod tests {
         slots.abandon(gone);
         assert_eq!(slots.in_flight(), 4);
         assert!(matches!(slots.arrived(frame("1")), Arrived::Awaited { .. }));
-        assert_eq!(slots.arrived(frame("2")), Arrived::Skipped);
+        assert!(matches!(slots.arrived(frame("2")), Arrived::Skipped { .. }));
         assert!(poll(&mut slots, last).is_pending());
         assert!(matches!(slots.arrived(frame("3")), Arrived::Awaited { .. }));
-        assert_eq!(slots.arrived(frame("4")), Arrived::Skipped);
+        assert!(matches!(slots.arrived(frame("4")), Arrived::Skipped { .. }));
         assert_eq!(slots.arrived(frame("5")), Arrived::Unasked);
         assert_eq!(poll(&mut slots, last), Poll::Ready(Ok(frame("3"))));
         assert_eq!(poll(&mut slots, first), Poll::Ready(Ok(frame("1"))));
@@ -313,16 +322,34 @@ mod tests {
         let (early, late) = (span(), Span::new(PATIENCE * 10));
         let (hasty, patient) = (expect(&mut slots, early), expect(&mut slots, late));
         assert_eq!(slots.due(), Some(early.deadline));
-        assert_eq!(slots.sweep(early.deadline), 1);
+        let swept = LateCalls {
+            count: 1,
+            first: early.began,
+            timeout: PATIENCE,
+            last: early.began,
+        };
+        assert_eq!(slots.sweep(early.deadline), Some(swept));
         assert_eq!(slots.due(), Some(late.deadline));
         let timeout = StoreError::Timeout { after: PATIENCE };
         assert_eq!(poll(&mut slots, hasty), Poll::Ready(Err(timeout)));
         // Its place is taken by another call before its reply comes.
         let next = expect(&mut slots, late);
-        assert_eq!(slots.arrived(frame("1")), Arrived::Skipped);
+        assert!(matches!(slots.arrived(frame("1")), Arrived::Skipped { .. }));
         assert!(matches!(slots.arrived(frame("2")), Arrived::Awaited { .. }));
         assert_eq!(poll(&mut slots, patient), Poll::Ready(Ok(frame("2"))));
         assert!(poll(&mut slots, next).is_pending());
+    }
+
+    #[test]
+    fn a_call_is_late_though_its_caller_has_gone() {
+        let mut slots = Slots::default();
+        let span = span();
+        let (gone, _waits) = (expect(&mut slots, span), expect(&mut slots, span));
+        slots.abandon(gone);
+        assert_eq!(slots.due(), Some(span.deadline));
+        assert_eq!(slots.sweep(span.deadline).map(|late| late.count), Some(2));
+        assert_eq!(slots.sweep(span.deadline), None, "they are late once");
+        assert_eq!(slots.in_flight(), 2, "their replies may still come");
     }
 
     #[test]

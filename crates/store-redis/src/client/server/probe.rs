@@ -7,19 +7,25 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::time::timeout;
-use tracing::{debug, info};
 
 use super::{Place, Server};
-use crate::client::config::Changes;
 use crate::client::fault::ServerFault;
 use crate::client::session::{Session, SessionError};
 use crate::client::time::{now, pause};
 
-/// The first wait is short: most failures are a moment's.
-const FIRST_WAIT: Duration = Duration::from_millis(50);
+/// The time between the starts of the first two probes: most failures are a moment's.
+const FIRST_WAIT: Duration = Duration::from_millis(10);
 
-/// The longest one: for so long at the most does a server that is back go unnoticed.
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
+/// The longest one: a server that is back goes unnoticed for no longer than this and a quarter of it.
+const LONGEST_WAIT: Duration = Duration::from_millis(150);
+
+/// The longest first wait for a server that failed as soon as it was back, again and again: each time is a line
+/// in the log.
+const LONGEST_RELAPSE: Duration = Duration::from_secs(1);
+
+/// The time that a probe waits for its first answer. A server that is stalled answers it as soon as it goes on, so
+/// that there is nothing to wait for between two probes.
+const FIRST_ANSWER: Duration = Duration::from_secs(1);
 
 /// A script that does nothing, but might: a server that is full, read-only or cannot save refuses to begin it,
 /// while it would still answer a PING; and so it does to a user who may not write to such a key as ours.
@@ -45,9 +51,9 @@ impl Server {
     /// Asks for a sign of life, and whether it may be written to.
     async fn is_back(&self) -> Result<(), SessionError> {
         let mut session = self.connect().await?;
-        // Each as quickly as a call would have to be answered; a server that stalls in between must not
-        // stop us from looking again.
-        self.in_time(self.may_write(&mut session)).await?;
+        let first = timeout(FIRST_ANSWER, self.may_write(&mut session)).await;
+        first.unwrap_or(Err(SessionError::Late))?;
+        // All others as quickly as a call would have to be answered.
         if let Some(address) = self.address() {
             self.in_time(session.require_master(&address)).await?;
         }
@@ -65,8 +71,8 @@ impl Server {
             asked => return asked.map(drop),
         };
         let fault = ServerFault::of_text(text.as_bytes());
-        // A user who need not run scripts may not be let to, and a stand-in for Redis may know no such: the
-        // first call will tell.
+        // A user who only reads may not run scripts, and another server that speaks this protocol may not know
+        // any: the first call will tell.
         let is_beside = fault.is_of_call() || (text.starts_with("NOPERM") && !self.runs_scripts());
         if is_beside {
             session.ask(&["PING"]).await.map(drop)
@@ -82,7 +88,7 @@ impl Server {
         &self,
         asking: impl Future<Output = Result<T, SessionError>>,
     ) -> Result<T, SessionError> {
-        let asked = timeout(self.manners.timeout, asking).await;
+        let asked = timeout(self.timeout.max(), asking).await;
         asked.unwrap_or(Err(SessionError::Late))
     }
 }
@@ -94,35 +100,32 @@ fn is_elsewhere(fault: &ServerFault, text: &str) -> bool {
 
 async fn until_back(probing: Probing) {
     let server = &probing.0;
-    let mut wait = first_wait(server.breaker.relapses());
-    loop {
-        pause(jittered(wait)).await;
-        if server.is_closed() {
-            return;
-        }
+    let mut wait = FIRST_WAIT;
+    pause(first_wait(server.breaker.relapses())).await;
+    while server.breaker.is_open() && !server.is_closed() {
+        let next = now() + jittered(wait);
         match server.is_back().await {
-            Ok(()) => break,
-            // What is wrong by now, for whoever asks: a server that died may come back and refuse us.
+            Ok(()) => {
+                if let Some(open_for) = server.breaker.close(now()) {
+                    server.log_closed(open_for);
+                }
+                return;
+            }
+            // The fault by now, for operators: a server that died may come back and refuse us.
             Err(reason) => server.breaker.still_fails(&reason),
         }
-        wait = twice(wait);
-    }
-    let open_for = server.breaker.close(now());
-    match server.manners.changes {
-        Changes::Logged => info!(server = %server, ?open_for, "Redis is back and asked again"),
-        Changes::Untold => debug!(server = %server, ?open_for, "it is back"),
+        pause(next.duration_since(now())).await;
+        wait = (wait * 2).min(LONGEST_WAIT);
     }
 }
 
-/// How long to wait at first for a server that relapsed so often: one that comes and goes is not to be asked
-/// and logged about all the time.
+/// The time before the first probe: none, or longer with every relapse, up to a bound.
 fn first_wait(relapses: u32) -> Duration {
-    // After a few it is as long as it gets.
-    (0..relapses.min(8)).fold(FIRST_WAIT, |wait, _| twice(wait))
-}
-
-fn twice(wait: Duration) -> Duration {
-    (wait * 2).min(LONGEST_WAIT)
+    match relapses {
+        0 => Duration::ZERO,
+        // After a few it is as long as it gets.
+        _ => (FIRST_WAIT * 2_u32.pow(relapses.min(8))).min(LONGEST_RELAPSE),
+    }
 }
 
 /// Up to a quarter more, so that nodes that lost a server together do not all come back at once.

@@ -10,7 +10,7 @@ use crate::client::config::{TlsOptions, Verification};
 #[derive(Debug)]
 pub(super) struct Query(Vec<(String, String)>);
 
-const KNOWN: &str = "timeout, connect_timeout, db; of rediss:// ca, cert, key, insecure; of Sentinels \
+const KNOWN: &str = "timeout, min_timeout, connect_timeout, db; of rediss:// ca, cert, key, insecure; of Sentinels \
                      sentinel_user, sentinel_password";
 
 // === impl Query ===

@@ -140,9 +140,10 @@ fn encryption_has_files() {
 
 #[test]
 fn times_have_units() {
-    let config = config("redis://a?timeout=20ms&connect_timeout=3s");
-    assert_eq!(config.timeout, Duration::from_millis(20));
-    assert_eq!(config.connect_timeout, Duration::from_secs(3));
+    let config = config("redis://a?timeout=20ms&min_timeout=2ms&connect_timeout=3s");
+    assert_eq!(config.timeout, Some(Duration::from_millis(20)));
+    assert_eq!(config.min_timeout, Some(Duration::from_millis(2)));
+    assert_eq!(config.connect_timeout, Some(Duration::from_secs(3)));
     for bad in [
         "5",
         "ms",
