@@ -1,14 +1,17 @@
 //! What goes wrong in a fleet, and when.
 
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::{fs, thread};
 
 use serde::Deserialize;
 
 use crate::clock::{self, now};
 use crate::node::{End, Node};
 use crate::redis::Redis;
+use crate::rules;
+use crate::scenario::Scenario;
 
 /// One thing that is done to a fleet.
 #[derive(Clone, Debug, Deserialize)]
@@ -25,6 +28,9 @@ pub struct FaultStep {
     /// How long it lasts, in seconds, where it ends by itself.
     #[serde(default)]
     pub lasts: f64,
+    /// Of a reload: by how much the limits are multiplied.
+    #[serde(default)]
+    pub factor: f64,
     /// How often it is done.
     #[serde(default = "once")]
     pub times: u32,
@@ -59,6 +65,30 @@ pub enum Action {
     BusyHost,
     /// A Redis that is near its end: long commands of others.
     BusyRedis,
+    /// Cuts the regions off from each other, and joins them again.
+    CutRegions,
+    /// Changes all judged limits and their twins by `factor`, in the rules file.
+    Reload,
+}
+
+/// What faults happen to.
+#[derive(Clone, Copy, Debug)]
+pub struct World<'a> {
+    /// The nodes.
+    pub nodes: &'a [Node],
+    /// Their Redis.
+    pub redis: &'a Redis,
+    /// Their rules.
+    pub rules: RulesFile<'a>,
+}
+
+/// The rules file of a fleet.
+#[derive(Clone, Copy, Debug)]
+pub struct RulesFile<'a> {
+    /// Where it is.
+    pub path: &'a Path,
+    /// The scenarios that it was made of.
+    pub scenarios: &'a [Scenario],
 }
 
 /// When a fault began and ended.
@@ -70,6 +100,8 @@ pub struct FaultSpan {
     pub from: u64,
     /// When it ended: Redis answers, the node listens or is gone.
     pub to: u64,
+    /// Of a reload: by how much the limits were multiplied.
+    pub factor: f64,
 }
 
 /// Processes that use all the processor time they can get; killed when dropped.
@@ -78,9 +110,9 @@ struct BusyProcesses(Vec<Child>);
 // === impl Action ===
 
 impl Action {
-    /// Whether Redis is away while it lasts.
+    /// Whether Redis, or that of another region, is away while it lasts.
     pub fn is_outage(self) -> bool {
-        matches!(self, Self::StallRedis | Self::KillRedis)
+        matches!(self, Self::StallRedis | Self::KillRedis | Self::CutRegions)
     }
 }
 
@@ -88,8 +120,7 @@ impl Action {
 pub fn inject(
     steps: &[FaultStep],
     start: u64,
-    nodes: &[Node],
-    redis: &Redis,
+    world: &World<'_>,
     stop: &AtomicBool,
 ) -> Result<Vec<FaultSpan>, String> {
     let inject_one = |step: &FaultStep| {
@@ -101,9 +132,13 @@ pub fn inject(
                 break;
             }
             let from = now();
-            apply(step, nodes, redis)?;
-            let (action, to) = (step.action, now());
-            spans.push(FaultSpan { action, from, to });
+            apply(step, world)?;
+            spans.push(FaultSpan {
+                action: step.action,
+                from,
+                to: now(),
+                factor: step.factor,
+            });
         }
         Ok(spans)
     };
@@ -124,7 +159,12 @@ pub fn inject(
     })
 }
 
-fn apply(step: &FaultStep, nodes: &[Node], redis: &Redis) -> Result<(), String> {
+fn apply(step: &FaultStep, world: &World<'_>) -> Result<(), String> {
+    let World {
+        nodes,
+        redis,
+        rules,
+    } = *world;
     let node = nodes.get(step.node).ok_or("a fault names no node")?;
     match step.action {
         Action::KillNode => node.end(End::Kill),
@@ -145,13 +185,19 @@ fn apply(step: &FaultStep, nodes: &[Node], redis: &Redis) -> Result<(), String> 
         Action::FlushRedis => redis.all().into_iter().for_each(|server| {
             let _ = server.try_command(&["FLUSHALL"]);
         }),
-        Action::FailOver => redis.fail_over(),
+        Action::FailOver => redis.fail_over()?,
         Action::BusyHost => {
             let cores = thread::available_parallelism().map_or(1, usize::from);
             let _busy = BusyProcesses::start(6 * cores)?;
             clock::sleep(step.lasts);
         }
         Action::BusyRedis => occupy(redis, step.lasts),
+        Action::CutRegions => {
+            redis.cut_regions(true);
+            clock::sleep(step.lasts);
+            redis.cut_regions(false);
+        }
+        Action::Reload => rules.reload(step.factor)?,
     }
     Ok(())
 }
@@ -167,6 +213,22 @@ fn occupy(redis: &Redis, seconds: f64) {
             let _ = server.try_command(&["EVAL", script, "0"]);
         }
         clock::sleep((now() - began) as f64 / 9e6);
+    }
+}
+
+// === impl RulesFile ===
+
+impl RulesFile<'_> {
+    /// Replaces the file by one with other limits, as a whole, so that no node reads half of it.
+    fn reload(&self, factor: f64) -> Result<(), String> {
+        let mut scenarios = self.scenarios.to_vec();
+        for scenario in &mut scenarios {
+            scenario.limit.limit = (scenario.limit.limit as f64 * factor) as u64;
+        }
+        let new = self.path.with_extension("new");
+        fs::write(&new, rules::write(&scenarios))
+            .and_then(|()| fs::rename(&new, self.path))
+            .map_err(|error| error.to_string())
     }
 }
 

@@ -9,7 +9,7 @@ use tidegate_store_redis::test_util::{Folder, wait_until};
 
 use crate::clock::{self, micros, now};
 use crate::drive;
-use crate::fault::{self, Action, FaultSpan};
+use crate::fault::{self, Action, FaultSpan, RulesFile, World};
 use crate::judge::{Finding, Measured};
 use crate::node::{Node, NodeSetup};
 use crate::plan;
@@ -17,7 +17,7 @@ use crate::probe::{self, ProbeResult};
 use crate::record::Record;
 use crate::redis::Redis;
 use crate::rules;
-use crate::scenario::FleetSpec;
+use crate::scenario::{FleetSpec, Scenario};
 
 /// What came of one scenario.
 #[derive(Clone, Debug)]
@@ -40,8 +40,27 @@ const OVERSHOOT: &str = "tidegate_eventual_overshoot_hits_total";
 /// Traffic begins so long after the plan is made.
 const HEAD_START: f64 = 0.3;
 
-/// Runs a fleet and judges its scenarios.
+/// Runs a fleet and judges its scenarios. If it could not be run, no promise was measured.
 pub fn run(
+    spec: &FleetSpec,
+    executable: &Path,
+    settings: &[(String, String)],
+) -> Vec<ScenarioReport> {
+    // Test servers panic when they do not start.
+    let finished = thread::scope(|scope| {
+        let thread = scope.spawn(|| try_run(spec, executable, settings));
+        let panicked = Err("the harness panicked".to_owned());
+        thread.join().unwrap_or(panicked)
+    });
+    finished.unwrap_or_else(|error| {
+        println!("  error: {error}");
+        let scenarios = spec.scenarios.iter();
+        let failed = scenarios.map(|scenario| ScenarioReport::failed(scenario, &error));
+        failed.collect()
+    })
+}
+
+fn try_run(
     spec: &FleetSpec,
     executable: &Path,
     settings: &[(String, String)],
@@ -50,12 +69,16 @@ pub fn run(
     let redis = Redis::start(spec.redis, spec.round_trip);
     let rules = folder.path().join("rules.yaml");
     fs::write(&rules, rules::write(&spec.scenarios)).map_err(|error| error.to_string())?;
+    let rules_file = RulesFile {
+        path: &rules,
+        scenarios: &spec.scenarios,
+    };
     let nodes: Vec<Node> = (0..spec.all_nodes())
         .map(|number| {
             Node::new(NodeSetup {
                 executable: executable.to_owned(),
                 rules: rules.clone(),
-                store: redis.url(),
+                config: redis.node_config(number),
                 folder: folder.path().join(format!("node-{number}")),
                 settings: [&spec.settings[..], settings].concat(),
             })
@@ -64,24 +87,32 @@ pub fn run(
     for node in &nodes[..spec.nodes] {
         node.start()?;
     }
-    wait_for_members(&nodes[..spec.nodes]);
-    measure(spec, &nodes, &redis)
+    wait_for_members(&nodes[..spec.nodes], redis.members(spec.nodes));
+    measure(
+        spec,
+        &World {
+            nodes: &nodes,
+            redis: &redis,
+            rules: rules_file,
+        },
+    )
 }
 
 /// Waits until each node knows how many there are.
-fn wait_for_members(nodes: &[Node]) {
-    let expected = nodes.len() as f64;
+fn wait_for_members(nodes: &[Node], expected: usize) {
+    let expected = expected as f64;
     let knows = |node: &Node| node.metric("tidegate_members", "") == Some(expected);
     wait_until("each node knows all members", || nodes.iter().all(knows));
 }
 
-fn measure(spec: &FleetSpec, nodes: &[Node], redis: &Redis) -> Result<Vec<ScenarioReport>, String> {
+fn measure(spec: &FleetSpec, world: &World<'_>) -> Result<Vec<ScenarioReport>, String> {
+    let World { nodes, redis, .. } = *world;
     let overshoot = overshoot_of(nodes);
     let calls = redis.script_calls();
     let start = spec.start_after(now() + micros(HEAD_START));
     let plans = plan::plan(&spec.scenarios, nodes.len(), start, spec.seconds);
     let stop = AtomicBool::new(false);
-    let (records, probes, faults) = run_all(spec, nodes, redis, &plans, start, &stop);
+    let (records, probes, faults) = run_all(spec, world, &plans, start, &stop);
     let faults = faults?;
     clock::sleep_until(start + micros(spec.seconds));
     let end = start + micros(spec.seconds);
@@ -121,15 +152,15 @@ type AllResults = (
 /// Traffic, probes and faults at the same time.
 fn run_all(
     spec: &FleetSpec,
-    nodes: &[Node],
-    redis: &Redis,
+    world: &World<'_>,
     plans: &[Vec<plan::PlannedRequest>],
     start: u64,
     stop: &AtomicBool,
 ) -> AllResults {
+    let nodes = world.nodes;
     thread::scope(|scope| {
         let traffic = scope.spawn(|| drive::drive(&spec.scenarios, nodes, plans, stop));
-        let faults = scope.spawn(|| fault::inject(&spec.faults, start, nodes, redis, stop));
+        let faults = scope.spawn(|| fault::inject(&spec.faults, start, world, stop));
         let probes: Vec<_> = spec
             .scenarios
             .iter()
@@ -152,11 +183,7 @@ fn judge(measured: &Measured<'_>) -> ScenarioReport {
     let findings = scenario.judges.iter().map(|judge| judge.judge(measured));
     ScenarioReport {
         name: scenario.name.clone(),
-        subject: format!(
-            "{}, {}",
-            scenario.consistency.name(),
-            scenario.limit.describe()
-        ),
+        subject: scenario.subject(),
         findings: findings.collect(),
         degraded: measured.degraded_percent(),
         requests: measured.judged.len() + measured.twin.len(),
@@ -166,6 +193,21 @@ fn judge(measured: &Measured<'_>) -> ScenarioReport {
 fn overshoot_of(nodes: &[Node]) -> Vec<f64> {
     let metric = |node: &Node| node.metric(OVERSHOOT, "").unwrap_or(0.0);
     nodes.iter().map(metric).collect()
+}
+
+// === impl ScenarioReport ===
+
+impl ScenarioReport {
+    /// The report of a scenario that could not be run.
+    fn failed(scenario: &Scenario, error: &str) -> Self {
+        Self {
+            name: scenario.name.clone(),
+            subject: scenario.subject(),
+            findings: vec![Finding::nothing("all".to_owned(), error)],
+            degraded: 0.0,
+            requests: 0,
+        }
+    }
 }
 
 // === impl FleetSpec ===

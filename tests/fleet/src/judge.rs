@@ -188,6 +188,20 @@ impl Measured<'_> {
         self.faults.iter().filter(move |span| span.action == action)
     }
 
+    /// By how much reloads have multiplied the limit, at most, in a span. Nodes have two seconds to notice.
+    pub fn largest_factor(&self, (from, to): (u64, u64)) -> f64 {
+        let mut factors = vec![1.0];
+        for span in self.faults_of(Action::Reload) {
+            if span.to + micros(2.0) <= from {
+                factors.clear();
+            }
+            if span.from < to {
+                factors.push(span.factor);
+            }
+        }
+        factors.into_iter().fold(0.0, f64::max)
+    }
+
     /// Why nothing can be said, if so.
     fn is_worthless(&self, judge: &Judge) -> Option<String> {
         let all = || self.judged.iter().chain(&self.twin);

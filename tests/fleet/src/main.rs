@@ -93,7 +93,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     let mut reports = Vec::new();
     for _ in 0..arguments.repeat {
         for spec in &fleets {
-            reports.extend(run_fleet(spec, &executable, arguments)?);
+            reports.extend(run_fleet(spec, &executable, arguments));
         }
     }
     println!("\n{}", report::table(&reports));
@@ -106,30 +106,25 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     Ok(count.is_all_kept())
 }
 
-fn run_fleet(
-    spec: &FleetSpec,
-    executable: &Path,
-    arguments: &Arguments,
-) -> Result<Vec<ScenarioReport>, String> {
+fn run_fleet(spec: &FleetSpec, executable: &Path, arguments: &Arguments) -> Vec<ScenarioReport> {
     println!(
         "\n{} ({} nodes, {} s)",
         spec.fleet, spec.nodes, spec.seconds
     );
     let run = || {
-        fleet::run(spec, executable, &arguments.set)
-            .map_err(|error| format!("{}: {error}", spec.fleet))
+        let reports = fleet::run(spec, executable, &arguments.set);
+        reports.iter().for_each(report::print);
+        reports
     };
-    let mut reports = run()?;
-    reports.iter().for_each(report::print);
+    let mut reports = run();
     for _ in 0..arguments.retries {
         if !report::count(&reports).has_invalid() {
             break;
         }
-        println!("  noise made results invalid; running the fleet again");
-        reports = run()?;
-        reports.iter().for_each(report::print);
+        println!("  results are invalid; running the fleet again");
+        reports = run();
     }
-    Ok(reports)
+    reports
 }
 
 /// The folder of the repository.
@@ -192,8 +187,7 @@ fn list(fleets: &[FleetSpec]) {
             spec.fleet, spec.nodes, spec.seconds
         );
         for scenario in &spec.scenarios {
-            let (sharing, limit) = (scenario.consistency.name(), scenario.limit.describe());
-            println!("  {}: {sharing}, {limit}", scenario.name);
+            println!("  {}: {}", scenario.name, scenario.subject());
         }
     }
 }

@@ -27,8 +27,8 @@ pub struct NodeSetup {
     pub executable: PathBuf,
     /// The rules file.
     pub rules: PathBuf,
-    /// The URL of Redis.
-    pub store: String,
+    /// The text of its config file.
+    pub config: String,
     /// A folder for its state and its log.
     pub folder: PathBuf,
     /// Further variables of its environment.
@@ -131,13 +131,16 @@ impl Node {
             .append(true)
             .open(setup.folder.join("log"))
             .map_err(|error| error.to_string())?;
+        let config = setup.folder.join("tidegate.yaml");
+        fs::write(&config, &setup.config).map_err(|error| error.to_string())?;
         let known = self.addresses();
         let address = |of: fn(Addresses) -> SocketAddr| {
             known.map_or("127.0.0.1:0".to_owned(), |known| of(known).to_string())
         };
         let mut command = Command::new(&setup.executable);
         command
-            .args(["serve", "--store", &setup.store])
+            .args(["serve", "--config"])
+            .arg(&config)
             .args(["--http", &address(|known| known.http)])
             .args(["--grpc", &address(|known| known.grpc)])
             .args(["--admin", &address(|known| known.admin)])

@@ -1,6 +1,6 @@
 //! The Redis of a fleet.
 
-use std::io::Write as _;
+use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use tidegate_store_redis::test_util::{
     ClusterSetup, Fault, FaultyProxy, RedisServer, SentinelSetup,
 };
 
+use crate::clock;
 use crate::scenario::RedisKind;
 
 /// The servers of a fleet; killed when dropped.
@@ -22,7 +23,21 @@ enum Servers {
     Single(RedisServer),
     Sentinel(SentinelSetup),
     Cluster(ClusterSetup),
+    Regions(Box<Regions>),
 }
+
+/// Two regions with a Redis each, and the way from each to the Redis of the other.
+#[derive(Debug)]
+struct Regions {
+    servers: [RedisServer; 2],
+    ways: [FaultyProxy; 2],
+}
+
+/// How often the Sentinels are told to fail over, ten times a second.
+const FAILOVER_TRIES: u32 = 150;
+
+/// Bytes take so long from one region to the other.
+const FAR: Fault = Fault::Delay(Duration::from_millis(20));
 
 // === impl Redis ===
 
@@ -33,6 +48,7 @@ impl Redis {
             RedisKind::Single => Servers::Single(RedisServer::start()),
             RedisKind::Sentinel => Servers::Sentinel(SentinelSetup::start(1, 3)),
             RedisKind::Cluster => Servers::Cluster(ClusterSetup::start(3)),
+            RedisKind::Regions => Servers::Regions(Box::new(Regions::start())),
         };
         let proxy = match (&servers, round_trip) {
             (Servers::Single(server), Some(millis)) => {
@@ -45,13 +61,36 @@ impl Redis {
         Self { servers, proxy }
     }
 
-    /// The URL for nodes.
-    pub fn url(&self) -> String {
-        match (&self.proxy, &self.servers) {
+    /// The config file of a node: which Redis it has. Nodes are in the regions in turn.
+    pub fn node_config(&self, node: usize) -> String {
+        let url = match (&self.proxy, &self.servers) {
             (Some(proxy), _) => proxy.url(),
             (None, Servers::Single(server)) => server.url(),
             (None, Servers::Sentinel(setup)) => setup.url(),
             (None, Servers::Cluster(setup)) => setup.url(),
+            (None, Servers::Regions(regions)) => {
+                let here = regions.servers[node % 2].url();
+                let there = regions.ways[(node + 1) % 2].url();
+                return format!("store: {here}\nregions:\n  here: {here}\n  there: {there}\n");
+            }
+        };
+        format!("store: {url}\n")
+    }
+
+    /// How many of so many nodes are members of one Redis.
+    pub fn members(&self, nodes: usize) -> usize {
+        match self.servers {
+            Servers::Regions(_) => nodes / 2,
+            _ => nodes,
+        }
+    }
+
+    /// Cuts the regions off from each other, or joins them again.
+    pub fn cut_regions(&self, is_cut: bool) {
+        if let Servers::Regions(regions) = &self.servers {
+            for way in &regions.ways {
+                way.set(if is_cut { Fault::Refuse } else { FAR });
+            }
         }
     }
 
@@ -61,6 +100,7 @@ impl Redis {
             Servers::Single(server) => server,
             Servers::Sentinel(setup) => setup.master(),
             Servers::Cluster(setup) => &setup.servers()[0],
+            Servers::Regions(regions) => &regions.servers[0],
         }
     }
 
@@ -70,23 +110,29 @@ impl Redis {
             Servers::Single(server) => vec![server],
             Servers::Sentinel(setup) => setup.servers().iter().collect(),
             Servers::Cluster(setup) => setup.servers().iter().collect(),
+            Servers::Regions(regions) => regions.servers.iter().collect(),
         }
     }
 
     /// Has the Sentinels make the replica the master, and waits until they say that it is.
-    pub fn fail_over(&self) {
+    pub fn fail_over(&self) -> Result<(), String> {
         let Servers::Sentinel(setup) = &self.servers else {
-            return;
+            return Err("only Sentinels can fail over".to_owned());
         };
         let old = setup.master().port();
-        let sentinel = setup.url();
-        let sentinel = sentinel.split("://").nth(1).unwrap_or_default();
-        let address = sentinel.split([',', '/']).next().unwrap_or_default();
-        let asked = TcpStream::connect(address)
-            .and_then(|mut stream| stream.write_all(b"SENTINEL FAILOVER main\r\n"));
-        if asked.is_ok() {
-            setup.wait_for_failover(old);
+        let url = setup.url();
+        let hosts = url.split("://").nth(1).unwrap_or_default();
+        let sentinel = hosts.split([',', '/']).next().unwrap_or_default();
+        // They decline while the failover before is not quite over.
+        for _ in 0..FAILOVER_TRIES {
+            let reply = begin_failover(sentinel).map_err(|error| error.to_string())?;
+            if reply.starts_with("+OK") {
+                setup.wait_for_failover(old);
+                return Ok(());
+            }
+            clock::sleep(0.1);
         }
+        Err("the Sentinels decline to fail over".to_owned())
     }
 
     /// Scripts that the servers ran so far, as `INFO commandstats` counts them.
@@ -103,5 +149,26 @@ impl Redis {
             text.lines().filter_map(count).sum::<u64>()
         });
         calls.sum()
+    }
+}
+
+fn begin_failover(sentinel: &str) -> io::Result<String> {
+    let mut stream = TcpStream::connect(sentinel)?;
+    stream.write_all(b"SENTINEL FAILOVER main\r\n")?;
+    let mut reply = String::new();
+    BufReader::new(stream).read_line(&mut reply)?;
+    Ok(reply)
+}
+
+// === impl Regions ===
+
+impl Regions {
+    fn start() -> Self {
+        let servers = [RedisServer::start(), RedisServer::start()];
+        let ways = [&servers[0], &servers[1]].map(|server| FaultyProxy::start(server.address()));
+        for way in &ways {
+            way.set(FAR);
+        }
+        Self { servers, ways }
     }
 }

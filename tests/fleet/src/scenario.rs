@@ -52,6 +52,8 @@ pub enum RedisKind {
     Sentinel,
     /// Three masters.
     Cluster,
+    /// Two regions with a server each; nodes are in them in turn.
+    Regions,
 }
 
 /// One limit, the traffic on it, and the judges.
@@ -242,6 +244,15 @@ fn one() -> u32 {
 
 fn yes() -> bool {
     true
+}
+
+// === impl Scenario ===
+
+impl Scenario {
+    /// Its limit and how nodes share it.
+    pub fn subject(&self) -> String {
+        format!("{}, {}", self.consistency.name(), self.limit.describe())
+    }
 }
 
 // === impl Spread ===

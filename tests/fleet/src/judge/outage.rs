@@ -5,6 +5,9 @@ use super::{Finding, Measured};
 use crate::fault::Action;
 use crate::record::Record;
 
+/// Degraded answers that are further apart than this are of different causes.
+const PAUSE: u64 = 200_000;
+
 /// The window of a kill loses at most a percentage of the limit, and two permits.
 pub(super) fn kill_cost(measured: &Measured<'_>, percent: f64) -> Finding {
     let limit = measured.scenario.limit.limit;
@@ -132,10 +135,16 @@ pub(super) fn stall_cost(measured: &Measured<'_>, millis: f64) -> Finding {
     for (place, fault) in faults.iter().enumerate() {
         let until = faults.get(place + 1).map_or(measured.end, |next| next.from);
         let hit = |record: &&Record| record.is_degraded && is_in(record.sent, (fault.from, until));
-        let hits: Vec<&Record> = measured.judged.iter().filter(hit).collect();
-        let first = hits.iter().map(|record| record.received).min();
-        let last = hits.iter().map(|record| record.received).max();
-        costs.push((last.unwrap_or(0) - first.unwrap_or(0)) as f64 / 1e3);
+        let hits = measured.judged.iter().filter(hit);
+        let mut hits: Vec<u64> = hits.map(|record| record.received).collect();
+        hits.sort_unstable();
+        // What comes later than a pause is of another cause.
+        let pause = hits.windows(2).position(|two| two[1] - two[0] > PAUSE);
+        let last = hits.get(pause.unwrap_or(hits.len().saturating_sub(1)));
+        let cost = last
+            .zip(hits.first())
+            .map_or(0, |(last, first)| last - first);
+        costs.push(cost as f64 / 1e3);
     }
     costs.sort_by(f64::total_cmp);
     let Some(median) = costs.get(costs.len() / 2).copied() else {

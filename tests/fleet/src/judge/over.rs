@@ -63,6 +63,7 @@ fn clock_windows(measured: &Measured<'_>, bound: Bound) -> Finding {
     for window in &windows {
         let count = inside(&measured.judged, *window);
         let alone = allowed.degraded(&measured.judged, *window);
+        let bound = (bound as f64 * measured.largest_factor(*window)) as u64;
         worst = worst.max(count);
         if count > bound + alone {
             let when = at(window.0, measured.start);
