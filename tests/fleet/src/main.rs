@@ -29,7 +29,7 @@ use serde::de::DeserializeOwned;
 
 use crate::fleet::ScenarioReport;
 use crate::matrix::Matrix;
-use crate::scenario::FleetSpec;
+use crate::scenario::{Consistency, FleetSpec};
 
 /// Measures from outside whether a fleet of nodes keeps the promises of its limits.
 ///
@@ -54,6 +54,10 @@ struct Arguments {
     /// then not those of the default settings
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_setting)]
     set: Vec<(String, String)>,
+    /// Share all judged limits by this consistency, whatever the scenarios say: `strict` shows what the
+    /// judges say of a product that keeps every promise
+    #[arg(long, value_name = "HOW", value_parser = parse_consistency)]
+    consistency: Option<Consistency>,
     /// Read scenarios from this file instead of those of the repository
     #[arg(long, value_name = "FILE")]
     scenarios: Option<PathBuf>,
@@ -79,7 +83,11 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<bool, String> {
-    let fleets = select(read_all(arguments)?, arguments);
+    let mut fleets = select(read_all(arguments)?, arguments);
+    if let Some(consistency) = arguments.consistency {
+        let scenarios = fleets.iter_mut().flat_map(|spec| &mut spec.scenarios);
+        scenarios.for_each(|scenario| scenario.consistency = consistency);
+    }
     if fleets.is_empty() {
         return Err("no scenario has that name; see --list".to_owned());
     }
@@ -190,6 +198,10 @@ fn list(fleets: &[FleetSpec]) {
             println!("  {}: {}", scenario.name, scenario.subject());
         }
     }
+}
+
+fn parse_consistency(text: &str) -> Result<Consistency, String> {
+    serde_json::from_value(text.into()).map_err(|error| error.to_string())
 }
 
 fn setting_text((name, value): &(String, String)) -> String {

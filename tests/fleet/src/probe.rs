@@ -37,8 +37,8 @@ pub enum Trial {
         /// How long that took, in microseconds.
         allowed_after: u64,
     },
-    /// The wait was too long to try.
-    TooLong,
+    /// It sent requests for as long as a scenario tries, and none was allowed.
+    PolledInVain,
 }
 
 /// One caller on its way.
@@ -155,7 +155,7 @@ impl Prober<'_> {
                 return Trial::Polled { allowed_after };
             }
         }
-        Trial::TooLong
+        Trial::PolledInVain
     }
 
     fn send(&mut self) -> Option<Record> {

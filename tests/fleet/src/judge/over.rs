@@ -2,6 +2,7 @@
 
 use super::count::{at, degraded, inside, windows};
 use super::{Finding, Measured};
+use crate::fault::Action;
 use crate::record::Record;
 use crate::scenario::{Algorithm, Consistency};
 
@@ -73,7 +74,11 @@ fn clock_windows(measured: &Measured<'_>, bound: Bound) -> Finding {
             ));
         }
     }
-    let promise = format!("at most {bound} in each window");
+    let reloads = measured.faults_of(Action::Reload).count();
+    let promise = match reloads {
+        0 => format!("at most {bound} in each window"),
+        _ => format!("at most {bound}, or what it was changed to, in each window"),
+    };
     let count = windows.len();
     Finding::new(promise, format!("at most {worst} in {count} windows"), over)
 }

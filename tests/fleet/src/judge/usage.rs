@@ -11,7 +11,7 @@ const FEWEST: usize = 10;
 
 /// A percentage of what the twin allows, over all windows together.
 pub(super) fn mean(measured: &Measured<'_>, percent: f64) -> Finding {
-    let promise = format!("{percent} % of strict in the mean");
+    let promise = format!("{percent} % of {} in the mean", reference_name(measured));
     let spans = judged_spans(measured);
     let (Some(first), Some(last)) = (spans.first(), spans.last()) else {
         return Finding::nothing(promise, "no full window");
@@ -38,7 +38,8 @@ pub(super) fn mean(measured: &Measured<'_>, percent: f64) -> Finding {
 
 /// A percentage of what the twin allows, or all but two permits, in every window.
 pub(super) fn every_window(measured: &Measured<'_>, percent: f64) -> Finding {
-    let promise = format!("{percent} % of strict, or all but two, in every window");
+    let name = reference_name(measured);
+    let promise = format!("{percent} % of {name}, or all but two, in every window");
     let spans = judged_spans(measured);
     let mut worst: f64 = f64::MAX;
     let mut broken = Vec::new();
@@ -51,7 +52,7 @@ pub(super) fn every_window(measured: &Measured<'_>, percent: f64) -> Finding {
         }
         if reached < percent && got + 2 < twin {
             let when = at(span.0, measured.start);
-            broken.push(format!("window at {when}: {got}, strict {twin}"));
+            broken.push(format!("window at {when}: {got}, {name} {twin}"));
         }
     }
     if spans.is_empty() {
@@ -130,6 +131,14 @@ fn reference(measured: &Measured<'_>, span: (u64, u64)) -> u64 {
         inside(&measured.twin, span)
     } else {
         (span.1 - span.0) / limit.window() * limit.limit
+    }
+}
+
+fn reference_name(measured: &Measured<'_>) -> &'static str {
+    if measured.scenario.twin {
+        "strict"
+    } else {
+        "the limit"
     }
 }
 
