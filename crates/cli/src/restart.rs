@@ -84,18 +84,19 @@ impl RestartFiles {
             store: format!("{digest:.12}"),
         };
         let members = Members::open(&place);
-        let counters = fs::create_dir_all(folder)
-            .map_err(|reason| reason.to_string())
-            .and_then(|()| Counters::open(place).map_err(|error| error.to_string()));
+        let opened = fs::create_dir_all(folder).and_then(|()| Counters::open(place));
+        let counters = opened.map_err(|reason| {
+            // The number of members cannot be written there either.
+            members.is_failing.store(true, Ordering::Relaxed);
+            warn!(
+                "cannot write to the state folder {}: {reason}; a node that restarts without Redis will enforce \
+                 whole limits; choose a folder with `store.folder`, or set `store.members`",
+                folder.display()
+            );
+        });
         Self {
             members: Some(members),
-            counters: counters.inspect_err(|reason| {
-                warn!(
-                    "cannot write to the state folder {}: {reason}; without it and without Redis a restarted \
-                     node enforces whole limits; choose a folder with `store.folder`, or set `store.members`",
-                    folder.display()
-                );
-            }).ok(),
+            counters: counters.ok(),
         }
     }
 
@@ -231,7 +232,7 @@ impl Members {
 
 impl Counters {
     /// Takes the first number that no other process has.
-    fn open(place: Place) -> Result<Self, StateError> {
+    fn open(place: Place) -> io::Result<Self> {
         let mut number = 0;
         loop {
             let path = place.numbered(CounterGroup::Standby, number);
@@ -244,7 +245,8 @@ impl Counters {
                     });
                 }
                 Err(StateError::InUse { .. }) if number < MAX_MEMBERS => number += 1,
-                Err(error) => return Err(error),
+                Err(StateError::NoPlace { reason, .. }) => return Err(reason),
+                Err(error) => return Err(io::Error::other(error)),
             }
         }
     }
