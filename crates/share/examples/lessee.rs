@@ -32,7 +32,7 @@ async fn main() -> ExitCode {
     let shared = SharedStore::new(remote, local, SharedConfig::default());
     let quota = Quota::new(&QuotaSpec {
         limit: limit.parse().expect("a limit"),
-        window: Duration::from_hours(24 * 365),
+        window: Duration::from_hours(6),
         algorithm: Algorithm::FixedWindow,
         allowance: Allowance::Hard,
     })

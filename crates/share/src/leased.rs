@@ -1,56 +1,61 @@
-//! `leased`: permits are drawn from the common store ahead of need and spent from memory.
+//! Limits whose counters are in the common store, decided from memory where that is sound.
 //!
-//! A key that is asked for now and then is asked for strictly. One that is hot ([`demand`]) draws a loan,
-//! sized by what it takes and by what is left, and spends it until the loan's end, which the store sets
-//! and this node reckons on the safe side ([`purse`]). Before a loan runs out the next one is drawn; what
-//! is left of one goes back ([`sweep`]). What the store refuses is remembered until it can change.
+//! A **denial** of the store is remembered until it can change, but no longer than `remember_denials`, for `strict`
+//! and `leased` limits alike: a caller that hammers an exhausted limit costs the store next to nothing.
 //!
-//! Whatever happens, a permit was charged in the common store before it is spent here, so all nodes
-//! together never admit more than that store would have, but for the moment at which they do. A strict
-//! charge of the same counter is always sound too, and so is the answer to every doubt.
+//! A `leased` limit that is worth it ([`lease_life`]) **lends**: a key with few requests is decided in the store; one
+//! that is hot ([`demand`]) draws a loan of permits, sized by what this node has spent and by what is left, and
+//! spends it until the loan's end, which the store sets and this node reckons on the safe side ([`counter`]).
+//! Permits that are not spent go back ([`refund`]). The last permits of a limit are not lent.
+//!
+//! A permit is always charged in the common store before it is spent here, so all nodes together never admit more
+//! than that store would have, but for the moment at which they do. A request may ask the store at any time: that is
+//! the answer to every doubt.
 
-mod borrower;
+mod contact;
+mod counter;
 mod demand;
 mod draw;
-mod heat;
-mod purse;
-mod sweep;
+mod handle;
+mod hot_keys;
+mod last_reply;
+mod loans;
+mod refund;
 mod table;
 mod terms;
-mod word;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tidegate_algorithms::{Decision, Time};
 use tidegate_store::report::{LeaseReport, RefusalReport};
-use tidegate_store::{Admission, Charge, Charging, Clock, CounterKey, Lender, StoreError};
+use tidegate_store::{Admission, Charge, Charging, Clock, Consistency, CounterKey, Lender, StoreError};
 
+use self::counter::Step;
 pub(crate) use self::draw::Taken;
-use self::purse::Step;
-use self::table::Table;
+use self::table::{CounterTable, Shard};
 pub use self::terms::{LeaseConfig, lease_life};
 use crate::memory::{FromMemory, Took};
 use crate::reckoning::Heard;
 
-/// The leased limits of a node.
+/// The limits of a node whose counters are in the common store.
 #[derive(Debug)]
-pub(crate) struct Leased<R, M> {
+pub(crate) struct Leases<R, M> {
     remote: Arc<R>,
     config: LeaseConfig,
-    table: Table,
+    table: CounterTable,
     clock: Arc<M>,
-    /// Whether nothing more is drawn, for the node is about to end.
+    /// True once the node is about to end: nothing more is drawn.
     is_closed: AtomicBool,
 }
 
-// === impl Leased ===
+// === impl Leases ===
 
-impl<R, M: Clock> Leased<R, M> {
+impl<R, M: Clock> Leases<R, M> {
     pub(crate) fn new(remote: Arc<R>, config: LeaseConfig, clock: Arc<M>) -> Self {
         Self {
             remote,
-            table: Table::new(config.max_keys),
+            table: CounterTable::new(config.max_keys),
             config,
             clock,
             is_closed: AtomicBool::new(false),
@@ -72,8 +77,8 @@ impl<R, M: Clock> Leased<R, M> {
         }
     }
 
-    /// Remembers what the store said to a charge that it decided on itself. Of a request that is refused
-    /// all answers are kept, so that the same again needs no asking.
+    /// Remembers the store's reply to a charge that it decided. Of a denied request all replies are kept, so that
+    /// the same request again needs no call. Only an admitted request is demand.
     pub(crate) fn hear(
         &self,
         charge: &Charge<'_>,
@@ -81,71 +86,82 @@ impl<R, M: Clock> Leased<R, M> {
         admission: Admission,
         heard: Heard,
     ) {
-        if charge.cost == 0 || logs_refusals(charge) {
+        if charge.cost == 0 || logs_denials(charge) {
             return;
         }
         let digest = self.table.digest(charge.key);
+        let now = heard.answered;
         let mut shard = self.table.shard(digest);
-        let is_news = !decision.is_allowed() || admission == Admission::Refused;
-        let purse = match shard.find(digest, charge.quota, heard.answered) {
-            None if is_news => {
-                let now = heard.answered;
-                shard.find_or_make(digest, charge.quota, &self.config, None, now)
+        let is_spent = decision.is_allowed() && admission == Admission::Admitted;
+        let found = match shard.find(digest, charge, now) {
+            None if is_spent => {
+                let demand = self.add_demand(&mut shard, digest, charge, now);
+                demand.and_then(|demand| {
+                    shard.find_or_make(digest, charge, &self.config, Some(demand), now)
+                })
             }
-            found => found,
+            None => shard.find_or_make(digest, charge, &self.config, None, now),
+            Some(_) => shard.find_any(digest).map(|counter| {
+                if is_spent {
+                    counter.add_demand(charge.cost);
+                }
+                counter
+            }),
         };
-        if let Some(purse) = purse {
-            purse.hear(charge, *decision, heard);
+        if let Some(counter) = found {
+            counter.hear(charge, *decision, heard);
         }
     }
 
-    /// What a limit said lately, for a request that is refused anyway.
-    pub(crate) fn tell(&self, charge: &Charge<'_>) -> Option<Decision> {
+    /// The likely decision of a limit, for a request that is denied anyway.
+    pub(crate) fn look(&self, charge: &Charge<'_>) -> Option<Decision> {
         let digest = self.table.digest(charge.key);
         let now = self.clock.now();
         let mut shard = self.table.shard(digest);
-        shard.find(digest, charge.quota, now)?.tell(now)
+        shard.find(digest, charge, now)?.look(now)
     }
 
-    /// Permits of a counter that are in hand, and so no longer in the store.
-    pub(crate) fn in_hand(&self, key: CounterKey<'_>) -> u64 {
+    /// The permits of a counter that this node holds, and the store no longer has.
+    pub(crate) fn held(&self, key: CounterKey<'_>) -> u64 {
         let digest = self.table.digest(key);
         let now = self.clock.now();
         let mut shard = self.table.shard(digest);
-        shard.find_any(digest).map_or(0, |purse| purse.permits(now))
+        shard
+            .find_any(digest)
+            .map_or(0, |counter| counter.permits(now))
     }
 
-    /// The counter got something back: what was refused may fit now.
+    /// Forgets the denial of a counter that got permits back.
     pub(crate) fn forgive(&self, key: CounterKey<'_>) {
         let digest = self.table.digest(key);
-        if let Some(purse) = self.table.shard(digest).find_any(digest) {
-            purse.forgive();
+        if let Some(counter) = self.table.shard(digest).find_any(digest) {
+            counter.forgive();
         }
     }
 
-    /// The counter was forgotten. Permits drawn from it go too: nobody counts them any more.
+    /// Forgets a counter that was reset. Permits drawn from it go too: they are charged nowhere any more.
     pub(crate) fn forget(&self, key: CounterKey<'_>) {
         let digest = self.table.digest(key);
         let now = self.clock.now();
         self.table.shard(digest).reset(digest, now);
     }
 
-    /// What leases and refusals have come to.
+    /// Counts of leases and denials.
     pub(crate) fn report(&self) -> (LeaseReport, RefusalReport) {
         let now = self.clock.now();
-        let (mut leases, mut refusals) = (LeaseReport::default(), RefusalReport::default());
+        let (mut leases, mut denials) = (LeaseReport::default(), RefusalReport::default());
         for shard in self.table.shards() {
-            let (lease, refusal) = shard.report(now);
+            let (lease, denial) = shard.report(now);
             leases.keys += lease.keys;
             leases.draws += lease.draws;
             leases.drawn += lease.drawn;
             leases.spent += lease.spent;
             leases.given_back += lease.given_back;
             leases.lapsed += lease.lapsed;
-            refusals.remembered += refusal.remembered;
-            refusals.answered += refusal.answered;
+            denials.remembered += denial.remembered;
+            denials.answered += denial.answered;
         }
-        (leases, refusals)
+        (leases, denials)
     }
 
     /// One step of a request for one limit, from memory.
@@ -157,54 +173,44 @@ impl<R, M: Clock> Leased<R, M> {
         let digest = self.table.digest(charge.key);
         let now = self.clock.now();
         let mut shard = self.table.shard(digest);
-        let step = match shard.find(digest, charge.quota, now) {
-            Some(purse) => purse.take(digest, charge, charging, now),
-            None => self.first_step(&mut shard, digest, charge, charging, now),
+        let step = match shard.find(digest, charge, now) {
+            Some(counter) => counter.take(digest, charge, charging, now),
+            None => Step::Ask,
         };
         match &step {
             Step::Spent(..) => shard.leases.spent += charge.cost,
-            Step::Refused(_) => shard.refusals.answered += 1,
+            Step::Denied(_) => shard.denials.answered += 1,
             Step::Wait(_) | Step::Draw(_) | Step::Ask => {}
         }
         step
     }
 
-    /// The step of a key of which nothing is known but how often it was seen.
-    fn first_step(
+    /// Counts a request for a key that is not in memory. Returns its demand once it is hot.
+    fn add_demand(
         &self,
-        shard: &mut table::Shard,
+        shard: &mut Shard,
         digest: u128,
         charge: &Charge<'_>,
-        charging: Charging,
         now: Time,
-    ) -> Step {
-        let Some(life) = lease_life(charge.quota, self.config.life) else {
-            return Step::Ask;
-        };
-        if charge.cost == 0 {
-            return Step::Ask;
+    ) -> Option<demand::Demand> {
+        if charge.consistency != Consistency::Leased {
+            return None;
         }
+        let life = lease_life(charge.quota, self.config.life)?;
         let tag = u64::try_from(digest >> 64).unwrap_or(u64::MAX);
-        let Some(demand) = shard.heat.note(tag, charge.cost, now, life) else {
-            return Step::Ask;
-        };
-        let demand = Some(demand);
-        match shard.find_or_make(digest, charge.quota, &self.config, demand, now) {
-            Some(purse) => purse.take(digest, charge, charging, now),
-            None => Step::Ask,
-        }
+        shard.hot_keys.add(tag, charge.cost, now, life)
     }
 }
 
-impl<R: Lender + 'static, M: Clock + 'static> FromMemory for Arc<Leased<R, M>> {
+impl<R: Lender + 'static, M: Clock + 'static> FromMemory for Arc<Leases<R, M>> {
     fn take(&self, charge: &Charge<'_>, charging: Charging) -> Result<Option<Took>, StoreError> {
         Ok(match self.step(charge, charging) {
             Step::Spent(took, plan) => {
                 self.draw_ahead(plan);
                 Some(took)
             }
-            Step::Refused(decision) => Some(decision.into()),
-            // The request is asked for strictly along with its other limits; the next one finds permits.
+            Step::Denied(decision) => Some(decision.into()),
+            // The store decides on the request along with its other limits; the next one finds permits.
             Step::Draw(plan) => {
                 self.draw_ahead(Some(plan));
                 None
@@ -217,7 +223,7 @@ impl<R: Lender + 'static, M: Clock + 'static> FromMemory for Arc<Leased<R, M>> {
         let digest = self.table.digest(charge.key);
         let mut shard = self.table.shard(digest);
         let is_back = match (shard.find_any(digest), took.charged) {
-            (Some(purse), Some(lent)) => purse.put_back(charge.cost, lent),
+            (Some(counter), Some(lent)) => counter.put_back(charge.cost, lent),
             _ => false,
         };
         shard.leases.spent = shard.leases.spent.saturating_sub(charge.cost);
@@ -230,7 +236,7 @@ impl<R: Lender + 'static, M: Clock + 'static> FromMemory for Arc<Leased<R, M>> {
         let digest = self.table.digest(charge.key);
         let now = self.clock.now();
         let mut shard = self.table.shard(digest);
-        let look = shard.find_any(digest).and_then(|purse| purse.tell(now));
+        let look = shard.find_any(digest).and_then(|counter| counter.look(now));
         if let Some(look) = look {
             decision.remaining = look.remaining;
             decision.reset_after = look.reset_after;
@@ -238,8 +244,8 @@ impl<R: Lender + 'static, M: Clock + 'static> FromMemory for Arc<Leased<R, M>> {
     }
 }
 
-/// Whether a refusal is to be told to the store each time, for the limit counts it.
-fn logs_refusals(charge: &Charge<'_>) -> bool {
+/// Whether the limit counts its denials, so that the store must be sent each request.
+fn logs_denials(charge: &Charge<'_>) -> bool {
     use tidegate_algorithms::Algorithm;
     matches!(
         charge.quota.algorithm(),

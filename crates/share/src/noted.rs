@@ -188,9 +188,9 @@ impl<R: Lender, W: Clock, M: Clock> Lender for Noted<R, W, M> {
         quota: &Quota,
         loan: &Loan,
         permits: u64,
-    ) -> Result<(), StoreError> {
-        self.remote.give_back(key, quota, loan, permits).await?;
+    ) -> Result<u64, StoreError> {
+        let taken = self.remote.give_back(key, quota, loan, permits).await?;
         self.standby.unnote(&self.alone, key, quota, loan, permits);
-        Ok(())
+        Ok(taken)
     }
 }

@@ -15,7 +15,7 @@ use tidegate_store::{
 use self::charge::{Mixed, Route};
 use crate::Membership;
 use crate::eventual::{Eventual, EventualConfig};
-use crate::leased::{LeaseConfig, Leased, Taken};
+use crate::leased::{LeaseConfig, Leases, Taken};
 use crate::memory::FromMemory;
 use crate::node::Node;
 use crate::noted::Noted;
@@ -48,7 +48,7 @@ pub struct SharedStore<R, W = SystemClock, M = Monotonic> {
     split: Split<M>,
     eventual: Eventual<Arc<M>>,
     config: SharedConfig,
-    leased: Arc<Leased<Noted<R, W, M>, M>>,
+    leases: Arc<Leases<Noted<R, W, M>, M>>,
 }
 
 /// The part of a [`Cursor`] that says that the listing has got to this node's own counters. A common
@@ -115,17 +115,17 @@ impl<R, W, M> SharedStore<R, W, M> {
 impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R, W, M> {
     /// Gives back, again and again, permits that are not spent. Shares and totals have loops of their own.
     pub async fn run(&self) {
-        self.leased.run().await;
+        self.leases.run().await;
     }
 
     /// Looks through what is in hand once, as [`run`](Self::run) does again and again.
     pub async fn sweep(&self) {
-        self.leased.sweep().await;
+        self.leases.sweep().await;
     }
 
     /// Gives back all permits in hand and draws no more: for the end of a node. Requests go on, strictly.
     pub async fn finish(&self) {
-        self.leased.finish().await;
+        self.leases.finish().await;
     }
 }
 
@@ -178,8 +178,8 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> Ways for Share
 
     fn way(&self, consistency: Consistency) -> Option<&dyn FromMemory> {
         match consistency {
-            Consistency::Node | Consistency::Strict => None,
-            Consistency::Leased => Some(&self.leased),
+            Consistency::Node => None,
+            Consistency::Strict | Consistency::Leased => Some(&self.leases),
             Consistency::Eventual => Some(&self.eventual),
             Consistency::Split => Some(&self.split),
         }
@@ -187,7 +187,7 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> Ways for Share
 
     fn tell(&self, charge: &Charge<'_>) -> Option<Decision> {
         match charge.consistency {
-            Consistency::Leased => self.leased.tell(charge),
+            Consistency::Strict | Consistency::Leased => self.leases.look(charge),
             _ => None,
         }
     }
@@ -203,11 +203,10 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> Store for Shar
         within_bounds(charges)?;
         match Route::of(charges) {
             Route::Node => self.local().charge_now(charges, charging, decisions),
-            // What waits is in a box, so that the future of what does not is small.
-            Route::Strict => Box::pin(self.common.charge(charges, charging, decisions)).await,
-            Route::Leased(charge) => match self.leased.take_alone(charge, charging) {
-                Taken::Decided(decision) => Ok(self.settle_leased(charge, decision, decisions)),
-                taken => Box::pin(self.charge_leased(charge, charging, taken, decisions)).await,
+            Route::Single(charge) => match self.leases.take_alone(charge, charging) {
+                Taken::Decided(decision) => Ok(self.settle_single(charge, decision, decisions)),
+                // In a box, so that the future of a request that does not wait is small.
+                taken => Box::pin(self.charge_single(charge, charging, taken, decisions)).await,
             },
             Route::Mixed => match self.begin_mixed(charges, charging, decisions)? {
                 Mixed::Decided(receipt) => Ok(receipt),
@@ -256,7 +255,7 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> Store for Shar
             Consistency::Leased => {
                 let looked = self.remote().peek(key, quota, headroom, consistency);
                 let mut decision = looked.await?;
-                let remaining = decision.remaining.saturating_add(self.leased.in_hand(key));
+                let remaining = decision.remaining.saturating_add(self.leases.held(key));
                 decision.remaining = remaining.min(decision.limit);
                 Ok(decision)
             }
@@ -280,9 +279,7 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> Store for Shar
             }
             _ => self.common.refund(key, quota, cost, consistency).await,
         };
-        if consistency == Consistency::Leased {
-            self.leased.forgive(key);
-        }
+        self.leases.forgive(key);
         refunded
     }
 
@@ -298,15 +295,11 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> Store for Shar
         if consistency == Consistency::Eventual && self.eventual.suits(quota) {
             return self.eventual.reset(key, quota);
         }
-        if consistency == Consistency::Leased {
-            self.leased.forget(key);
-        }
+        self.leases.forget(key);
         let was_here = consistency == Consistency::Split && self.split.reset_share(key, quota);
         let was_there = self.common.reset(key, quota, consistency).await;
-        if consistency == Consistency::Leased {
-            // Again, for what was drawn while the reset was on its way is charged nowhere either.
-            self.leased.forget(key);
-        }
+        // Again: permits drawn while the reset was on its way are charged nowhere either.
+        self.leases.forget(key);
         Ok(was_there? || was_here)
     }
 
@@ -338,7 +331,7 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> Store for Shar
     }
 
     fn report(&self) -> StoreReport {
-        let (leases, refusals) = self.leased.report();
+        let (leases, refusals) = self.leases.report();
         StoreReport {
             memory: self.local().stats(),
             sharing: Some(SharingReport {

@@ -6,9 +6,10 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use tidegate_algorithms::{Decision, Headroom, Quota, Time};
-use tidegate_share::{EventualConfig, SharedConfig, SharedStore, SplitConfig};
+use tidegate_share::{EventualConfig, LeaseConfig, SharedConfig, SharedStore, SplitConfig};
 use tidegate_store::conformance::Subject;
 use tidegate_store::{
     Charge, Charging, Clock, Consistency, CounterKey, Cursor, Decisions, EmbeddedStore,
@@ -115,6 +116,11 @@ impl Subject for Mixed {
             max_memory: 4 << 20,
         };
         let config = SharedConfig {
+            // A denial that is answered from memory tells what remained when it was made.
+            leases: LeaseConfig {
+                remember_denials: Duration::ZERO,
+                ..LeaseConfig::default()
+            },
             standby_memory: small,
             eventual: EventualConfig {
                 memory: small,

@@ -108,6 +108,7 @@ impl RedisStore {
             least: 1,
             most: u64::MAX,
             one_in: 1,
+            reserve: 0,
             life: std::time::Duration::MAX,
         };
         let _ = self.read_loan(CounterKey { limit, values }, quota, draw, reply);

@@ -20,20 +20,20 @@ pub trait Lender: Store {
         draw: Draw,
     ) -> impl Future<Output = Result<Loan, StoreError>> + Send;
 
-    /// Gives back, once, `permits` of a loan that were not spent. Of a loan that has ended, nothing is
-    /// given back that the counter has forgotten by itself.
+    /// Gives back, once, `permits` of a loan that were not spent, and returns how many of them the counter took. It
+    /// takes none that it has forgotten by itself.
     ///
-    /// A bucket forgets as it refills: had the permits not been drawn, it would have been full so much
-    /// earlier, and what dripped in from then on would have been lost. So no more is given back than
-    /// is sure to be missing still: what was missing when the loan was made, less what has dripped in and
-    /// what others gave back since; and nothing after the loan's end.
+    /// A bucket forgets as it refills: had the permits not been drawn, it would have been full earlier, and the
+    /// refill from then on would have been lost. So it takes no more than is certainly still missing: what was missing
+    /// when the loan was made, less the refill and the refunds of others since; and nothing after
+    /// [`Loan::refundable_until`].
     fn give_back(
         &self,
         key: CounterKey<'_>,
         quota: &Quota,
         loan: &Loan,
         permits: u64,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send;
+    ) -> impl Future<Output = Result<u64, StoreError>> + Send;
 }
 
 /// What a node asks for.
@@ -44,9 +44,12 @@ pub struct Draw {
     pub least: u64,
     /// The most that are wanted.
     pub most: u64,
-    /// Of what is left beyond the fewest, no more than one in so many is lent, so that the last permits
-    /// are found wherever they are asked for. Not 0.
+    /// Of what is left beyond the fewest, no more than one in so many is lent, so that loans get smaller as the
+    /// limit runs out. Not 0.
     pub one_in: u32,
+    /// With no more than this left beyond the fewest, nothing is lent, so that the last permits are found wherever
+    /// they are asked for.
+    pub reserve: u64,
     /// How long they are to live at the longest.
     pub life: std::time::Duration,
 }
@@ -72,9 +75,39 @@ pub struct Loan {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GivenBack(pub u64);
 
+// === impl Draw ===
+
+impl Draw {
+    /// The permits to lend if so many are left: at least the fewest, whether they are there or not.
+    pub const fn permits(&self, left: u64) -> u64 {
+        let beyond = left.saturating_sub(self.least);
+        let one_in = if self.one_in == 0 { 1 } else { self.one_in };
+        let lent = if beyond > self.reserve {
+            beyond / one_in as u64
+        } else {
+            0
+        };
+        let permits = self.least.saturating_add(lent);
+        if permits < self.most {
+            permits
+        } else {
+            self.most
+        }
+    }
+}
+
 // === impl Loan ===
 
+/// A bucket takes permits back for one in so many of its window: until then a store keeps note of what others gave
+/// back to it.
+const BUCKET_NOTES: u32 = 8;
+
 impl Loan {
+    /// The store's time until which a bucket takes permits back.
+    pub fn refundable_until(&self, quota: &Quota) -> Time {
+        self.now.plus(quota.window() / BUCKET_NOTES)
+    }
+
     /// When the bucket would be full again if nobody else were charged, or up to a nanosecond before.
     pub fn whole_at(&self, quota: &Quota) -> Time {
         let whole = self.now.plus(self.decision.reset_after);

@@ -1,4 +1,4 @@
-//! Drawing: one at a time for a key, by the request that ran dry or ahead of need by the way.
+//! Drawing permits: one draw at a time for a key, by a request that found none or ahead of need.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,41 +8,41 @@ use tidegate_algorithms::{Decision, Time};
 use tidegate_store::{Charge, Charging, Clock, Lender, Loan, StoreError};
 use tokio::runtime::Handle;
 
-use super::borrower::{Borrower, Out, Plan, Return};
-use super::purse::{Purse, Step};
-use super::{Leased, Ordering};
+use super::counter::{LeasedCounter, Step};
+use super::handle::{CounterHandle, DrawPlan, LoanRefund, Released};
+use super::{Leases, Ordering};
 use crate::reckoning::Heard;
 
-/// How often a request waits for the draws of others before it asks for itself.
+/// Draws of other requests that a request waits for before it asks the store itself.
 const MOST_WAITS: u32 = 2;
 
-/// What became of a request for one leased limit.
+/// The result of a request for one limit.
 pub(crate) enum Taken<'a> {
-    /// It is decided.
+    /// Decided from memory.
     Decided(Decision),
-    /// The store is to be asked for it, strictly.
+    /// The store must decide.
     Ask,
-    /// It is decided when a draw has come to something; `None` if the store is to be asked.
+    /// Decided when a draw has ended; `None` if the store must decide.
     Later(Pin<Box<dyn Future<Output = Result<Option<Decision>, StoreError>> + Send + 'a>>),
 }
 
-/// A draw under way. Dropped before it is settled, it has failed: whoever waits for it is woken either
+/// A draw under way. Dropped before it is settled, it has failed: the requests that wait for it are woken either
 /// way, and the next one may draw.
-struct Underway<R, M: Clock> {
-    leased: Arc<Leased<R, M>>,
-    plan: Plan,
+struct DrawGuard<R, M: Clock> {
+    leases: Arc<Leases<R, M>>,
+    plan: DrawPlan,
     is_settled: bool,
 }
 
-/// What comes of a draw.
+/// The decision that a draw brings.
 type Drawn = Pin<Box<dyn Future<Output = Result<Decision, StoreError>> + Send>>;
 
-/// Waits for a draw, which goes on if nobody does any more: what it has charged would be lost.
-struct Await(Option<Drawn>);
+/// A request that waits for its draw. The draw goes on without it: what it has charged would be lost.
+struct AwaitedDraw(Option<Drawn>);
 
-// === impl Leased ===
+// === impl Leases ===
 
-impl<R: Lender + 'static, M: Clock + 'static> Leased<R, M> {
+impl<R: Lender + 'static, M: Clock + 'static> Leases<R, M> {
     /// Decides on a request for one limit.
     #[inline]
     pub(crate) fn take_alone<'a>(
@@ -56,7 +56,7 @@ impl<R: Lender + 'static, M: Clock + 'static> Leased<R, M> {
                 self.draw_ahead(plan);
                 Taken::Decided(took.decision)
             }
-            Step::Refused(decision) => Taken::Decided(decision),
+            Step::Denied(decision) => Taken::Decided(decision),
             Step::Ask => Taken::Ask,
             step @ (Step::Wait(_) | Step::Draw(_)) => {
                 Taken::Later(Box::pin(self.take_slowly(charge, charging, step)))
@@ -78,62 +78,62 @@ impl<R: Lender + 'static, M: Clock + 'static> Leased<R, M> {
                     landed.await;
                 }
                 Step::Draw(plan) => {
-                    let drawn = Await(Some(Box::pin(self.draw(plan, charge.cost))));
+                    let drawn = AwaitedDraw(Some(Box::pin(self.draw(plan, charge.cost))));
                     return drawn.await.map(Some);
                 }
                 Step::Spent(took, plan) => {
                     self.draw_ahead(plan);
                     return Ok(Some(took.decision));
                 }
-                Step::Refused(decision) => return Ok(Some(decision)),
+                Step::Denied(decision) => return Ok(Some(decision)),
                 Step::Wait(_) | Step::Ask => return Ok(None),
             }
             step = self.step(charge, charging);
         }
     }
 
-    /// Draws in a task of its own, if there is a runtime; else the request that runs dry draws for itself.
-    pub(super) fn draw_ahead(self: &Arc<Self>, plan: Option<Plan>) {
+    /// Draws in a task of its own, if there is a runtime; else the next request without permits draws.
+    pub(super) fn draw_ahead(self: &Arc<Self>, plan: Option<DrawPlan>) {
         let Some(plan) = plan else { return };
         if let Ok(runtime) = Handle::try_current() {
-            // Who needs the permits next hears the error.
+            // The next request that needs permits gets the error.
             runtime.spawn(self.draw(plan, 0));
         } else {
-            self.release(&plan.borrower, |purse, _| purse.abandon());
-            plan.borrower.wake();
+            self.with_counter(&plan.handle, |counter, _| counter.cancel());
+            plan.handle.wake();
         }
     }
 
-    /// Draws, and spends `cost` of what comes. Under way from now on, polled or not.
+    /// Draws permits, and spends `cost` of them. Under way from now on, polled or not.
     fn draw(
         self: &Arc<Self>,
-        plan: Plan,
+        plan: DrawPlan,
         cost: u64,
     ) -> impl Future<Output = Result<Decision, StoreError>> + Send + use<R, M> {
-        let underway = Underway {
-            leased: Arc::clone(self),
+        let guard = DrawGuard {
+            leases: Arc::clone(self),
             plan,
             is_settled: false,
         };
         async move {
             // As a whole, so that it is dropped with this.
-            let mut underway = underway;
-            let Underway { leased, plan, .. } = &underway;
-            let values = plan.borrower.values();
-            let key = plan.borrower.key(&values);
-            let asked = leased.clock.now();
-            let loan = leased.remote.draw(key, &plan.borrower.quota, plan.draw);
+            let mut guard = guard;
+            let DrawGuard { leases, plan, .. } = &guard;
+            let values = plan.handle.values();
+            let key = plan.handle.key(&values);
+            let asked = leases.clock.now();
+            let loan = leases.remote.draw(key, &plan.handle.quota, plan.draw);
             let loan = loan.await?;
-            let heard = leased.heard(loan.now, asked);
-            let decision = leased.settle(plan, loan, heard, cost);
-            underway.is_settled = true;
+            let heard = leases.heard(loan.now, asked);
+            let decision = leases.settle(plan, loan, heard, cost);
+            guard.is_settled = true;
             Ok(decision)
         }
     }
 
-    /// Puts a loan into its purse, less what is spent at once.
-    fn settle(&self, plan: &Plan, loan: Loan, heard: Heard, cost: u64) -> Decision {
-        let digest = plan.borrower.digest;
+    /// Adds a loan to its counter, less what is spent at once.
+    fn settle(&self, plan: &DrawPlan, loan: Loan, heard: Heard, cost: u64) -> Decision {
+        let digest = plan.handle.digest;
         let mut shard = self.table.shard(digest);
         shard.leases.draws += 1;
         shard.leases.drawn += loan.permits;
@@ -145,20 +145,22 @@ impl<R: Lender + 'static, M: Clock + 'static> Leased<R, M> {
         }
         let now = heard.answered;
         match shard.find_any(digest) {
-            Some(purse) if purse.is_of(&plan.borrower) => {
-                let mut out = Out::default();
-                purse.lapse(now, &mut out);
-                out.returns
-                    .extend(purse.settle(plan.draw, loan, heard, cost));
+            Some(counter) if counter.is_of(&plan.handle) => {
+                let mut released = Released::default();
+                counter.release_due(now, &mut released);
+                released
+                    .refunds
+                    .extend(counter.settle(plan.draw, loan, heard, cost));
                 if self.is_closed.load(Ordering::Relaxed) {
-                    purse.empty(now, &mut out);
+                    counter.release_all(now, &mut released);
                 }
-                shard.take_out(out);
+                shard.release(released);
+                shard.schedule(digest, now);
             }
-            // The rules have changed since the draw, or the counter was reset: nobody is to spend it.
-            _ => shard.take_out(Out {
-                returns: vec![Return {
-                    borrower: Arc::clone(&plan.borrower),
+            // The rules have changed since the draw, or the counter was reset: the loan is not to be spent.
+            _ => shard.release(Released {
+                refunds: vec![LoanRefund {
+                    handle: Arc::clone(&plan.handle),
                     loan,
                     permits: loan.permits.saturating_sub(cost),
                 }],
@@ -169,32 +171,36 @@ impl<R: Lender + 'static, M: Clock + 'static> Leased<R, M> {
     }
 }
 
-impl<R, M: Clock> Leased<R, M> {
-    fn release(&self, borrower: &Arc<Borrower>, change: impl FnOnce(&mut Purse, Time)) {
+impl<R, M: Clock> Leases<R, M> {
+    fn with_counter(
+        &self,
+        handle: &Arc<CounterHandle>,
+        change: impl FnOnce(&mut LeasedCounter, Time),
+    ) {
         let now = self.clock.now();
-        let mut shard = self.table.shard(borrower.digest);
-        let purse = shard.find_any(borrower.digest);
-        if let Some(purse) = purse.filter(|purse| purse.is_of(borrower)) {
-            change(purse, now);
+        let mut shard = self.table.shard(handle.digest);
+        let counter = shard.find_any(handle.digest);
+        if let Some(counter) = counter.filter(|counter| counter.is_of(handle)) {
+            change(counter, now);
         }
     }
 }
 
-// === impl Underway ===
+// === impl DrawGuard ===
 
-impl<R, M: Clock> Drop for Underway<R, M> {
+impl<R, M: Clock> Drop for DrawGuard<R, M> {
     fn drop(&mut self) {
-        let borrower = &self.plan.borrower;
+        let handle = &self.plan.handle;
         if !self.is_settled {
-            self.leased.release(borrower, Purse::fail);
+            self.leases.with_counter(handle, LeasedCounter::rest);
         }
-        borrower.wake();
+        handle.wake();
     }
 }
 
-// === impl Await ===
+// === impl AwaitedDraw ===
 
-impl Future for Await {
+impl Future for AwaitedDraw {
     type Output = Result<Decision, StoreError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -207,7 +213,7 @@ impl Future for Await {
     }
 }
 
-impl Drop for Await {
+impl Drop for AwaitedDraw {
     fn drop(&mut self) {
         if let Some(drawn) = self.0.take()
             && let Ok(runtime) = Handle::try_current()

@@ -1,48 +1,52 @@
-//! The purses of a node, in shards that each have a lock. Nothing waits while one is held.
+//! The counters that a node has in memory, in shards that each have a lock. Nothing waits while one is held.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
-use tidegate_algorithms::{Quota, Time};
+use tidegate_algorithms::Time;
 use tidegate_store::report::{LeaseReport, RefusalReport};
-use tidegate_store::{CounterKey, Digester};
+use tidegate_store::{Charge, CounterKey, Digester};
 use tokio::sync::futures::OwnedNotified;
 
 use super::LeaseConfig;
-use super::borrower::{Out, Return};
+use super::counter::LeasedCounter;
 use super::demand::Demand;
-use super::heat::Heat;
-use super::purse::Purse;
+use super::handle::{LoanRefund, Released};
+use super::hot_keys::HotKeys;
 
 /// Shards: many times the cores that may meet in one.
-const SHARDS: usize = 64;
+pub(super) const SHARDS: usize = 64;
 
-/// Permits that wait to be given back, for one shard. More are lost, which is sound.
-const MOST_RETURNS: usize = 1 << 12;
+/// Refunds that wait to be sent, for one shard. More lapse, which is sound.
+const MOST_REFUNDS: usize = 1 << 12;
 
-/// All purses.
+/// All counters.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct CounterTable {
     shards: Box<[Mutex<Shard>]>,
     digester: Digester,
 }
 
-/// Some of the purses.
+/// Some of the counters.
 #[derive(Debug)]
 pub(super) struct Shard {
-    purses: HashTable<(u128, Purse)>,
-    pub(super) heat: Heat,
-    pub(super) returns: Vec<Return>,
+    counters: HashTable<(u128, LeasedCounter)>,
+    pub(super) hot_keys: HotKeys,
+    pub(super) refunds: Vec<LoanRefund>,
     pub(super) leases: LeaseReport,
-    pub(super) refusals: RefusalReport,
-    /// How many purses there may be.
+    pub(super) denials: RefusalReport,
+    /// The counters that hold permits, by the time at which those may be due.
+    due: BinaryHeap<Reverse<(Time, u128)>>,
+    /// The most counters.
     most: usize,
 }
 
-// === impl Table ===
+// === impl CounterTable ===
 
-impl Table {
+impl CounterTable {
     pub(super) fn new(max_keys: usize) -> Self {
         let most = max_keys.div_ceil(SHARDS);
         Self {
@@ -56,25 +60,16 @@ impl Table {
         self.digester.digest(key)
     }
 
-    /// The shard of a digest, held.
+    /// The shard of a digest, locked.
     #[inline]
     pub(super) fn shard(&self, digest: u128) -> MutexGuard<'_, Shard> {
         let place = usize::try_from(digest % SHARDS as u128).unwrap_or(0);
         lock(&self.shards[place])
     }
 
-    /// Each shard in turn, held.
+    /// Each shard in turn, locked.
     pub(super) fn shards(&self) -> impl Iterator<Item = MutexGuard<'_, Shard>> {
-        self.part(0, 1)
-    }
-
-    /// One shard in `parts`, from the one numbered `part` on, held in turn.
-    pub(super) fn part(
-        &self,
-        part: usize,
-        parts: usize,
-    ) -> impl Iterator<Item = MutexGuard<'_, Shard>> {
-        self.shards.iter().skip(part).step_by(parts).map(lock)
+        self.shards.iter().map(lock)
     }
 }
 
@@ -83,149 +78,182 @@ impl Table {
 impl Shard {
     fn new(most: usize) -> Self {
         Self {
-            purses: HashTable::new(),
-            heat: Heat::new(),
-            returns: Vec::new(),
+            counters: HashTable::new(),
+            hot_keys: HotKeys::new(),
+            refunds: Vec::new(),
             leases: LeaseReport::default(),
-            refusals: RefusalReport::default(),
+            denials: RefusalReport::default(),
+            due: BinaryHeap::new(),
             most,
         }
     }
 
-    /// The purse for these numbers of a key. One for other numbers is emptied: the rules have changed.
+    /// The counter of a key for the numbers of a charge. One for other numbers is released: the rules have changed.
     #[inline]
-    pub(super) fn find(&mut self, digest: u128, quota: &Quota, now: Time) -> Option<&mut Purse> {
-        let is_it = |(other, _): &(u128, Purse)| *other == digest;
-        let is_stale = match self.purses.find(tag(digest), is_it) {
-            Some((_, purse)) => !purse.is_for(quota),
+    pub(super) fn find(
+        &mut self,
+        digest: u128,
+        charge: &Charge<'_>,
+        now: Time,
+    ) -> Option<&mut LeasedCounter> {
+        let is_it = |(other, _): &(u128, LeasedCounter)| *other == digest;
+        let is_stale = match self.counters.find(tag(digest), is_it) {
+            Some((_, counter)) => !counter.is_for(charge),
             None => return None,
         };
         if is_stale {
             self.renumber(digest, now);
             return None;
         }
-        let found = self.purses.find_mut(tag(digest), is_it);
-        found.map(|(_, purse)| purse)
+        let found = self.counters.find_mut(tag(digest), is_it);
+        found.map(|(_, counter)| counter)
     }
 
-    /// The purse of a key, whatever its numbers.
-    pub(super) fn find_any(&mut self, digest: u128) -> Option<&mut Purse> {
+    /// The counter of a key, whatever its numbers.
+    pub(super) fn find_any(&mut self, digest: u128) -> Option<&mut LeasedCounter> {
         let found = self
-            .purses
+            .counters
             .find_mut(tag(digest), |(other, _)| *other == digest);
-        found.map(|(_, purse)| purse)
+        found.map(|(_, counter)| counter)
     }
 
-    /// The purse of a key, made if there is room for one. Those that are only to remember a refusal leave
-    /// a quarter of the room to keys that are hot.
+    /// The counter of a key, made if there is room for one. Those that only remember a denial leave a quarter of
+    /// the room to keys that are hot.
     pub(super) fn find_or_make(
         &mut self,
         digest: u128,
-        quota: &Quota,
+        charge: &Charge<'_>,
         config: &LeaseConfig,
         demand: Option<Demand>,
         now: Time,
-    ) -> Option<&mut Purse> {
+    ) -> Option<&mut LeasedCounter> {
         let room = match demand {
             Some(_) => self.most,
             None => self.most - self.most / 4,
         };
-        let is_full = self.purses.len() >= room;
-        let is_it = |(other, _): &(u128, Purse)| *other == digest;
+        let is_full = self.counters.len() >= room;
+        let is_it = |(other, _): &(u128, LeasedCounter)| *other == digest;
         let entry = self
-            .purses
+            .counters
             .entry(tag(digest), is_it, |(digest, _)| tag(*digest));
         match entry {
             Entry::Occupied(entry) => Some(&mut entry.into_mut().1),
             Entry::Vacant(_) if is_full => None,
             Entry::Vacant(entry) => {
-                let demand = demand.unwrap_or(Demand::new(now));
-                let purse = Purse::new(quota, config, demand, now);
-                Some(&mut entry.insert((digest, purse)).into_mut().1)
+                let counter = LeasedCounter::new(charge, config, demand, now);
+                Some(&mut entry.insert((digest, counter)).into_mut().1)
             }
         }
     }
 
-    /// Forgets a key whose numbers are others now, and gives its permits back.
+    /// Forgets a key whose numbers have changed, and gives its permits back.
     fn renumber(&mut self, digest: u128, now: Time) {
-        if let Some(mut purse) = self.remove(digest) {
-            let mut out = Out::default();
-            purse.empty(now, &mut out);
-            self.take_out(out);
+        if let Some(mut counter) = self.remove(digest) {
+            let mut released = Released::default();
+            counter.release_all(now, &mut released);
+            self.release(released);
         }
     }
 
     /// Forgets a key whose counter is reset, and its permits with it.
     pub(super) fn reset(&mut self, digest: u128, now: Time) {
-        if let Some(purse) = self.remove(digest) {
-            self.leases.lapsed += purse.permits(now);
-            purse.reset();
+        if let Some(counter) = self.remove(digest) {
+            self.leases.lapsed += counter.permits(now);
+            counter.reset();
         }
     }
 
-    fn remove(&mut self, digest: u128) -> Option<Purse> {
-        let is_it = |(other, _): &(u128, Purse)| *other == digest;
-        let entry = self.purses.find_entry(tag(digest), is_it).ok()?;
-        let ((_, purse), _) = entry.remove();
-        Some(purse)
+    fn remove(&mut self, digest: u128) -> Option<LeasedCounter> {
+        let is_it = |(other, _): &(u128, LeasedCounter)| *other == digest;
+        let entry = self.counters.find_entry(tag(digest), is_it).ok()?;
+        let ((_, counter), _) = entry.remove();
+        Some(counter)
     }
 
-    /// Keeps what was taken out of purses until it is given back.
-    pub(super) fn take_out(&mut self, out: Out) {
-        self.leases.lapsed += out.lapsed;
-        for returned in out.returns {
-            if self.returns.len() >= MOST_RETURNS {
-                self.leases.lapsed += returned.permits;
-            } else if returned.permits > 0 {
-                self.returns.push(returned);
+    /// Keeps released permits until they are given back.
+    pub(super) fn release(&mut self, released: Released) {
+        self.leases.lapsed += released.lapsed;
+        for refund in released.refunds {
+            if self.refunds.len() >= MOST_REFUNDS {
+                self.leases.lapsed += refund.permits;
+            } else if refund.permits > 0 {
+                self.refunds.push(refund);
             }
         }
     }
 
-    /// Waits for the draws that are under way.
-    pub(super) fn drawing(&self) -> Vec<OwnedNotified> {
-        let purses = self.purses.iter();
-        purses.filter_map(|(_, purse)| purse.drawing()).collect()
-    }
-
-    /// Takes out of all purses what is to be given back, and forgets those that hold nothing.
-    pub(super) fn sweep(&mut self, now: Time) {
-        let mut out = Out::default();
-        self.purses.retain(|(_, purse)| {
-            purse.lapse(now, &mut out);
-            !purse.is_spent(now)
-        });
-        self.take_out(out);
-    }
-
-    /// Takes everything out of all purses.
-    pub(super) fn empty(&mut self, now: Time) {
-        let mut out = Out::default();
-        for (_, purse) in &mut self.purses {
-            purse.empty(now, &mut out);
+    /// Has the permits of a counter looked at when they may be due. A counter is in the queue once at most.
+    pub(super) fn schedule(&mut self, digest: u128, now: Time) {
+        let Some(counter) = self.find_any(digest) else {
+            return;
+        };
+        if counter.is_scheduled {
+            return;
         }
-        self.take_out(out);
+        if let Some(at) = counter.next_due(now) {
+            counter.is_scheduled = true;
+            self.due.push(Reverse((at, digest)));
+        }
     }
 
-    /// What the shard has been through, and what it holds now.
+    /// Releases the permits that are due.
+    pub(super) fn release_due(&mut self, now: Time) {
+        while let Some(Reverse((at, digest))) = self.due.peek().copied()
+            && at <= now
+        {
+            self.due.pop();
+            let mut released = Released::default();
+            if let Some(counter) = self.find_any(digest) {
+                counter.is_scheduled = false;
+                counter.release_due(now, &mut released);
+            }
+            self.release(released);
+            self.schedule(digest, now);
+        }
+    }
+
+    /// The wait for each draw that is under way.
+    pub(super) fn draws(&self) -> Vec<OwnedNotified> {
+        let counters = self.counters.iter();
+        counters
+            .filter_map(|(_, counter)| counter.drawing())
+            .collect()
+    }
+
+    /// Forgets the counters of which nothing needs to be known any more.
+    pub(super) fn forget_idle(&mut self, now: Time) {
+        self.counters
+            .retain(|(_, counter)| !counter.is_forgettable(now));
+    }
+
+    /// Releases the permits of all counters.
+    pub(super) fn release_all(&mut self, now: Time) {
+        let mut released = Released::default();
+        for (_, counter) in &mut self.counters {
+            counter.release_all(now, &mut released);
+        }
+        self.release(released);
+    }
+
+    /// Counts since the start, and of the present.
     pub(super) fn report(&self, now: Time) -> (LeaseReport, RefusalReport) {
-        let purses = || self.purses.iter().map(|(_, purse)| purse);
-        let count = |is_it: &dyn Fn(&Purse) -> bool| {
-            u64::try_from(purses().filter(|purse| is_it(purse)).count()).unwrap_or(u64::MAX)
+        let counters = || self.counters.iter().map(|(_, counter)| counter);
+        let count = |is_it: &dyn Fn(&LeasedCounter) -> bool| {
+            u64::try_from(counters().filter(|counter| is_it(counter)).count()).unwrap_or(u64::MAX)
         };
         let leases = LeaseReport {
-            keys: count(&|purse| purse.permits(now) > 0),
+            keys: count(&|counter| counter.permits(now) > 0),
             ..self.leases
         };
-        let refusals = RefusalReport {
-            remembered: count(&|purse| purse.is_refusing(now)),
-            ..self.refusals
+        let denials = RefusalReport {
+            remembered: count(&|counter| counter.is_denying(now)),
+            ..self.denials
         };
-        (leases, refusals)
+        (leases, denials)
     }
 }
 
-/// What a digest is found by in its shard: none of the bits that chose that.
+/// The part of a digest by which it is found in its shard: none of the bits that chose the shard.
 #[inline]
 fn tag(digest: u128) -> u64 {
     u64::try_from(digest >> 64).unwrap_or(u64::MAX)

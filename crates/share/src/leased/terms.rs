@@ -1,74 +1,74 @@
-//! On what terms permits are drawn: for how long, and how many.
+//! The terms of a loan: whether a limit is lent at all, for how long, and how much of it.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use tidegate_algorithms::token_bucket::TokenBucket;
-use tidegate_algorithms::{Decision, Meter, Quota, Time};
+use tidegate_algorithms::{Meter, Quota, Time};
 use tidegate_store::lendable;
 
-/// How permits are drawn ahead of need, and refusals remembered.
+use crate::capacity::capacity;
+
+/// Settings of leases, and of remembered denials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseConfig {
-    /// How long permits live at the longest. Those of all but long windows live shorter, see
-    /// [`lease_life`].
+    /// The longest life of a loan. Loans of all but long windows live shorter, see [`lease_life`].
     pub life: Duration,
-    /// Of what a limit has left no more than one in so many is drawn at once, so that the last permits
-    /// are found wherever they are asked for.
+    /// The part of what is left that one draw may take: one in so many.
     pub one_in: NonZeroU32,
-    /// How long a refusal is remembered at the longest: so late a node notices that another one gave
-    /// permits back or that the counter was reset there.
-    pub refusal: Duration,
-    /// How many keys are kept in memory at the most. One for which there is no room is asked for
-    /// strictly.
+    /// The longest time for which a denial is answered from memory; zero asks the store each time. A refund or
+    /// reset on another node is noticed this late.
+    pub remember_denials: Duration,
+    /// The most keys in memory. A key that finds no room is decided in the store.
     pub max_keys: usize,
 }
 
-/// A life shorter than this is over before a reply of the store is of use to anybody.
-const SHORTEST_LIFE: Duration = Duration::from_millis(2);
-
-/// Permits live for one in so many of their window, so that what a node holds is always little of it, and
-/// keys that are asked for now and then in a long window are worth lending to as well.
+/// A loan lives for this part of its window, and a node holds at most this part of the limit: a node that is
+/// killed takes less than 2 % along, and permits that are not spent are back before they are missed.
 const LIVES: u32 = 64;
 
-/// And for this long in windows for which that would be shorter.
-const BRIEF: Duration = Duration::from_secs(1);
+/// The same of a sliding log, whose permits count from the end of their life on: that time is lost to the limit,
+/// so it is kept below half a per cent.
+const LOG_LIVES: u32 = 256;
 
-/// Permits of a log are counted from the end of their life on, so their life is lost to the limit: with
-/// one in so many of the window, less than two in a hundred permits are.
-const LOG_LIVES: u32 = 64;
+/// A shorter life is over before a reply of the store is of use.
+const SHORTEST_LIFE: Duration = Duration::from_millis(2);
 
-/// A bucket may admit so much more as drips in during a life: one in so many of the limit.
-const BUCKET_LIVES: u32 = 16;
+/// Permits that a limit must refill within the life of a loan. Below that a loan saves too few calls for what it
+/// costs: a draw and a refund are about two decisions (`bench/RESULTS.md`, "limits per caller").
+const WORTH_LENDING: u128 = 10;
 
-/// The longest pause, for nobody should be refused for long while there is something for him.
+/// A smaller limit is never lent: two permits on the wrong node would be more than 2 % of it.
+const SMALLEST_LENT: u64 = 100;
+
+/// The last permits of a limit, which are not lent, so that they are found wherever they are asked for.
+const RESERVE: u64 = 256;
+
+/// The longest pause, so that nobody is denied for long while there are permits.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
-/// On what terms permits of one limit are drawn.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Terms {
-    /// How long they live; `None` if none are drawn.
-    pub(super) life: Option<Duration>,
-    /// Of what is left no more than one in so many is drawn.
-    pub(super) one_in: u32,
-    /// How long a refusal is remembered at the longest.
-    pub(super) refusal: Duration,
-    /// How long to wait for more after a draw that took all there was, at the longest; `None` for limits
-    /// that get nothing new before their window ends.
-    ///
-    /// What such a limit gets back comes in drops. Who asks for each drop asks for each request; who lets
-    /// some gather draws them at once, and the limit loses next to nothing.
-    pub(super) pause: Option<Duration>,
-    bucket: Option<Bucket>,
-}
+/// Permits that must gather within a pause for it to pay.
+const WORTH_A_PAUSE: u128 = 8;
 
-/// A token bucket's times.
+/// The terms on which permits of one limit are drawn.
 #[derive(Clone, Copy, Debug)]
-struct Bucket {
-    /// From one token to the next.
-    interval: Duration,
-    /// From empty to full.
-    filling: Duration,
+pub(super) struct LeaseTerms {
+    /// The life of a loan; `None` if the limit is not lent.
+    pub(super) life: Option<Duration>,
+    pub(super) one_in: u32,
+    /// The most permits that this node holds.
+    pub(super) most_held: u64,
+    /// The permits that are never lent.
+    pub(super) reserve: u64,
+    pub(super) remember_denials: Duration,
+    /// The pause after a denial, for limits that refill gradually and are exhausted; `None` if it does not pay.
+    ///
+    /// Requests that each ask for the next drop cost a call each. A node that lets some permits gather draws them
+    /// at once, and the limit loses next to nothing.
+    pub(super) pause: Option<Duration>,
+    /// The spacing of the instants, by the store's time, at which every loan ends.
+    edge: Option<Duration>,
+    /// Whether the counter forgets a loan at its edge.
+    pub(super) forgets_at_edge: bool,
 }
 
 // === impl LeaseConfig ===
@@ -77,81 +77,95 @@ impl Default for LeaseConfig {
     fn default() -> Self {
         Self {
             life: Duration::from_mins(1),
-            one_in: NonZeroU32::MIN.saturating_add(3),
-            refusal: Duration::from_secs(1),
+            one_in: NonZeroU32::MIN.saturating_add(63),
+            remember_denials: Duration::from_millis(100),
             max_keys: 100_000,
         }
     }
 }
 
-/// How long permits of `quota` live if none live longer than `longest`; `None` if none are drawn: the
-/// limit is asked for strictly.
+/// The life of permits of `quota` if none live longer than `longest`; `None` if the limit is not lent, and each
+/// request is decided in the store.
 ///
-/// They live for a 64th of their window, or for a second where that is longer; but a sliding log's never
-/// for more than the 64th and a token bucket's for a 16th, which bounds what each costs. Those of windows
-/// end with their window at the latest, by the store's own time.
+/// A 64th of the window, a 256th of a sliding log's; and no more than a sub-window. A limit is lent only if it is
+/// at least 100 and refills at least 10 permits in that time.
 pub fn lease_life(quota: &Quota, longest: Duration) -> Option<Duration> {
-    if !lendable(quota) {
+    if !lendable(quota) || lent_capacity(quota) < SMALLEST_LENT {
         return None;
     }
     let window = quota.window();
-    let most = match quota.meter() {
+    let life = match quota.meter() {
         Meter::SlidingLog(_) => window / LOG_LIVES,
-        Meter::TokenBucket(_) => window / BUCKET_LIVES,
-        _ => window,
+        Meter::SubWindows(meter) => (window / LIVES).min(meter.sub_window()),
+        _ => window / LIVES,
     };
-    let life = (window / LIVES).max(BRIEF);
-    Some(life.min(most).min(longest)).filter(|life| *life >= SHORTEST_LIFE)
+    let life = life.min(longest);
+    let in_a_life = u128::from(lent_capacity(quota)) * life.as_nanos() / window.as_nanos().max(1);
+    (life >= SHORTEST_LIFE && in_a_life >= WORTH_LENDING).then_some(life)
 }
 
-// === impl Terms ===
+// === impl LeaseTerms ===
 
-impl Terms {
+impl LeaseTerms {
+    /// The terms of a limit that is lent if it can be.
     pub(super) fn new(quota: &Quota, config: &LeaseConfig) -> Self {
         let life = lease_life(quota, config.life);
-        let bucket = match quota.meter() {
-            Meter::TokenBucket(meter) => Some(Bucket::of(meter)),
-            _ => None,
-        };
+        let capacity = lent_capacity(quota);
         Self {
             life,
-            one_in: config.one_in.get(),
-            refusal: config.refusal,
-            pause: life.and_then(|life| pause(quota, life, bucket)),
-            bucket,
+            pause: life.and_then(|life| pause(quota, life)),
+            most_held: (capacity / u64::from(LIVES)).max(1),
+            reserve: RESERVE.min(capacity / 4),
+            ..Self::not_lent(quota, config)
         }
     }
 
-    /// How long until there is something again after a draw that took all there was, as far as can be
-    /// told: of a bucket it can.
-    pub(super) fn next_drop(&self, taken: &Decision) -> Duration {
-        self.bucket.map_or(Duration::ZERO, |bucket| {
-            (taken.reset_after + bucket.interval).saturating_sub(bucket.filling)
-        })
-    }
-}
-
-// === impl Bucket ===
-
-impl Bucket {
-    fn of(meter: &TokenBucket) -> Self {
-        let spans = meter.spans();
+    /// The terms of a limit that is decided in the store.
+    pub(super) fn not_lent(quota: &Quota, config: &LeaseConfig) -> Self {
+        let (edge, forgets_at_edge) = match quota.meter() {
+            Meter::FixedWindow(_) | Meter::IntervalBucket(_) => (Some(quota.window()), true),
+            Meter::SlidingCounter(_) => (Some(quota.window()), false),
+            Meter::SubWindows(meter) => (Some(meter.sub_window()), false),
+            Meter::TokenBucket(_) | Meter::LeakyBucket(_) | Meter::SlidingLog(_) => (None, false),
+        };
         Self {
-            interval: spans.interval.ceil().since(Time::ZERO),
-            filling: spans.capacity.ceil().since(Time::ZERO),
+            life: None,
+            one_in: config.one_in.get(),
+            most_held: 0,
+            reserve: 0,
+            remember_denials: config.remember_denials,
+            pause: None,
+            edge,
+            forgets_at_edge,
         }
+    }
+
+    /// The time from `now`, by the store's clock, to the instant at which every loan ends.
+    pub(super) fn until_edge(&self, now: Time) -> Duration {
+        let Some(edge) = self.edge else {
+            return Duration::MAX;
+        };
+        let edge = u64::try_from(edge.as_nanos()).unwrap_or(u64::MAX).max(1);
+        Duration::from_nanos(edge - now.nanos() % edge)
     }
 }
 
-/// A counter loses what gathers at the end of a window, a log whatever its entries are late by. A bucket
-/// loses nothing until it is full.
-fn pause(quota: &Quota, life: Duration, bucket: Option<Bucket>) -> Option<Duration> {
-    let window = quota.window();
-    let most = match (quota.meter(), bucket) {
-        (Meter::TokenBucket(_), Some(bucket)) => (life / 2).min(bucket.filling / 4),
-        (Meter::SlidingCounter(_) | Meter::SubWindows(_), _) => window / 128,
-        (Meter::SlidingLog(_), _) => window / 256,
-        _ => return None,
-    };
-    Some(most.min(LONGEST_PAUSE))
+/// The permits that there can be to lend at one time.
+fn lent_capacity(quota: &Quota) -> u64 {
+    capacity(quota).min(quota.limit())
+}
+
+/// The pause in which permits of an exhausted limit gather: short against the life of a loan and, of a bucket,
+/// against the time in which it fills.
+fn pause(quota: &Quota, life: Duration) -> Option<Duration> {
+    match quota.meter() {
+        Meter::TokenBucket(_)
+        | Meter::SlidingCounter(_)
+        | Meter::SubWindows(_)
+        | Meter::SlidingLog(_) => {}
+        Meter::FixedWindow(_) | Meter::IntervalBucket(_) | Meter::LeakyBucket(_) => return None,
+    }
+    let pause = (life / 4).min(LONGEST_PAUSE);
+    let gathered = u128::from(quota.limit()) * pause.as_nanos() / quota.window().as_nanos().max(1);
+    (gathered >= WORTH_A_PAUSE).then_some(pause)
 }

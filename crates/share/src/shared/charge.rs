@@ -16,10 +16,8 @@ use crate::request::{Request, Rest, Undecided};
 pub(super) enum Route<'a> {
     /// By this node alone.
     Node,
-    /// By the common store alone.
-    Strict,
-    /// It has one limit, and that is leased.
-    Leased(&'a Charge<'a>),
+    /// It has one limit, whose counter is in the common store.
+    Single(&'a Charge<'a>),
     /// From memory where that can be, the rest by the common store.
     Mixed,
 }
@@ -38,19 +36,13 @@ impl<'a> Route<'a> {
     #[inline]
     pub(super) fn of(charges: &'a [Charge<'a>]) -> Self {
         if let [charge] = charges
-            && charge.consistency == Consistency::Leased
+            && matches!(charge.consistency, Consistency::Strict | Consistency::Leased)
         {
-            return Self::Leased(charge);
+            return Self::Single(charge);
         }
-        let all = |consistency| {
-            charges
-                .iter()
-                .all(|charge| charge.consistency == consistency)
-        };
-        if all(Consistency::Node) {
+        let is_own = |charge: &Charge<'_>| charge.consistency == Consistency::Node;
+        if charges.iter().all(is_own) {
             Self::Node
-        } else if all(Consistency::Strict) {
-            Self::Strict
         } else {
             Self::Mixed
         }
@@ -60,9 +52,9 @@ impl<'a> Route<'a> {
 // === impl SharedStore ===
 
 impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R, W, M> {
-    /// Writes down a decision on a request of one leased limit.
+    /// Writes down a decision on a request with one limit.
     #[inline]
-    pub(super) fn settle_leased(
+    pub(super) fn settle_single(
         &self,
         charge: &Charge<'_>,
         decision: Decision,
@@ -76,8 +68,8 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
         }
     }
 
-    /// Decides a request of one leased limit, as far as it has come.
-    pub(super) async fn charge_leased(
+    /// Decides a request with one limit that memory alone cannot decide.
+    pub(super) async fn charge_single(
         &self,
         charge: &Charge<'_>,
         charging: Charging,
@@ -90,14 +82,14 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
             Taken::Later(taken) => taken.await?,
         };
         if let Some(decision) = taken {
-            return Ok(self.settle_leased(charge, decision, decisions));
+            return Ok(self.settle_single(charge, decision, decisions));
         }
         let charges = [*charge];
-        let asked = self.leased.own_now();
+        let asked = self.leases.own_now();
         let receipt = self.common.charge(&charges, charging, decisions).await?;
-        let heard = self.leased.heard(receipt.now, asked);
+        let heard = self.leases.heard(receipt.now, asked);
         if let Some(decision) = decisions.first() {
-            self.leased.hear(charge, decision, receipt.admission, heard);
+            self.leases.hear(charge, decision, receipt.admission, heard);
         }
         Ok(receipt)
     }
@@ -129,14 +121,14 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
         decisions: &mut Decisions,
     ) -> Result<Receipt, StoreError> {
         let mut undecided = Undecided::new(self, request);
-        let asked = self.leased.own_now();
+        let asked = self.leases.own_now();
         let now = match self.charge_rest(&rest, charging, decisions).await {
             Ok(now) => {
-                let heard = self.leased.heard(now, asked);
+                let heard = self.leases.heard(now, asked);
                 let admission = Admission::of(&rest, decisions);
                 for (charge, decision) in rest.iter().zip(&*decisions) {
-                    if charge.consistency == Consistency::Leased {
-                        self.leased.hear(charge, decision, admission, heard);
+                    if matches!(charge.consistency, Consistency::Strict | Consistency::Leased) {
+                        self.leases.hear(charge, decision, admission, heard);
                     }
                 }
                 undecided.fill(decisions);

@@ -143,7 +143,7 @@ impl Lender for Losable {
         quota: &Quota,
         loan: &Loan,
         permits: u64,
-    ) -> Result<(), StoreError> {
+    ) -> Result<u64, StoreError> {
         self.there()?.give_back(key, quota, loan, permits).await
     }
 }

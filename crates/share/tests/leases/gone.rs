@@ -49,7 +49,7 @@ impl Stage {
 #[test]
 fn a_draw_outlives_who_asked_for_it() {
     Stage::play(1, async |mut stage| {
-        let many = fixed_window(1_000);
+        let many = fixed_window(100_000);
         let ask = charge(1, &many);
         stage.next_window(WINDOW).await;
         stage.admitted(0, ask, TO_GET_HOT - 1).await;
@@ -69,8 +69,8 @@ fn a_draw_outlives_who_asked_for_it() {
             .leases;
         assert_eq!((leases.draws, leases.keys), (1, 1), "{leases:?}");
         let calls = stage.calls(0);
-        assert_eq!(stage.admitted(0, ask, 5).await, 5);
-        assert_eq!(stage.calls(0), calls, "they are in hand");
+        assert_eq!(stage.admitted(0, ask, 3).await, 3);
+        assert_eq!(stage.calls(0), calls, "they are held");
     });
 }
 
@@ -101,7 +101,7 @@ fn who_goes_away_puts_back_what_memory_took() {
 #[test]
 fn a_permit_put_back_late_goes_into_no_other_loan() {
     Stage::play(1, async |mut stage| {
-        let (hundred, none) = (Arc::new(fixed_window(100)), Arc::new(fixed_window(0)));
+        let (hundred, none) = (Arc::new(fixed_window(10_000)), Arc::new(fixed_window(0)));
         let ask = charge(1, &hundred);
         stage.next_window(WINDOW).await;
         stage.pass(99 * WINDOW / 100).await;
@@ -118,7 +118,7 @@ fn a_permit_put_back_late_goes_into_no_other_loan() {
         assert!(!request.is_finished());
         stage.pass(250 * MILLISECOND).await;
         request.await.expect("it is refused");
-        assert_eq!(first + stage.admitted(0, ask, 200).await, 100);
+        assert_eq!(first + stage.admitted(0, ask, 11_000).await, 10_000);
     });
 }
 
@@ -152,7 +152,7 @@ fn what_was_taken_before_an_edge_is_not_put_back_after_it() {
 fn what_is_given_back_half_way_is_given_back_later() {
     const KEYS: u128 = 100;
     Stage::play(2, async |mut stage| {
-        let hundred = fixed_window(100);
+        let hundred = fixed_window(1_000);
         stage.next_window(WINDOW).await;
         for key in 0..KEYS {
             stage.admitted(0, charge(key, &hundred), TO_GET_HOT).await;
@@ -170,8 +170,8 @@ fn what_is_given_back_half_way_is_given_back_later() {
         stage.pass(2 * MILLISECOND).await;
         shared.finish().await;
         for key in 0..KEYS {
-            let left = stage.admitted(1, charge(key, &hundred), 200).await;
-            assert_eq!(left, 100 - TO_GET_HOT, "of key {key}");
+            let left = stage.admitted(1, charge(key, &hundred), 1_100).await;
+            assert_eq!(left, 1_000 - TO_GET_HOT, "of key {key}");
         }
     });
 }
@@ -180,7 +180,7 @@ fn what_is_given_back_half_way_is_given_back_later() {
 #[test]
 fn a_reset_takes_along_what_is_drawn_while_it_is_on_its_way() {
     Stage::play(1, async |mut stage| {
-        let hundred = Arc::new(fixed_window(100));
+        let hundred = Arc::new(fixed_window(10_000));
         let ask = charge(1, &hundred);
         stage.next_window(WINDOW).await;
         let fates = [1_000, 0, 0, 0, 0, 0, 0, 0].map(|there| Fate::Arrives { there, back: 0 });
@@ -201,14 +201,14 @@ fn a_reset_takes_along_what_is_drawn_while_it_is_on_its_way() {
         stage.slow_down(Duration::ZERO);
         stage.pass(2 * MILLISECOND).await;
         assert!(reset.await.expect("it ends").expect("a reset"));
-        assert_eq!(stage.admitted(0, ask, 200).await, 100);
+        assert_eq!(stage.admitted(0, ask, 11_000).await, 10_000);
     });
 }
 
 #[test]
 fn the_end_of_a_node_waits_for_what_it_draws() {
     Stage::play(2, async |mut stage| {
-        let hundred = Arc::new(fixed_window(100));
+        let hundred = Arc::new(fixed_window(10_000));
         let ask = charge(1, &hundred);
         stage.next_window(WINDOW).await;
         stage.admitted(0, ask, TO_GET_HOT - 1).await;
@@ -228,6 +228,6 @@ fn the_end_of_a_node_waits_for_what_it_draws() {
         stage.pass(5 * MILLISECOND).await;
         finish.await.expect("it ends");
         request.await.expect("it is decided");
-        assert_eq!(stage.admitted(1, ask, 200).await, 100 - TO_GET_HOT);
+        assert_eq!(stage.admitted(1, ask, 11_000).await, 10_000 - TO_GET_HOT);
     });
 }

@@ -1,5 +1,5 @@
 //! The common store of a simulated world. Everything but logs is the embedded store's; permits of a log
-//! are dated to the end of their loan, as a lender's are to be.
+//! are dated to the end of their loan, as a lender's are to be. Or all of it is Redis', in virtual time.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -10,7 +10,9 @@ use tidegate_store::{
     Admission, Charge, Charging, Clock, CounterKey, Decisions, Draw, EmbeddedStore, GivenBack,
     Lender, Loan, Receipt, Store, StoreConfig, StoreError,
 };
+use tidegate_store_redis::RedisStore;
 
+use crate::redis_store::ScriptedStore;
 use crate::time::TrueTime;
 
 pub(crate) struct CommonStore {
@@ -18,6 +20,7 @@ pub(crate) struct CommonStore {
     logs: Mutex<HashMap<u128, Stamps>>,
     kept: Mutex<Vec<Kept>>,
     clock: TrueTime,
+    redis: Option<ScriptedStore>,
 }
 
 /// What was charged, less what of it was given back.
@@ -45,7 +48,21 @@ impl CommonStore {
             logs: Mutex::default(),
             kept: Mutex::default(),
             clock: clock.clone(),
+            redis: None,
         }
+    }
+
+    /// The same in a real Redis.
+    pub(crate) fn in_redis(clock: &TrueTime) -> Self {
+        Self {
+            redis: Some(ScriptedStore::start(clock.now())),
+            ..Self::new(clock)
+        }
+    }
+
+    /// Whether a call waits for a reply, by the clock of the machine.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.redis.as_ref().is_some_and(ScriptedStore::is_busy)
     }
 
     /// All that was charged to the only counter of a world and not given back, in order of time.
@@ -53,12 +70,16 @@ impl CommonStore {
         self.kept.lock().expect("no panic").clone()
     }
 
-    pub(crate) fn charge(
+    pub(crate) async fn charge(
         &self,
         charges: &[Charge<'_>],
         charging: Charging,
         decisions: &mut Decisions,
     ) -> Result<Receipt, StoreError> {
+        if let Some(redis) = &self.redis {
+            let call = async |store: &RedisStore| store.charge(charges, charging, decisions).await;
+            return redis.call(self.clock.now(), call).await;
+        }
         let [charge] = charges else {
             return self.counters.charge_now(charges, charging, decisions);
         };
@@ -103,6 +124,10 @@ impl CommonStore {
         quota: &Quota,
         draw: Draw,
     ) -> Result<Loan, StoreError> {
+        if let Some(redis) = &self.redis {
+            let call = async |store: &RedisStore| store.draw(key, quota, draw).await;
+            return redis.call(self.clock.now(), call).await;
+        }
         let Meter::SlidingLog(meter) = quota.meter() else {
             let loan = self.counters.draw(key, quota, draw).await?;
             self.keep(loan.now, loan.permits, Some(loan));
@@ -111,9 +136,7 @@ impl CommonStore {
         let now = self.clock.now();
         let ends = now.plus(draw.life);
         let (permits, decision) = self.log(key, |log| {
-            let left = log.look(meter, now).remaining;
-            let beyond = left.saturating_sub(draw.least) / u64::from(draw.one_in);
-            let permits = draw.least.saturating_add(beyond).min(draw.most);
+            let permits = draw.permits(log.look(meter, now).remaining);
             (permits, log.charge(meter, permits, now, ends))
         });
         Ok(Loan {
@@ -131,7 +154,11 @@ impl CommonStore {
         quota: &Quota,
         loan: &Loan,
         permits: u64,
-    ) -> Result<(), StoreError> {
+    ) -> Result<u64, StoreError> {
+        if let Some(redis) = &self.redis {
+            let call = async |store: &RedisStore| store.give_back(key, quota, loan, permits).await;
+            return redis.call(self.clock.now(), call).await;
+        }
         let Meter::SlidingLog(meter) = quota.meter() else {
             self.release(loan, permits);
             return self.counters.give_back(key, quota, loan, permits).await;
@@ -144,7 +171,7 @@ impl CommonStore {
                 }
             }
         });
-        Ok(())
+        Ok(permits)
     }
 
     pub(crate) async fn reset(

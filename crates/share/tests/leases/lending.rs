@@ -33,7 +33,7 @@ impl Stage {
 #[test]
 fn a_cold_key_is_asked_for_strictly() {
     Stage::play(1, async |mut stage| {
-        let many = fixed_window(1_000);
+        let many = fixed_window(100_000);
         for _ in 0..20 {
             assert_eq!(stage.admitted(0, charge(1, &many), 1).await, 1);
             stage.pass(SECOND).await;
@@ -57,40 +57,40 @@ fn a_hot_key_is_decided_from_memory() {
 #[test]
 fn what_remains_is_told_as_if_nothing_were_lent() {
     Stage::play(1, async |stage| {
-        let many = fixed_window(1_000);
+        let many = fixed_window(100_000);
         let ask = charge(1, &many);
         for n in 1..=500 {
             let decision = stage.ask(0, ask).await.expect("a decision");
-            assert_eq!((decision.limit, decision.remaining), (1_000, 1_000 - n));
+            assert_eq!((decision.limit, decision.remaining), (100_000, 100_000 - n));
         }
         let look = stage.ask(0, Charge { cost: 0, ..ask });
-        assert_eq!(look.await.expect("a decision").remaining, 500);
+        assert_eq!(look.await.expect("a decision").remaining, 99_500);
         let peek = stage
             .node(0)
             .shared
             .peek(ask.key, &many, Headroom::Absent, ask.consistency);
-        assert_eq!(peek.await.expect("a decision").remaining, 500);
+        assert_eq!(peek.await.expect("a decision").remaining, 99_500);
     });
 }
 
 #[test]
 fn permits_of_a_key_that_cools_are_given_back() {
     Stage::play(2, async |mut stage| {
-        let hundred = fixed_window(100);
+        let hundred = fixed_window(10_000);
         let ask = charge(1, &hundred);
         stage.next_window(WINDOW).await;
         stage.get_hot(0, ask).await;
         assert!(stage.leases(0).drawn > stage.leases(0).spent);
         stage.pass(SECOND).await;
         assert_eq!(stage.leases(0).keys, 0);
-        assert_eq!(stage.admitted(1, ask, 200).await, 100 - TO_GET_HOT);
+        assert_eq!(stage.admitted(1, ask, 11_000).await, 10_000 - TO_GET_HOT);
     });
 }
 
 #[test]
 fn the_end_of_a_node_gives_everything_back() {
     Stage::play(2, async |mut stage| {
-        let hundred = fixed_window(100);
+        let hundred = fixed_window(10_000);
         let ask = charge(1, &hundred);
         stage.next_window(WINDOW).await;
         stage.get_hot(0, ask).await;
@@ -98,7 +98,7 @@ fn the_end_of_a_node_gives_everything_back() {
         // Requests that still come are asked for strictly.
         assert_eq!(stage.admitted(0, ask, 10).await, 10);
         assert_eq!(stage.leases(0).keys, 0);
-        assert_eq!(stage.admitted(1, ask, 200).await, 90 - TO_GET_HOT);
+        assert_eq!(stage.admitted(1, ask, 11_000).await, 9_990 - TO_GET_HOT);
     });
 }
 
@@ -106,23 +106,23 @@ fn the_end_of_a_node_gives_everything_back() {
 #[test]
 fn a_dead_nodes_permits_come_back_with_the_window() {
     Stage::play(2, async |mut stage| {
-        let hundred = fixed_window(100);
+        let hundred = fixed_window(10_000);
         let ask = charge(1, &hundred);
         stage.next_window(WINDOW).await;
         stage.get_hot(0, ask).await;
         let lost = stage.leases(0).drawn - stage.leases(0).spent;
         stage.0.kill(0, (0, 0), Weather::default());
-        let left = 100 - TO_GET_HOT - lost;
-        assert_eq!(stage.admitted(1, ask, 100).await, left);
+        let left = 10_000 - TO_GET_HOT - lost;
+        assert_eq!(stage.admitted(1, ask, 10_000).await, left);
         stage.next_window(WINDOW).await;
-        assert_eq!(stage.admitted(1, ask, 200).await, 100);
+        assert_eq!(stage.admitted(1, ask, 11_000).await, 10_000);
     });
 }
 
 #[test]
 fn permits_outlive_the_store() {
     Stage::play(1, async |stage| {
-        let many = fixed_window(1_000);
+        let many = fixed_window(100_000);
         let ask = charge(1, &many);
         stage.get_hot(0, ask).await;
         let in_hand = stage.leases(0).drawn - stage.leases(0).spent;
@@ -138,7 +138,7 @@ fn permits_outlive_the_store() {
 #[test]
 fn a_reset_takes_permits_along() {
     Stage::play(1, async |mut stage| {
-        let hundred = fixed_window(100);
+        let hundred = fixed_window(10_000);
         let ask = charge(1, &hundred);
         stage.next_window(WINDOW).await;
         stage.get_hot(0, ask).await;
@@ -148,7 +148,7 @@ fn a_reset_takes_permits_along() {
             .reset(ask.key, &hundred, Consistency::Leased);
         assert!(reset.await.expect("a reset"));
         assert_eq!(stage.leases(0).keys, 0);
-        assert_eq!(stage.admitted(0, ask, 200).await, 100);
+        assert_eq!(stage.admitted(0, ask, 11_000).await, 10_000);
     });
 }
 
@@ -156,7 +156,7 @@ fn a_reset_takes_permits_along() {
 #[test]
 fn permits_of_old_numbers_go_back() {
     Stage::play(1, async |mut stage| {
-        let (many, ten) = (fixed_window(1_000), fixed_window(10));
+        let (many, ten) = (fixed_window(100_000), fixed_window(10));
         stage.next_window(WINDOW).await;
         stage.get_hot(0, charge(1, &many)).await;
         let first = stage.admitted(0, charge(1, &ten), 1).await;
@@ -191,7 +191,7 @@ fn nobody_stampedes() {
         };
         world.join((0, 0), Weather::new(vec![slow]));
         let many = Arc::new(fixed_window(1_000_000));
-        for _ in 0..TO_GET_HOT {
+        for _ in 0..60 {
             world.ask(0, &many, 1);
             world.advance(2 * SECOND / 1_000).await;
         }
@@ -201,14 +201,14 @@ fn nobody_stampedes() {
             leases.drawn - leases.spent
         };
         let before = world.calls();
-        for _ in 0..permits + 100 {
+        for _ in 0..permits + 40 {
             world.ask(0, &many, 1);
         }
         settle().await;
         assert!(world.calls() - before <= 2, "{}", world.calls() - before);
         world.advance(SECOND / 100).await;
         let n_admitted = world.history().len() as u64;
-        assert_eq!(n_admitted, TO_GET_HOT + permits + 100);
+        assert_eq!(n_admitted, 60 + permits + 40);
         assert!(world.calls() - before < 10, "{}", world.calls() - before);
     });
 }
@@ -218,18 +218,18 @@ fn nobody_stampedes() {
 fn a_slow_clock_does_not_carry_permits_over_an_edge() {
     Stage::play(1, async |mut stage| {
         stage.0.kill(0, (0, -500), Weather::default());
-        let hundred = fixed_window(100);
+        let hundred = fixed_window(10_000);
         let ask = charge(1, &hundred);
         stage.next_window(WINDOW).await;
-        stage.pass(9 * SECOND).await;
+        stage.pass(9_900 * SECOND / 1_000).await;
         stage.get_hot(0, ask).await;
         // Used now and then, so that nothing is given back.
-        stage.pass(499 * SECOND / 1_000).await;
+        stage.pass(49 * SECOND / 1_000).await;
         stage.admitted(0, ask, 1).await;
-        stage.pass(499 * SECOND / 1_000).await;
+        stage.pass(49 * SECOND / 1_000).await;
         stage.admitted(0, ask, 1).await;
         stage.pass(SECOND / 500).await;
         // In the new window only what that window has is admitted.
-        assert_eq!(stage.admitted(0, ask, 200).await, 100);
+        assert_eq!(stage.admitted(0, ask, 11_000).await, 10_000);
     });
 }

@@ -4,6 +4,7 @@ mod gone;
 mod lender;
 mod lending;
 mod never_over;
+mod redis_store;
 mod refusals;
 mod stage;
 mod time;

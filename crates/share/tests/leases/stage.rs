@@ -15,7 +15,7 @@ use crate::world::{Node, World, settle};
 pub(crate) struct Stage(pub(crate) World);
 
 /// Requests that make a key hot, and the draw that comes of it.
-pub(crate) const TO_GET_HOT: u64 = 3;
+pub(crate) const TO_GET_HOT: u64 = 4;
 
 // === impl Stage ===
 

@@ -144,7 +144,7 @@ impl Store for Wire {
         charging: Charging,
         decisions: &mut Decisions,
     ) -> Result<Receipt, StoreError> {
-        self.call(async |store| store.charge(charges, charging, decisions))
+        self.call(async |store| store.charge(charges, charging, decisions).await)
             .await?
     }
 
@@ -207,7 +207,7 @@ impl Lender for Wire {
         quota: &Quota,
         loan: &Loan,
         permits: u64,
-    ) -> Result<(), StoreError> {
+    ) -> Result<u64, StoreError> {
         self.call(async |store| store.give_back(key, quota, loan, permits).await)
             .await?
     }

@@ -20,7 +20,7 @@ use crate::wire::{DECIDED, Events, Weather, Wire};
 pub(crate) const START: Time = Time::from_nanos(1_800_000_000_000_000_000);
 
 /// How often nodes look through what they have in hand.
-const SWEEP_EVERY: Duration = Duration::from_millis(50);
+const SWEEP_EVERY: Duration = Duration::from_millis(10);
 
 pub(crate) type Shared = SharedStore<Wire, NodeClock, NodeClock>;
 
@@ -52,9 +52,18 @@ pub(crate) struct Node {
 
 impl World {
     pub(crate) fn new() -> Self {
+        Self::with_store(CommonStore::new)
+    }
+
+    /// A world whose store is a real Redis with the product's scripts.
+    pub(crate) fn on_redis() -> Self {
+        Self::with_store(CommonStore::in_redis)
+    }
+
+    fn with_store(start: impl FnOnce(&TrueTime) -> CommonStore) -> Self {
         let clock = TrueTime::at(START);
         Self {
-            store: Arc::new(CommonStore::new(&clock)),
+            store: Arc::new(start(&clock)),
             clock,
             nodes: Vec::new(),
             admitted: Arc::default(),
@@ -77,18 +86,40 @@ impl World {
         self.nodes[place] = self.node(clock, weather);
     }
 
-    /// Sends a request to a node.
+    /// Sends a request for the one leased limit of a world to a node.
     pub(crate) fn ask(&mut self, place: usize, quota: &Arc<Quota>, cost: u64) {
-        let (quota, clock) = (Arc::clone(quota), self.clock.clone());
+        let quota = Arc::clone(quota);
+        let limits = [(LimitId(1), quota, Consistency::Leased)];
+        self.ask_all(place, limits.into(), cost, |_| {});
+    }
+
+    /// Sends a request for several limits to a node. `learn` is told the decisions of an answered one.
+    pub(crate) fn ask_all(
+        &mut self,
+        place: usize,
+        limits: Vec<(LimitId, Arc<Quota>, Consistency)>,
+        cost: u64,
+        learn: impl FnOnce(&Decisions) + Send + 'static,
+    ) {
+        let clock = self.clock.clone();
         let (admitted, failed) = (Arc::clone(&self.admitted), Arc::clone(&self.failed));
         let node = &mut self.nodes[place];
         let shared = Arc::clone(&node.shared);
         let task = DECIDED.scope(Cell::new(None), async move {
-            let charge = leased(&quota, cost);
+            let mut charges = Vec::new();
+            for (limit, quota, consistency) in &limits {
+                let mut charge = leased(quota, cost);
+                charge.key.limit = *limit;
+                charge.consistency = *consistency;
+                charges.push(charge);
+            }
             let mut decisions = Decisions::new();
-            let charges = [charge];
             let asked = shared.charge(&charges, Charging::AllOrNone, &mut decisions);
-            match asked.await {
+            let answer = asked.await;
+            if answer.is_ok() {
+                learn(&decisions);
+            }
+            match answer {
                 Ok(receipt) if receipt.admission == Admission::Admitted => {
                     let decided = DECIDED.with(Cell::get);
                     let at = decided.unwrap_or_else(|| clock.now());
@@ -105,14 +136,22 @@ impl World {
     /// Moves time on, through everything that happens meanwhile.
     pub(crate) async fn advance(&mut self, by: Duration) {
         let end = self.clock.now().plus(by);
-        settle().await;
+        self.settle().await;
         while let Some(at) = self.next_event().filter(|at| *at <= end) {
             self.clock.set(at.max(self.clock.now()));
             self.wake();
             self.sweep();
-            settle().await;
+            self.settle().await;
         }
         self.clock.set(end);
+    }
+
+    /// Lets every task go on as far as it can at this instant.
+    async fn settle(&self) {
+        settle().await;
+        while self.store.is_busy() {
+            settle().await;
+        }
     }
 
     /// Calls of all nodes that went out so far.

@@ -112,7 +112,7 @@ impl<C: Clock> Lender for Common<C> {
         quota: &Quota,
         loan: &Loan,
         permits: u64,
-    ) -> Result<(), StoreError> {
+    ) -> Result<u64, StoreError> {
         self.reach()?.give_back(key, quota, loan, permits).await
     }
 }

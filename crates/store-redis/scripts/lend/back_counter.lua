@@ -2,10 +2,13 @@
 local function give_back(c, a, made)
   local index, previous, current = settle(c, a)
   local drawn_in = floor(made / a[5])
+  local taken
   if drawn_in == index then
-    current = math.max(current - a[1], 0)
+    taken = math.min(a[1], current)
+    current = current - taken
   elseif drawn_in + 1 == index then
-    previous = math.max(previous - a[1], 0)
+    taken = math.min(a[1], previous)
+    previous = previous - taken
   else
     return
   end
@@ -14,4 +17,5 @@ local function give_back(c, a, made)
   else
     put(c, format('%d:%d:%d', index, previous, current), c.over, ends(index, a), ends(c.index, a))
   end
+  return taken
 end

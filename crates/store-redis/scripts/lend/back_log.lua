@@ -13,7 +13,7 @@ local function give_back(c, a, made, ends)
   if back == 0 then return end
   if left == 0 then
     call('DEL', c.key)
-    return
+    return back
   end
   local newest = low + back == c.used and stamp(c, low - 1) or c.newest
   local first = HEADER + 4 * c.head
@@ -22,4 +22,5 @@ local function give_back(c, a, made, ends)
   local header = pack_struct(FORMAT, newest, c.over or -1, 0, 0)
   local expiry = math.ceil((newest * a[6] + a[5]) / 1000) + shift
   call('SET', c.key, header .. before .. after, 'PXAT', format('%d', expiry))
+  return back
 end

@@ -6,4 +6,5 @@ local function give_back(c, a, made)
   if back == 0 then return end
   call('HINCRBY', c.key, index, format('%d', -back))
   if call('HINCRBY', c.key, 't', format('%d', -back)) == 0 then call('DEL', c.key) end
+  return back
 end

@@ -1,8 +1,8 @@
 -- Draws permits of one counter.
 --
 -- KEYS: the counter and, of a bucket, its note. ARGV: the numbers `a` of its algorithm, of which the cost is the fewest permits of use;
--- the most wanted, one in how many of what is left, and how long they live in microseconds, as doubles; for
--- a bucket, what `lend/bucket.lua` says.
+-- the most wanted, one in how many of what is left, the reserve, and how long they live in microseconds, as
+-- doubles; for a bucket, what `lend/bucket.lua` says.
 -- Reply: as of `one.lua`; how many permits were drawn beyond the fewest or, of a bucket, in all; and what its
 -- note says.
 local a = {unpack_struct(NUMBERS, ARGV[1])}

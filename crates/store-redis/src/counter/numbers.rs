@@ -111,11 +111,12 @@ pub(crate) fn over_since(over: OverSince) -> Numbers {
     to
 }
 
-/// What a script is to know of a draw beyond the fewest permits: the most, one in how many, and their life.
+/// The numbers of a draw beyond the fewest permits: the most, one in how many, the reserve, and their life.
 pub(crate) fn drawn(draw: &Draw) -> Numbers {
     let mut to = Numbers::new();
     number(&mut to, draw.most.min(COUNTS_END));
     number(&mut to, draw.one_in.max(1));
+    number(&mut to, draw.reserve);
     span(&mut to, draw.life);
     to
 }
@@ -131,6 +132,7 @@ pub(crate) fn lendings(quota: &Quota, draw: &Draw) -> Numbers {
     let mut permits = draw.most.min(COUNTS_END);
     while permits > draw.least {
         let shared = u128::from(permits - draw.least) * u128::from(draw.one_in.max(1));
+        let shared = shared.max(u128::from(draw.reserve) + 1);
         let needed = spans
             .interval
             .0
@@ -145,14 +147,20 @@ pub(crate) fn lendings(quota: &Quota, draw: &Draw) -> Numbers {
     to
 }
 
-/// What a script is to know of a loan: when it was made, when it ends, when the bucket would be full again if
-/// nobody else were charged, and what had been given back to it.
-pub(crate) fn loaned(quota: &Quota, loan: &Loan) -> Numbers {
+/// The numbers of a loan of which permits are given back: when it was made, when it ends (a bucket: until when it
+/// takes permits back), when the bucket would be full again if nobody else were charged, what had been given back to
+/// it, and how many permits.
+pub(crate) fn loaned(quota: &Quota, loan: &Loan, permits: u64) -> Numbers {
     let mut to = Numbers::new();
     number(&mut to, loan.now.nanos() / 1_000);
-    number(&mut to, loan.ends.nanos().div_ceil(1_000));
+    let ends = match quota.meter() {
+        Meter::TokenBucket(_) => loan.refundable_until(quota),
+        _ => loan.ends,
+    };
+    number(&mut to, ends.nanos().div_ceil(1_000));
     number(&mut to, loan.whole_at(quota).nanos() / 1_000);
     number(&mut to, loan.given_back.0);
+    number(&mut to, permits.min(COUNTS_END));
     to
 }
 

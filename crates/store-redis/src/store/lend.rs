@@ -17,7 +17,7 @@ use crate::fit::fits;
 use crate::script::Kind;
 
 /// A loan of a bucket lives for one in so many of its window at the longest: the note of what was given back is
-/// kept for twice as long (`scripts/lend/note.lua`).
+/// kept for longer (`scripts/lend/note.lua`).
 const BUCKET_LIVES: u32 = 16;
 
 impl Lender for RedisStore {
@@ -50,14 +50,14 @@ impl Lender for RedisStore {
         quota: &Quota,
         loan: &Loan,
         permits: u64,
-    ) -> Result<(), StoreError> {
+    ) -> Result<u64, StoreError> {
         let script = self.scripts.give_back(Kind::of(quota));
-        let words = [
-            refunded(quota, permits.min(loan.permits)),
-            loaned(quota, loan),
-        ];
-        self.about_loan(key, quota, script, &words, None).await?;
-        Ok(())
+        let permits = permits.min(loan.permits);
+        let words = [refunded(quota, permits), loaned(quota, loan, permits)];
+        let reply = self.about_loan(key, quota, script, &words, None).await?;
+        let text = reply.text()?.and_then(|text| str::from_utf8(text).ok());
+        let taken = text.and_then(|text| text.rsplit_once(' ')?.1.parse().ok());
+        taken.ok_or_else(|| reply.unexpected())
     }
 }
 

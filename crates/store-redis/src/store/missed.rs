@@ -94,7 +94,7 @@ impl Missed {
         for _ in 0..TRIES {
             let given = store.give_back(key, &self.quota, &loan, permits);
             // Any other error may have given it back, and that is not to be done twice.
-            if given.await != Err(StoreError::Open) {
+            if given.await.map(|_| ()) != Err(StoreError::Open) {
                 return;
             }
             pause(WAIT).await;

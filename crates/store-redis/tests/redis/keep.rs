@@ -189,6 +189,7 @@ fn a_user_needs_no_more_rights_than_are_told() {
             least: 1,
             most: 2,
             one_in: 1,
+            reserve: 0,
             life: Duration::from_secs(1),
         };
         let loan = limited.wait(store.draw(one.key, &five, draw));

@@ -26,6 +26,7 @@ const FIFTY: Draw = Draw {
     least: 1,
     most: 50,
     one_in: 1,
+    reserve: 0,
     life: Duration::from_secs(1),
 };
 

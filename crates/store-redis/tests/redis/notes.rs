@@ -53,7 +53,7 @@ impl Bank {
         loan
     }
 
-    fn try_give_back(&self, loan: &Loan) -> Result<(), StoreError> {
+    fn try_give_back(&self, loan: &Loan) -> Result<u64, StoreError> {
         let back = self.store.give_back(ANN, &self.quota, loan, loan.permits);
         self.site.desk.wait(back)
     }
@@ -229,7 +229,8 @@ impl Oracle {
     fn draw(&mut self, draw: Draw, now: Time) -> u64 {
         let mut permits = draw.most;
         while permits > draw.least {
-            let shared = (permits - draw.least) * u64::from(draw.one_in) + draw.least;
+            let shared = (permits - draw.least) * u64::from(draw.one_in);
+            let shared = shared.max(draw.reserve + 1) + draw.least;
             let needed = self.interval * u128::from(shared);
             if self.missing(now) + needed <= self.capacity {
                 break;
@@ -239,14 +240,19 @@ impl Oracle {
         if self.take(permits, now) { permits } else { 0 }
     }
 
-    fn give_back(&mut self, known: &Known, permits: u64, now: Time) {
+    /// Returns how many of the permits it took.
+    fn give_back(&mut self, known: &Known, permits: u64, until: Time, now: Time) -> u64 {
         let (missing, since) = (self.missing(now), self.given_back - known.given_back);
         let still = (ticks(known.whole) / MICRO).saturating_sub(since + ticks(now) / MICRO) * MICRO;
-        let back = still.min(self.interval * u128::from(permits));
-        if now < known.loan.ends && missing > 0 && back > 0 {
-            self.whole = ticks(now) + missing.saturating_sub(back);
-            self.given_back += back.div_ceil(MICRO);
+        let asked = self.interval * u128::from(permits);
+        let back = still.min(asked);
+        if now >= until || missing == 0 || back == 0 {
+            return 0;
         }
+        self.whole = ticks(now) + missing.saturating_sub(back);
+        self.given_back += back.div_ceil(MICRO);
+        let taken = u128::from(permits) * (back / MICRO) / (asked / MICRO).max(1);
+        u64::try_from(taken).expect("few").min(permits)
     }
 }
 
@@ -285,8 +291,9 @@ proptest! {
                     let back = (known.permits * part).div_ceil(1_000);
                     known.permits -= back;
                     let given = subject.store().give_back(ANN, &quota, &known.loan, back);
-                    subject.wait(given).expect("taken back");
-                    oracle.give_back(known, back, now);
+                    let taken = subject.wait(given).expect("taken back");
+                    let until = known.loan.refundable_until(&quota);
+                    prop_assert_eq!(taken, oracle.give_back(known, back, until, now));
                 }
                 Step::Take(cost) => {
                     let is_allowed = take(&subject, &quota, cost);
@@ -325,10 +332,13 @@ fn take(subject: &Single, quota: &Quota, cost: u64) -> bool {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let draw = (1..4_u64, 0..100_u64, 1..5_u32).prop_map(|(least, more, one_in)| Draw {
+    let reserve = prop_oneof![2 => Just(0), 1 => 0..100_u64];
+    let draw = (1..4_u64, 0..100_u64, 1..5_u32, reserve);
+    let draw = draw.prop_map(|(least, more, one_in, reserve)| Draw {
         least,
         most: least + more,
         one_in,
+        reserve,
         life: Duration::ZERO,
     });
     let part = prop_oneof![2 => Just(1_000_u64), 1 => 0..1_000_u64];
@@ -359,6 +369,7 @@ const fn all_of(permits: u64, life: Duration) -> Draw {
         least: permits,
         most: permits,
         one_in: 1,
+        reserve: 0,
         life,
     }
 }

@@ -33,6 +33,7 @@ enum Act {
         /// Thousandths of the limit.
         most: u64,
         one_in: u32,
+        reserve: u64,
         spent: Spent,
     },
     /// Gives back thousandths of what is left of a loan, of the newest or so many before it.
@@ -135,12 +136,14 @@ impl<S: Subject<Store: Lender>> World<S> {
                 least,
                 most,
                 one_in,
+                reserve,
                 spent,
             } => {
                 let draw = Draw {
                     least,
                     most: least + self.quota.limit() * most / 1_000,
                     one_in,
+                    reserve,
                     life: self.quota.window() / LIVES,
                 };
                 let loan = self.bench.draw(ANN, &self.quota, draw);
@@ -196,6 +199,7 @@ fn all_of(permits: u64) -> Draw {
         least: permits,
         most: permits,
         one_in: 1,
+        reserve: 0,
         life: MINUTE / LIVES,
     }
 }
@@ -206,6 +210,7 @@ fn loans_apart() -> impl Strategy<Value = Vec<Step>> {
         least,
         most,
         one_in: 1,
+        reserve: 0,
         spent: Spent::AtOnce,
     });
     let back = (0..3_usize).prop_map(|before| Act::GiveBack {
@@ -229,14 +234,21 @@ fn loans_apart() -> impl Strategy<Value = Vec<Step>> {
 
 fn step() -> impl Strategy<Value = Step> {
     let spent = prop_oneof![Just(Spent::AtOnce), Just(Spent::AtTheEnd)];
-    let draw = (1..3_u64, 0..500_u64, 1..5_u32, spent);
+    let reserve = prop_oneof![2 => Just(0), 1 => 0..100_u64];
+    let draw = (1..3_u64, 0..500_u64, 1..5_u32, reserve, spent);
     let part = prop_oneof![2 => Just(1_000_u64), 1 => 0..1_000_u64];
     let cost = prop_oneof![
         2 => Just(Cost::Remaining(0)),
         2 => (1..6_u64).prop_map(Cost::Units),
     ];
     let act = prop_oneof![
-        3 => draw.prop_map(|(least, most, one_in, spent)| Act::Draw { least, most, one_in, spent }),
+        3 => draw.prop_map(|(least, most, one_in, reserve, spent)| Act::Draw {
+            least,
+            most,
+            one_in,
+            reserve,
+            spent,
+        }),
         3 => (0..5_usize, part).prop_map(|(before, part)| Act::GiveBack { before, part }),
         2 => cost.prop_map(Act::Take),
     ];

@@ -22,8 +22,7 @@ pub(super) struct Notes(Mutex<HashMap<u64, u64>>);
 impl<C: Clock> EmbeddedStore<C> {
     fn draw_now(&self, key: CounterKey<'_>, quota: &Quota, draw: Draw) -> Result<Loan, StoreError> {
         let left = self.peek_now(key, quota, Headroom::Absent)?.remaining;
-        let beyond = left.saturating_sub(draw.least) / u64::from(draw.one_in.max(1));
-        let permits = draw.least.saturating_add(beyond).min(draw.most);
+        let permits = draw.permits(left);
         let charge = Charge {
             key,
             quota,
@@ -55,22 +54,21 @@ impl<C: Clock> EmbeddedStore<C> {
         quota: &Quota,
         loan: &Loan,
         permits: u64,
-    ) -> Result<(), StoreError> {
+    ) -> Result<u64, StoreError> {
         let now = self.clock().now();
         if edge(quota, loan.now).is_some_and(|edge| now >= edge) {
-            return Ok(());
+            return Ok(0);
         }
-        match quota.meter() {
-            Meter::TokenBucket(meter) => {
-                let back = self.notes.with(self.fingerprinter.hash(key), |total| {
-                    take_back(meter, quota, loan, permits, now, total)
-                });
-                self.refund_now(key, quota, back)
-            }
-            // What is newest in it by then is somebody else's.
-            Meter::SlidingLog(_) if now > loan.now => Ok(()),
-            _ => self.refund_now(key, quota, permits),
-        }
+        let taken = match quota.meter() {
+            Meter::TokenBucket(meter) => self.notes.with(self.fingerprinter.hash(key), |total| {
+                take_back(meter, quota, loan, permits, now, total)
+            }),
+            // The newest entries by then belong to other requests.
+            Meter::SlidingLog(_) if now > loan.now => 0,
+            _ => permits,
+        };
+        self.refund_now(key, quota, taken)?;
+        Ok(taken)
     }
 }
 
@@ -90,7 +88,7 @@ impl<C: Clock> Lender for EmbeddedStore<C> {
         quota: &Quota,
         loan: &Loan,
         permits: u64,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+    ) -> impl Future<Output = Result<u64, StoreError>> + Send {
         ready(self.give_back_now(key, quota, loan, permits))
     }
 }
@@ -114,7 +112,7 @@ fn take_back(
     now: Time,
     total: &mut u64,
 ) -> u64 {
-    if now >= loan.ends {
+    if now >= loan.refundable_until(quota) {
         return 0;
     }
     let interval = meter.spans().interval.ceil().nanos().max(1);

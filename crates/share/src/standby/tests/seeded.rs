@@ -155,7 +155,7 @@ fn whom_the_store_refused_the_node_refuses_until_that_can_change() {
 }
 
 #[test]
-fn a_refusal_is_no_answer_while_the_store_is_well() {
+fn a_denial_is_answered_from_memory_for_a_moment_only() {
     let common = common();
     let [other, store] = [(); 2].map(|()| node(&common, StandbyLimit::Share, 2));
     let window = quota(10, Algorithm::FixedWindow);
@@ -163,6 +163,8 @@ fn a_refusal_is_no_answer_while_the_store_is_well() {
     admit(&other, whole);
     assert_eq!(shared(&store, &[whole], Charging::AllOrNone), ["0!"]);
     common.reset_now(whole.key, &window).unwrap();
+    assert_eq!(shared(&store, &[whole], Charging::AllOrNone), ["0!"]);
+    common.clock().0.advance(Duration::from_millis(100));
     assert_eq!(shared(&store, &[whole], Charging::AllOrNone), ["0"]);
 }
 
@@ -236,6 +238,7 @@ fn loans_are_noted_as_they_are_drawn_and_given_back() {
         least: 1,
         most: 40,
         one_in: 1,
+        reserve: 0,
         life: Duration::from_secs(1),
     };
     let loan = wait(noted.draw(key, &window, draw)).unwrap();

@@ -1,4 +1,4 @@
-//! Who draws permits, and what of them.
+//! Everything that the store must be sent to draw permits of a counter and to give them back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,47 +8,45 @@ use tidegate_store::{CounterKey, Draw, LimitId, Loan};
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
-/// Who draws: all that the store must be told again to give permits back. It holds the strings of a
-/// client, as long as permits of theirs are in hand.
+/// An owned name of a counter. It holds the strings of a client while permits of theirs are held.
 #[derive(Debug)]
-pub(super) struct Borrower {
+pub(super) struct CounterHandle {
     pub(super) digest: u128,
     limit: LimitId,
     values: Box<[Box<str>]>,
     pub(super) quota: Quota,
-    /// Whether the counter was reset since: what was drawn before is charged nowhere any more.
+    /// True once the counter was reset: permits drawn before are charged nowhere any more.
     is_reset: AtomicBool,
-    /// Tells those who wait that a draw has come to something.
+    /// Wakes the requests that wait for a draw.
     landed: Arc<Notify>,
 }
 
-/// A draw to be made. The purse counts on it until it is settled or has failed.
+/// A draw to be made. Its counter expects it until it is settled or has failed.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
-    pub(super) borrower: Arc<Borrower>,
+pub(super) struct DrawPlan {
+    pub(super) handle: Arc<CounterHandle>,
     pub(super) draw: Draw,
 }
 
-/// Permits to be given back.
+/// Permits of a loan to be given back.
 #[derive(Clone, Debug)]
-pub(super) struct Return {
-    pub(super) borrower: Arc<Borrower>,
+pub(super) struct LoanRefund {
+    pub(super) handle: Arc<CounterHandle>,
     pub(super) loan: Loan,
     pub(super) permits: u64,
 }
 
-/// What is taken out of purses.
+/// Permits that counters no longer hold.
 #[derive(Debug, Default)]
-pub(super) struct Out {
-    /// To be given back.
-    pub(super) returns: Vec<Return>,
-    /// Permits that the counter has forgotten by itself.
+pub(super) struct Released {
+    pub(super) refunds: Vec<LoanRefund>,
+    /// Permits that the store's counter has forgotten by itself.
     pub(super) lapsed: u64,
 }
 
-// === impl Borrower ===
+// === impl CounterHandle ===
 
-impl Borrower {
+impl CounterHandle {
     pub(super) fn new(digest: u128, key: CounterKey<'_>, quota: &Quota) -> Self {
         Self {
             digest,
@@ -60,12 +58,12 @@ impl Borrower {
         }
     }
 
-    /// The values of its key, to be borrowed by it.
+    /// The values of the key, to be borrowed by it.
     pub(super) fn values(&self) -> Vec<&str> {
         self.values.iter().map(AsRef::as_ref).collect()
     }
 
-    /// Its key, over its [`values`](Self::values).
+    /// The key, over its [`values`](Self::values).
     pub(super) const fn key<'a>(&self, values: &'a [&'a str]) -> CounterKey<'a> {
         CounterKey {
             limit: self.limit,
@@ -73,8 +71,8 @@ impl Borrower {
         }
     }
 
-    /// Notes that the counter was reset. Relaxed: it is read under the lock that it is written under, or
-    /// by whoever gives back and may be a moment late.
+    /// Marks the counter as reset. Relaxed: the mark is read under the lock that it is written under, or by a
+    /// refund that may be a moment late.
     pub(super) fn reset(&self) {
         self.is_reset.store(true, Ordering::Relaxed);
     }
@@ -83,12 +81,12 @@ impl Borrower {
         self.is_reset.load(Ordering::Relaxed)
     }
 
-    /// Waits for the draw that is under way. Woken even if that ends before the waiting begins.
+    /// Waits for the current draw. Woken even if the draw ends before the wait begins.
     pub(super) fn wait(&self) -> OwnedNotified {
         Arc::clone(&self.landed).notified_owned()
     }
 
-    /// Wakes those who wait for a draw.
+    /// Wakes the requests that wait for a draw.
     pub(super) fn wake(&self) {
         self.landed.notify_waiters();
     }
