@@ -109,7 +109,9 @@ impl Sharing {
             return note_in_memory(limit);
         }
         let consistency = self.consistency(limit.consistency());
-        if let Some(why) = self.why_strict(consistency, quota) {
+        // A limit that is too small to lend loses nothing: `explain` says so, and that is enough.
+        let is_small = consistency == Consistency::Leased && lendable(quota);
+        if !is_small && let Some(why) = self.why_strict(consistency, quota) {
             let word = word_of(consistency);
             return Some(format!(
                 "`consistency: {word}` is strict for this limit: {why}"
@@ -242,7 +244,8 @@ impl Sharing {
     fn promise_leased(&self, quota: &Quota) -> String {
         let life = lease_life(quota, self.lease_life).unwrap_or(self.lease_life);
         let drawn = format!(
-            "permits are drawn from Redis ahead of need and spent from memory within {}",
+            "lent: permits of hot keys are drawn from Redis ahead of need and spent from memory within {}, all but the \
+             last of the limit",
             format_duration(life)
         );
         match quota.meter() {
@@ -316,7 +319,9 @@ fn dripped(quota: &Quota, time: Duration) -> u128 {
 /// Why permits of a limit are not lent, if they are not.
 fn why_not_lent(quota: &Quota) -> &'static str {
     match (quota.allowance(), quota.meter()) {
-        _ if lendable(quota) => "its window is too short to draw permits ahead",
+        _ if lendable(quota) => {
+            "it is not lent, because loans of so small a limit would save too few calls"
+        }
         (Allowance::Elastic { .. }, _) => "whether there is headroom is known only at each request",
         (Allowance::Soft { .. }, _) => "since when it is exceeded is known only at each request",
         (Allowance::Hard, Meter::LeakyBucket(_)) => {

@@ -29,7 +29,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tidegate_algorithms::{Decision, Time};
 use tidegate_store::report::{LeaseReport, RefusalReport};
-use tidegate_store::{Admission, Charge, Charging, Clock, Consistency, CounterKey, Lender, StoreError};
+use tidegate_store::{
+    Admission, Charge, Charging, Clock, Consistency, CounterKey, Lender, StoreError,
+};
 
 use self::counter::Step;
 pub(crate) use self::draw::Taken;
@@ -93,22 +95,20 @@ impl<R, M: Clock> Leases<R, M> {
         let now = heard.answered;
         let mut shard = self.table.shard(digest);
         let is_spent = decision.is_allowed() && admission == Admission::Admitted;
-        let found = match shard.find(digest, charge, now) {
-            None if is_spent => {
-                let demand = self.add_demand(&mut shard, digest, charge, now);
-                demand.and_then(|demand| {
-                    shard.find_or_make(digest, charge, &self.config, Some(demand), now)
-                })
-            }
-            None => shard.find_or_make(digest, charge, &self.config, None, now),
-            Some(_) => shard.find_any(digest).map(|counter| {
-                if is_spent {
-                    counter.add_demand(charge.cost);
-                }
-                counter
-            }),
+        let is_known = shard.find(digest, charge, now).is_some();
+        let demand = if is_spent && !is_known {
+            self.add_demand(&mut shard, digest, charge, now)
+        } else {
+            None
         };
-        if let Some(counter) = found {
+        if !is_known && is_spent && demand.is_none() {
+            return;
+        }
+        let counter = shard.find_or_make(digest, charge, &self.config, demand, now);
+        if let Some(counter) = counter {
+            if is_spent && is_known {
+                counter.add_demand(charge.cost);
+            }
             counter.hear(charge, *decision, heard);
         }
     }

@@ -25,7 +25,7 @@ enum Reason {
 }
 
 /// Settings that are about a store in Redis, or how nodes share it.
-const OF_REDIS: [&str; 13] = [
+const OF_REDIS: [&str; 14] = [
     "store.name",
     "store.password",
     "store.password_file",
@@ -33,6 +33,7 @@ const OF_REDIS: [&str; 13] = [
     "store.consistency",
     "store.standby",
     "store.lease_life",
+    "store.remember_denials",
     "store.sync_interval",
     "store.heartbeat",
     "store.member_expiry",

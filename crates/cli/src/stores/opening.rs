@@ -177,6 +177,7 @@ fn sharing(store: &Store, other_regions: usize, members: StartMembers) -> Shared
     SharedConfig {
         leases: LeaseConfig {
             life: said.lease_life,
+            remember_denials: said.remember_denials,
             ..LeaseConfig::default()
         },
         standby: match said.standby {

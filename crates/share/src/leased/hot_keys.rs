@@ -34,13 +34,7 @@ impl HotKeys {
     }
 
     /// Counts an allowed request. Returns the demand of the key once it is hot, and forgets it.
-    pub(super) fn add(
-        &mut self,
-        tag: u64,
-        cost: u64,
-        now: Time,
-        life: Duration,
-    ) -> Option<Demand> {
+    pub(super) fn add(&mut self, tag: u64, cost: u64, now: Time, life: Duration) -> Option<Demand> {
         let place = usize::try_from(tag % SLOTS as u64).unwrap_or(0);
         let slot = self.slots.get_mut(place)?;
         let new = RecentKey {

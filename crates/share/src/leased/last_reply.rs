@@ -113,8 +113,7 @@ impl LastReplies {
 
     /// Whether a request was allowed less than `span` ago.
     pub(super) fn allowed_within(&self, span: Duration, now: Time) -> bool {
-        self.allowed
-            .is_some_and(|dated| now.since(dated.at) < span)
+        self.allowed.is_some_and(|dated| now.since(dated.at) < span)
     }
 }
 

@@ -68,7 +68,8 @@ impl HeldLoans {
             // A request that puts back permits of a spent loan finds it gone, and they lapse.
             self.0.retain(|held| held.permits > 0);
         }
-        self.0.try_push(held).err().map(|full| full.element())
+        let full = self.0.try_push(held).err()?;
+        Some(full.element())
     }
 
     /// The first time at which permits can no longer be spent.

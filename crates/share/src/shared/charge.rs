@@ -36,7 +36,10 @@ impl<'a> Route<'a> {
     #[inline]
     pub(super) fn of(charges: &'a [Charge<'a>]) -> Self {
         if let [charge] = charges
-            && matches!(charge.consistency, Consistency::Strict | Consistency::Leased)
+            && matches!(
+                charge.consistency,
+                Consistency::Strict | Consistency::Leased
+            )
         {
             return Self::Single(charge);
         }
@@ -127,7 +130,10 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
                 let heard = self.leases.heard(now, asked);
                 let admission = Admission::of(&rest, decisions);
                 for (charge, decision) in rest.iter().zip(&*decisions) {
-                    if matches!(charge.consistency, Consistency::Strict | Consistency::Leased) {
+                    if matches!(
+                        charge.consistency,
+                        Consistency::Strict | Consistency::Leased
+                    ) {
                         self.leases.hear(charge, decision, admission, heard);
                     }
                 }

@@ -7,7 +7,7 @@ use tidegate_store::{Clock, EmbeddedStore, Monotonic, Written};
 
 use super::{SharedConfig, SharedStore};
 use crate::eventual::Eventual;
-use crate::leased::Leased;
+use crate::leased::Leases;
 use crate::node::Node;
 use crate::noted::Noted;
 use crate::reckoning::StoreClock;
@@ -49,7 +49,7 @@ impl<R, W: Clock, M: Clock> SharedStore<R, W, M> {
         let (alone, standby_restored) = saved::open(config.standby_memory, reckoned, standby_saved);
         let common = Arc::new(Noted::new(remote, Node::new(local), alone, standby));
         let store = Self {
-            leased: Arc::new(Leased::new(Arc::clone(&common), config.leases, clock)),
+            leases: Arc::new(Leases::new(Arc::clone(&common), config.leases, clock)),
             common,
             split,
             eventual,

@@ -265,7 +265,8 @@ fn fate() -> impl Strategy<Value = Fate> {
 
 fn spec() -> impl Strategy<Value = QuotaSpec> {
     let bucket = |refill| {
-        prop::option::of(prop_oneof![1..200_u64, 640..3_000_u64]).prop_map(move |burst| Algorithm::TokenBucket { burst, refill })
+        prop::option::of(prop_oneof![1..200_u64, 640..3_000_u64])
+            .prop_map(move |burst| Algorithm::TokenBucket { burst, refill })
     };
     let counter = |sub_windows| Algorithm::SlidingCounter {
         sub_windows,

@@ -98,7 +98,11 @@ async fn play(scene: Scene, consistency: Consistency) -> Outcome {
                 let mut admitted = admitted.lock().expect("no panic");
                 admitted.push(now);
                 let begins = Time::from_nanos(now.nanos() - now.nanos() % nanos(window));
-                let used = admitted.iter().rev().take_while(|at| **at >= begins).count();
+                let used = admitted
+                    .iter()
+                    .rev()
+                    .take_while(|at| **at >= begins)
+                    .count();
                 let left = limit.saturating_sub(used as u64);
                 let mut worst = worst.lock().expect("no panic");
                 *worst = decisions[0].remaining.abs_diff(left).max(*worst);
@@ -153,12 +157,18 @@ fn check(scene: Scene) {
         "{scene:?}: {leased:?}, but strict {strict:?}"
     );
     for (ours, theirs) in leased.windows.iter().zip(&strict.windows) {
-        assert!(ours * 100 >= theirs * 95, "{scene:?}: {leased:?}, but strict {strict:?}");
+        assert!(
+            ours * 100 >= theirs * 95,
+            "{scene:?}: {leased:?}, but strict {strict:?}"
+        );
         let is_window = matches!(scene.algorithm, Algorithm::FixedWindow);
         assert!(!is_window || *ours <= scene.limit, "{scene:?}: {leased:?}");
     }
     if matches!(scene.algorithm, Algorithm::FixedWindow) {
-        assert!(leased.worst_remaining * 10 <= scene.limit, "{scene:?}: {leased:?}");
+        assert!(
+            leased.worst_remaining * 10 <= scene.limit,
+            "{scene:?}: {leased:?}"
+        );
     }
 }
 

@@ -159,7 +159,12 @@ fn what_is_given_back_is_there_again() {
         bank.give_back(&loan, 30);
         // A bucket has gained less than one in half a second.
         assert_eq!(bank.remaining(), 60, "{:?}", bank.quota);
-        assert_eq!(bank.give_back(&loan, 20), 20, "{:?}", bank.quota);
+        // Whole ones of what was still missing.
+        let taken = match bank.quota.meter() {
+            Meter::TokenBucket(_) => 19,
+            _ => 20,
+        };
+        assert_eq!(bank.give_back(&loan, 20), taken, "{:?}", bank.quota);
         assert_eq!(bank.remaining(), 80, "{:?}", bank.quota);
     }
 }

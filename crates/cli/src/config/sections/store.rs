@@ -52,6 +52,7 @@ pub(crate) struct Sharing {
     pub(crate) consistency: Consistency,
     pub(crate) standby: Standby,
     pub(crate) lease_life: Duration,
+    pub(crate) remember_denials: Duration,
     pub(crate) sync_interval: Duration,
     pub(crate) slack: Percentage,
     pub(crate) heartbeat: Duration,
@@ -264,19 +265,26 @@ impl Sharing {
             Standby::Share,
         );
         let members = read_members(section);
+        let remember_denials = section.value(
+            "remember_denials",
+            "strict, leased and split: how long a denial of Redis is answered from memory at most, so that a caller \
+             over its limit costs Redis next to nothing; 0 asks Redis each time",
+            default.leases.remember_denials,
+        );
         let mut span = |name, about, default| {
             let span = section.value(name, about, default);
             at_least(section, name, span, LEAST_SPAN);
             span
         };
         Self {
+            remember_denials,
             consistency,
             standby,
             members,
             lease_life: span(
                 "lease_life",
-                "leased: how long permits that were drawn ahead may be spent at the longest; a 64th of the \
-                 window, but a second at least, where that is less",
+                "leased: the longest life of a loan; a 64th of the window (a 256th of a sliding log's) where that \
+                 is shorter",
                 default.leases.life,
             ),
             sync_interval: span(
