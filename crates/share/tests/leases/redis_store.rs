@@ -21,8 +21,8 @@ impl ScriptedStore {
     pub(crate) fn start(now: Time) -> Self {
         let server = RedisServer::start();
         let mut config = ClientConfig::from_url(&server.url()).expect("a URL");
-        config.timeout = PATIENCE;
-        config.connect_timeout = PATIENCE;
+        config.timeout = Some(PATIENCE);
+        config.connect_timeout = Some(PATIENCE);
         let client = Client::new(&config).expect("no files are needed");
         Self {
             store: RedisStore::in_virtual_time(client, now),
