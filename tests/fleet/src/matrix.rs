@@ -62,6 +62,9 @@ enum MatrixSpread {
 /// The place of one value of each factor: condition, limit, algorithm, consistency, spread.
 type Row = [usize; 5];
 
+/// How far the search for a row begins from where the one before began.
+const STRIDE: usize = 6_151;
+
 /// Two factors, and a value of each.
 type Pair = (usize, usize, usize, usize);
 
@@ -129,9 +132,11 @@ impl Matrix {
                     .filter(|pair| left.contains(*pair))
                     .count()
             };
-            // Of equal ones the first, so that every run has the same rows.
+            // Of equal ones the first from a place that moves on, so that what is left to choose differs,
+            // and that every run has the same rows.
             let mut best = (candidates[0], 0);
-            for row in &candidates {
+            let (before, from) = candidates.split_at(rows.len() * STRIDE % candidates.len());
+            for row in from.iter().chain(before) {
                 let gain = gain(row);
                 if gain > best.1 {
                     best = (*row, gain);

@@ -1,6 +1,6 @@
 //! Leaves nothing running when the harness is interrupted.
 
-use std::{fs, process, thread};
+use std::{env, fs, process, thread};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::runtime::Builder;
@@ -27,6 +27,7 @@ pub fn end_children_on_signals() {
                 _ = terminate.recv() => {}
             }
             children().for_each(kill);
+            remove_folders();
             eprintln!("interrupted; all processes of the fleet were ended");
             process::exit(INTERRUPTED);
         });
@@ -44,6 +45,18 @@ fn children() -> impl Iterator<Item = i32> {
         let rest = stat.rsplit(") ").next().unwrap_or_default();
         rest.split(' ').nth(1) == Some(own.as_str())
     })
+}
+
+/// Removes the folders of this process, which `Folder` names by its id.
+fn remove_folders() {
+    let prefix = format!("tidegate-{}-", process::id());
+    let entries = fs::read_dir(env::temp_dir()).into_iter().flatten();
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        if name.to_str().is_some_and(|name| name.starts_with(&prefix)) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 fn kill(id: i32) {
