@@ -1,27 +1,42 @@
-//! Where the master is, by asking Sentinels.
+//! The place of the master, by asking Sentinels.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::Address;
 use super::config::Credentials;
 use super::server::Manners;
 use super::session::{Session, SessionError, lossy};
+use super::time::now;
 use super::wire::Reply;
 
-/// Those who know where the master is.
+/// Sentinels, and the master as far as it is known.
 #[derive(Debug)]
 pub(crate) struct Sentinels {
-    addresses: Vec<Address>,
-    /// What they call the master.
+    /// The name of the master.
     master: String,
     credentials: Option<Credentials>,
+    /// Those of the URL.
+    addresses: Vec<Address>,
     /// The one to ask first: that which was right last, or the one after that which was not.
     first: AtomicUsize,
-    found: Mutex<Option<Address>>,
+    known: Mutex<Known>,
 }
+
+/// The master as far as it is known.
+#[derive(Debug, Default)]
+struct Known {
+    /// The master that was connected to last, or that was promoted since.
+    master: Option<Address>,
+    /// The master before it, which Sentinels still name until their failover is over, and since when.
+    replaced: Option<(Address, Instant)>,
+}
+
+/// A master that was replaced is believed to be one again if Sentinels still name it after this time.
+const LONGEST_FAILOVER: Duration = Duration::from_mins(1);
 
 // === impl Sentinels ===
 
@@ -36,7 +51,7 @@ impl Sentinels {
             master,
             credentials,
             first: AtomicUsize::new(0),
-            found: Mutex::new(None),
+            known: Mutex::default(),
         }
     }
 
@@ -45,14 +60,27 @@ impl Sentinels {
         &self.master
     }
 
-    /// Where the master was when last connected to.
-    pub(crate) fn found(&self) -> Option<Address> {
-        self.place().clone()
+    /// The Sentinels of the URL.
+    pub(crate) fn addresses(&self) -> &[Address] {
+        &self.addresses
     }
 
-    /// Connects to the master: asks the Sentinels in turn, and believes the first one whose master says
-    /// of itself that it is.
+    /// The address of the master, as far as it is known.
+    pub(crate) fn found(&self) -> Option<Address> {
+        self.known().master.clone()
+    }
+
+    /// Connects to the master: to one that was promoted just now, else asks the Sentinels in turn, and believes
+    /// the first one whose master says of itself that it is.
     pub(crate) async fn connect(&self, manners: &Manners) -> Result<Session, SessionError> {
+        let promoted = self.known().promoted();
+        if let Some(promoted) = promoted {
+            match self.connect_to(&promoted, manners).await {
+                Ok(session) => return Ok(session),
+                // The failover came to nothing.
+                Err(_) => self.known().replaced = None,
+            }
+        }
         let mut error = SessionError::NoSentinel;
         for sentinel in self.in_turn() {
             // Should the time run out while its master hangs, it is not believed first the next time.
@@ -68,15 +96,38 @@ impl Sentinels {
         Err(error)
     }
 
-    /// Whether a Sentinel that answers has another master by now.
-    pub(crate) async fn has_moved(&self, manners: &Manners) -> bool {
+    /// The new master, if a Sentinel that answers names another one than is known.
+    pub(crate) async fn new_master(&self, manners: &Manners) -> Option<Address> {
         for sentinel in self.in_turn() {
             let asked = self.ask(&self.addresses[sentinel], manners);
             if let Ok(Ok(address)) = timeout(manners.connect_timeout, asked).await {
-                return self.found().is_some_and(|found| found != address);
+                let is_new = self.known().is_new(&address);
+                return is_new.then_some(address);
             }
         }
-        false
+        None
+    }
+
+    /// Takes note that a server is the master from now on. Returns `false` if that was known.
+    pub(crate) fn promote(&self, address: &Address) -> bool {
+        let mut known = self.known();
+        if known.master.as_ref() == Some(address) {
+            return false;
+        }
+        let replaced = known.master.replace(address.clone());
+        known.replaced = replaced.map(|replaced| (replaced, now()));
+        true
+    }
+
+    /// Connects to a Sentinel.
+    pub(crate) async fn open(
+        &self,
+        sentinel: &Address,
+        manners: &Manners,
+    ) -> Result<Session, SessionError> {
+        let opening = Session::open(sentinel, manners.tls.as_ref(), self.credentials.as_ref());
+        let opened = timeout(manners.connect_timeout, opening).await;
+        opened.unwrap_or(Err(SessionError::Late))
     }
 
     async fn connect_by(
@@ -91,18 +142,29 @@ impl Sentinels {
         let address = timeout(patience, asked)
             .await
             .map_err(|_| SessionError::Late)??;
-        let mut session = manners.open(&address).await?;
-        session.require_master(&address).await?;
-        *self.place() = Some(address);
+        self.connect_to(&address, manners).await
+    }
+
+    async fn connect_to(
+        &self,
+        address: &Address,
+        manners: &Manners,
+    ) -> Result<Session, SessionError> {
+        let mut session = manners.open(address).await?;
+        session.require_master(address).await?;
+        let mut known = self.known();
+        if known.is_replaced(address) {
+            // It was while we connected.
+            return Err(SessionError::Renewed);
+        }
+        known.master = Some(address.clone());
         Ok(session)
     }
 
     async fn ask(&self, sentinel: &Address, manners: &Manners) -> Result<Address, SessionError> {
-        let credentials = self.credentials.as_ref();
         let question = ["SENTINEL", "GET-MASTER-ADDR-BY-NAME", &self.master];
         let asking = async {
-            let tls = manners.tls.as_ref();
-            let mut session = Session::open(sentinel, tls, credentials).await?;
+            let mut session = self.open(sentinel, manners).await?;
             session.ask(&question).await
         };
         let reply = asking.await.map_err(|error| match error {
@@ -123,15 +185,62 @@ impl Sentinels {
         (0..count).map(move |step| (first + step) % count)
     }
 
-    fn place(&self) -> MutexGuard<'_, Option<Address>> {
+    fn known(&self) -> MutexGuard<'_, Known> {
         // No panic can happen while it is held.
-        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Where a Sentinel says the master is, if it knows.
+// === impl Known ===
+
+impl Known {
+    /// The master, if it was promoted by a failover that may not be over.
+    fn promoted(&self) -> Option<Address> {
+        self.replaced.as_ref().and(self.master.clone())
+    }
+
+    /// Whether a server was the master and is not any more, whatever Sentinels say.
+    fn is_replaced(&self, address: &Address) -> bool {
+        let is_it = |(replaced, since): &(Address, Instant)| {
+            replaced == address && now().duration_since(*since) < LONGEST_FAILOVER
+        };
+        self.replaced.as_ref().is_some_and(is_it)
+    }
+
+    /// Whether a master that a Sentinel names is another than is known. One that it confirms ends the failover.
+    fn is_new(&mut self, address: &Address) -> bool {
+        if self.master.as_ref() == Some(address) {
+            self.replaced = None;
+        }
+        self.master.as_ref().is_some_and(|known| known != address) && !self.is_replaced(address)
+    }
+}
+
+/// The address that a Sentinel replies with, if it knows the master.
 pub(super) fn master(reply: &Reply) -> Option<Address> {
     let mut place = reply.array().ok()?;
     let (host, port) = (place.next()?, place.next()?);
     Some(Address::tcp(host.str()?, port.str()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_master_that_was_replaced_is_not_believed_until_the_failover_is_over() {
+        let (old, new) = (Address::tcp("a", 1), Address::tcp("b", 2));
+        let sentinels = Sentinels::new(Vec::new(), "main".to_owned(), None);
+        assert!(sentinels.promote(&old));
+        assert_eq!(sentinels.known().promoted(), None, "it replaced nobody");
+        assert!(sentinels.promote(&new));
+        assert!(!sentinels.promote(&new), "it is known");
+        assert_eq!(sentinels.found(), Some(new.clone()));
+        let mut known = sentinels.known();
+        assert_eq!(known.promoted(), Some(new.clone()));
+        assert!(!known.is_new(&old), "the Sentinels are not that far");
+        assert!(!known.is_new(&new));
+        assert_eq!(known.promoted(), None, "the failover is over");
+        assert!(known.is_new(&old), "and this is another one");
+    }
 }

@@ -72,6 +72,9 @@ pub(crate) enum SessionError {
     Renewed,
 }
 
+/// The role of a server that may be written to.
+const MASTER: &str = "master";
+
 // === impl Session ===
 
 impl Session {
@@ -130,19 +133,28 @@ impl Session {
 
     /// Makes sure that the server may be written to; `address` is for the error.
     pub(crate) async fn require_master(&mut self, address: &Address) -> Result<(), SessionError> {
-        let reply = match self.ask(&["ROLE"]).await {
+        match self.role().await {
             // A user who may not ask: the first write will tell.
-            Err(SessionError::Refused(_)) => return Ok(()),
-            reply => reply?,
-        };
-        let role = reply.array().ok().and_then(|mut array| array.next());
-        match role.and_then(|value| value.text()) {
-            None | Some(b"master") => Ok(()),
-            Some(role) => Err(SessionError::NoMaster {
+            Err(SessionError::Refused(_)) => Ok(()),
+            Ok(role) if &*role == MASTER || role.is_empty() => Ok(()),
+            Ok(role) => Err(SessionError::NoMaster {
                 address: address.clone(),
-                role: lossy(role),
+                role,
             }),
+            Err(error) => Err(error),
         }
+    }
+
+    /// Whether the server says of itself that it is a master.
+    pub(crate) async fn is_master(&mut self) -> Result<bool, SessionError> {
+        Ok(&*self.role().await? == MASTER)
+    }
+
+    /// The role that the server says it has; empty if it says something else.
+    async fn role(&mut self) -> Result<Arc<str>, SessionError> {
+        let reply = self.ask(&["ROLE"]).await?;
+        let role = reply.array().ok().and_then(|mut array| array.next());
+        Ok(lossy(role.and_then(|role| role.text()).unwrap_or_default()))
     }
 
     /// Makes sure that the server has all keys, and not only those of some slots.

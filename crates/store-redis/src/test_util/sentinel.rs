@@ -90,6 +90,12 @@ impl SentinelSetup {
         }
     }
 
+    /// Starts a planned failover.
+    pub fn fail_over(&self) {
+        let reply = self.sentinels[0].ask(&["SENTINEL", "FAILOVER", MASTER]);
+        assert_eq!(reply.value().str(), Some("OK"), "{reply:?}");
+    }
+
     /// Waits until a server other than the one at `port` is the master.
     pub fn wait_for_failover(&self, port: u16) -> &RedisServer {
         wait_until("another server is the master", || {
