@@ -1,5 +1,7 @@
 //! What goes wrong in a fleet, and when.
 
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -191,7 +193,7 @@ fn apply(step: &FaultStep, world: &World<'_>) -> Result<(), String> {
             let _busy = BusyProcesses::start(6 * cores)?;
             clock::sleep(step.lasts);
         }
-        Action::BusyRedis => occupy(redis, step.lasts),
+        Action::BusyRedis => occupy(redis, step.lasts)?,
         Action::CutRegions => {
             redis.cut_regions(true);
             clock::sleep(step.lasts);
@@ -202,18 +204,39 @@ fn apply(step: &FaultStep, world: &World<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs commands of about a millisecond on Redis, as many as fill nine tenths of its time.
-fn occupy(redis: &Redis, seconds: f64) {
-    let server = redis.main();
-    let script = "local x = 0 for i = 1, 20000 do x = x + i end return x";
+/// Keeps Redis busy for about nine tenths of its time: two clients, each with four commands under way.
+fn occupy(redis: &Redis, seconds: f64) -> Result<(), String> {
+    let address = redis.main().address();
     let end = now() + clock::micros(seconds);
+    thread::scope(|scope| {
+        let clients: Vec<_> = (0..2)
+            .map(|_| scope.spawn(move || occupy_until(address, end)))
+            .collect();
+        for client in clients {
+            let failed = Err(io::ErrorKind::Other.into());
+            let finished = client.join().unwrap_or(failed);
+            finished.map_err(|error| format!("Redis could not be kept busy: {error}"))?;
+        }
+        Ok(())
+    })
+}
+
+fn occupy_until(address: SocketAddr, end: u64) -> io::Result<()> {
+    const COMMAND: &str = "EVAL 'local x = 0 for i = 1, 20000 do x = x + i end return x' 0\r\n";
+    const COUNT: usize = 4;
+    let mut stream = TcpStream::connect(address)?;
+    let mut replies = BufReader::new(stream.try_clone()?);
+    let mut reply = String::new();
     while now() < end {
         let began = now();
-        for _ in 0..8 {
-            let _ = server.try_command(&["EVAL", script, "0"]);
+        stream.write_all(COMMAND.repeat(COUNT).as_bytes())?;
+        for _ in 0..COUNT {
+            replies.read_line(&mut reply)?;
         }
+        reply.clear();
         clock::sleep((now() - began) as f64 / 9e6);
     }
+    Ok(())
 }
 
 // === impl RulesFile ===

@@ -105,14 +105,14 @@ pub(super) fn recovery(measured: &Measured<'_>, millis: f64) -> Finding {
     let promise = format!("Redis is used again within {millis} ms");
     let mut faults: Vec<_> = measured.outages().collect();
     faults.sort_by_key(|fault| fault.from);
-    let (mut worst, mut broken): (f64, _) = (f64::MIN, Vec::new());
+    let (mut worst, mut broken): (f64, _) = (0.0, Vec::new());
     for (place, fault) in faults.iter().enumerate() {
         let until = faults.get(place + 1).map_or(measured.end, |next| next.from);
         let all = measured.judged.iter().chain(&measured.twin);
         let degraded =
             all.filter(|record| record.is_degraded && is_in(record.sent, (fault.from, until)));
         let last = degraded.map(|record| record.sent).max().unwrap_or(fault.to);
-        let late = (last as f64 - fault.to as f64) / 1e3;
+        let late = last.saturating_sub(fault.to) as f64 / 1e3;
         worst = worst.max(late);
         if late > millis {
             let when = at(fault.to, measured.start);
