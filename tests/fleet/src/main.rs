@@ -36,13 +36,13 @@ use crate::scenario::{Consistency, FleetSpec};
 /// Without an option it runs the short selection of CI. Exits with 0 only if every promise was
 /// measured and kept.
 #[derive(Debug, Parser)]
-#[command(name = "tests/fleet/run")]
+#[command(bin_name = "tests/fleet/run")]
 struct Arguments {
     /// Run all scenarios and the matrix instead of the short selection
     #[arg(long)]
     all: bool,
-    /// Record the table in bench/RESULTS.md
-    #[arg(long)]
+    /// Record the table in bench/RESULTS.md; only a whole one
+    #[arg(long, requires = "all", conflicts_with_all = ["only", "consistency", "scenarios"])]
     write: bool,
     /// Run only fleets and scenarios whose name contains NAME; may be given several times
     #[arg(long, value_name = "NAME")]
