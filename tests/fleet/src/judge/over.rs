@@ -1,5 +1,7 @@
 //! Never more than the limit.
 
+use std::fmt::Write as _;
+
 use super::count::{at, degraded, inside, windows};
 use super::{Finding, Measured};
 use crate::fault::Action;
@@ -39,11 +41,16 @@ pub(super) fn outage_bound(measured: &Measured<'_>, times: f64) -> Finding {
 }
 
 fn check(measured: &Measured<'_>, bound: Bound) -> Finding {
-    match measured.scenario.limit.algorithm {
+    let mut finding = match measured.scenario.limit.algorithm {
         Algorithm::TokenBucket | Algorithm::LeakyBucket => bucket(measured, bound),
         Algorithm::SlidingLog => any_span(measured, bound),
         _ => clock_windows(measured, bound),
+    };
+    let alone = degraded(&measured.judged, (measured.start, measured.end));
+    if alone > 0 {
+        let _ = write!(finding.measured, ", {alone} allowed without Redis in all");
     }
+    finding
 }
 
 /// What `eventual` may have above the limit while Redis is well: 25 %, at least one for each node.
