@@ -31,7 +31,7 @@ struct SecondLook {
 const OWN_STALL: Duration = Duration::from_millis(3);
 
 /// The longest that the server gets for it.
-const LONGEST_GRACE: Duration = Duration::from_millis(20);
+const LONGEST_GRACE: Duration = Duration::from_millis(50);
 
 // === impl Watch ===
 
