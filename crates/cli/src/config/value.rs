@@ -187,6 +187,10 @@ impl Value for bool {
 
 impl Value for Duration {
     fn parse(text: &str) -> Result<Self, Mismatch> {
+        // Zero needs no unit.
+        if text == "0" {
+            return Ok(Self::ZERO);
+        }
         parse_duration(text).map_err(|fault| {
             let hint = match fault {
                 DurationFault::NoUnit => format!("say of what: `{text}s` or `{text}ms`"),
@@ -207,7 +211,10 @@ impl Value for Duration {
     }
 
     fn schema() -> Json {
-        json!({ "type": "string", "pattern": "^([0-9]+(ns|us|ms|s|m|h|d|w))+$" })
+        json!({ "anyOf": [
+            { "type": "string", "pattern": "^([0-9]+(ns|us|ms|s|m|h|d|w))+$" },
+            { "const": 0 },
+        ] })
     }
 }
 
