@@ -1,34 +1,39 @@
-//! `eventual`: nodes tell each other their running totals now and then, and decide from memory.
+//! `eventual`: nodes exchange their totals now and then, and decide from memory.
 //!
-//! Each node has a mirror of every counter that it is asked about. What it admits it charges there at
-//! once; what the others have admitted since it heard of them last it charges when it hears of it, by
-//! force: what does not fit is debt, paid before anything more is admitted. A node that has admitted
-//! its [`budget`] without word that everybody was told holds back, from which [`overshoot_bound`]
-//! follows. When somebody cannot be told at all, a node goes by its share of the limit.
+//! Each node keeps, for every counter that it is asked about, what all nodes admitted, slot by slot: a
+//! [`history`]. Its own admissions are there at once, those of the others with the next exchange, in the
+//! slot in which they were admitted, however late that is. How much of a limit is in use follows from the
+//! history alone ([`usage`]); what was admitted above the limit is debt, paid off before anything more is
+//! admitted. A node that has admitted its [`budget`] without a reply that every region knows of it holds
+//! back, from which [`overshoot_bound`] follows. When some region cannot be reached, a node goes by its
+//! share of the limit.
 //!
-//! [`decide`] is one request, [`sync`] the telling and hearing, [`hear`] what becomes of what was heard.
+//! [`decide`] is one request, [`sync`] the exchange, [`entry`] one counter, [`slots`] how time is cut up.
 
 mod budget;
 mod decide;
 mod entry;
-mod hear;
-mod mirror;
+mod history;
+mod shares;
+mod slots;
 mod sync;
 mod table;
 #[cfg(test)]
 mod tests;
+mod usage;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tidegate_algorithms::{Algorithm, Percent, Quota, Time};
 use tidegate_store::report::EventualReport;
 use tidegate_store::{
-    Clock, Digester, EmbeddedStore, Monotonic, NodeId, StoreConfig, SystemClock, Teller,
+    Clock, Digester, EmbeddedStore, Monotonic, NodeId, StoreConfig, SystemClock, TotalsSender,
 };
 
 pub use self::budget::overshoot_bound;
-use self::mirror::Mirror;
+use self::history::History;
+use self::shares::ShareStore;
 use self::table::Table;
 use crate::membership::{KnownMembers, Membership};
 use crate::reckoning::StoreClock;
@@ -37,17 +42,16 @@ use crate::saved::{self, RestoreResult, SavedCounters};
 /// How a node shares limits eventually.
 #[derive(Clone, Debug)]
 pub struct EventualConfig {
-    /// How often totals are told and heard. A node that has run out of its budget tells them up to ten
-    /// times as often.
+    /// How often totals are exchanged. A node that has run out of its budget does so up to ten times as
+    /// often.
     pub sync_interval: Duration,
-    /// Of what is left of a limit, how much all nodes together may admit without telling.
+    /// Of what is left of a limit, how much all nodes together may admit before they exchange totals.
     pub slack: Percent,
-    /// The most counters that are shared; more of them go by this node's share.
-    pub max_counters: usize,
-    /// How much memory the counters' states may take.
+    /// How much memory the counters may take. Beyond that, counters are evicted that every region knows all
+    /// about; if there is none, a new counter goes by its rule's `on_full`.
     pub memory: StoreConfig,
-    /// How many more stores are told of this node's totals than the one that it hears from: those of
-    /// the other regions.
+    /// How many more stores get this node's totals than the one that it reads: those of the other
+    /// regions.
     pub other_regions: usize,
     /// The number of members before the first exchange of totals.
     pub members: KnownMembers,
@@ -57,31 +61,32 @@ pub struct EventualConfig {
 #[derive(Debug)]
 pub struct Eventual<C = Monotonic> {
     config: EventualConfig,
-    teller: Teller,
+    sender: TotalsSender,
     clock: StoreClock<C>,
     digester: Digester,
     table: Table,
-    mirror: Mirror<C>,
-    /// This node's shares of limits, for while somebody cannot be told.
-    shares: Mirror<C>,
+    /// This node's shares of limits, for while some region cannot be reached.
+    shares: ShareStore<C>,
     /// The own region first.
     regions: Box<[Region]>,
     membership: Membership,
     tallies: Tallies,
     /// Which part of the table is looked over for what is idle next.
     next_part: AtomicU64,
+    /// Counts the lives of counters.
+    lives: AtomicU32,
 }
 
-/// How telling one region goes.
+/// The exchange with one region.
 #[derive(Debug, Default)]
 struct Region {
-    /// Whether the last time failed.
+    /// Whether the last exchange failed.
     is_cut: AtomicBool,
-    /// Whether a counter waits for word that the region was told.
+    /// Whether a counter waits for the next one.
     is_awaited: AtomicBool,
 }
 
-/// What has been seen.
+/// Numbers for the metrics.
 #[derive(Debug, Default)]
 struct Tallies {
     syncs: AtomicU64,
@@ -89,6 +94,8 @@ struct Tallies {
     overshoot: AtomicU64,
     worst_overshoot: AtomicU64,
     alone: AtomicU64,
+    evicted: AtomicU64,
+    untracked: AtomicU64,
     /// By the node's own clock, one more than its nanoseconds; 0 before the first.
     synced_at: AtomicU64,
 }
@@ -96,27 +103,29 @@ struct Tallies {
 // === impl EventualConfig ===
 
 impl EventualConfig {
-    /// Of how many intervals a window is at the least, to be shared eventually.
+    /// Intervals in the shortest window that is shared eventually.
     const SHORTEST_WINDOW: u32 = 4;
 
-    /// How often in an interval totals are told at the most.
+    /// The most exchanges in an interval.
     const BEATS: u32 = 10;
 
-    /// Whether a limit can be shared eventually. One whose window is over before the others have heard
-    /// of it cannot, nor can one that has requests wait in one queue; they are strict instead.
+    /// Whether a limit can be shared eventually. One whose window is over before the other nodes know
+    /// about it cannot, nor can one that has requests wait in one queue, nor one of more than 2^45; they
+    /// are strict instead.
     pub fn suits(&self, quota: &Quota) -> bool {
         let is_queue = matches!(quota.algorithm(), Algorithm::LeakyBucket { .. });
-        !is_queue && quota.window() >= self.sync_interval.saturating_mul(Self::SHORTEST_WINDOW)
+        let is_small = usage::most(quota) <= History::LARGEST_LIMIT;
+        let shortest = self.sync_interval.saturating_mul(Self::SHORTEST_WINDOW);
+        !is_queue && is_small && quota.window() >= shortest
     }
 
-    /// How long a node is believed to be there without a word from it.
+    /// How long a node counts as a member without an exchange.
     fn life(&self) -> Duration {
         let intervals = self.sync_interval.saturating_mul(10);
         intervals.max(Duration::from_secs(3))
     }
 
-    /// How many beats a node that has nothing to tell lets pass before it says that it is there: a third of
-    /// what the others believe it.
+    /// Beats after which an idle node renews its membership: a third of its life.
     fn beats_of_life(&self) -> u32 {
         let beats = self.life().as_nanos() / 3 / self.beat().as_nanos().max(1);
         u32::try_from(beats).unwrap_or(u32::MAX)
@@ -131,10 +140,9 @@ impl Default for EventualConfig {
     fn default() -> Self {
         Self {
             sync_interval: Duration::from_millis(100),
-            // Nodes that tell their totals in turn never admit too much up to 1/e: what all of them
+            // Nodes that exchange their totals in turn never admit too much up to 1/e: what all of them
             // take in one interval is then less than what is left after it.
             slack: Percent(25),
-            max_counters: 100_000,
             memory: StoreConfig {
                 max_memory: 64 << 20,
             },
@@ -166,22 +174,23 @@ impl<C: Clock> Eventual<C> {
         saved: Option<SavedCounters>,
     ) -> (Self, Option<RestoreResult>) {
         let clock = StoreClock::new(clock, SystemClock::new().now());
-        let half = StoreConfig {
-            max_memory: config.memory.max_memory / 2,
+        // Shares take up to a quarter of it: a counter of one is smaller than an entry.
+        let for_shares = StoreConfig {
+            max_memory: config.memory.max_memory / 4,
         };
-        let (shares, restored) = saved::open(half, clock.clone(), saved);
+        let for_entries = config.memory.max_memory - for_shares.max_memory;
+        let (shares, restored) = saved::open(for_shares, clock.clone(), saved);
         let regions = 1 + config.other_regions;
         let settling = config.life() + config.life() * 2 / 3;
         let membership = Membership::new(config.members, settling, clock.own());
         let eventual = Self {
-            teller: Teller {
+            sender: TotalsSender {
                 node: NodeId::random(),
                 life: config.life(),
             },
             digester: Digester::new(),
-            table: Table::new(config.max_counters, regions),
-            mirror: Mirror::new(EmbeddedStore::with_clock(half, clock.clone())),
-            shares: Mirror::new(shares),
+            table: Table::new(for_entries, regions),
+            shares: ShareStore::new(shares),
             clock,
             regions: std::iter::repeat_with(Region::default)
                 .take(regions)
@@ -189,6 +198,7 @@ impl<C: Clock> Eventual<C> {
             membership,
             tallies: Tallies::default(),
             next_part: AtomicU64::new(0),
+            lives: AtomicU32::new(0),
             config,
         };
         (eventual, restored)
@@ -214,42 +224,51 @@ impl<C: Clock> Eventual<C> {
         &self.membership
     }
 
-    /// Whether a region could not be told the last time.
+    /// Whether the last exchange with some region failed.
     fn is_cut_off(&self) -> bool {
         // Relaxed, as all that stands for itself here.
         let is_cut = |region: &Region| region.is_cut.load(Ordering::Relaxed);
         self.regions.iter().any(is_cut)
     }
 
-    /// Has the regions told soon.
+    /// Asks for an exchange with each region soon.
     fn hurry(&self) {
         for region in &self.regions {
             region.is_awaited.store(true, Ordering::Relaxed);
         }
     }
 
-    /// What has been seen so far.
+    fn next_life(&self) -> u32 {
+        self.lives.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Numbers for the metrics.
     pub fn report(&self) -> EventualReport {
-        let (mut counters, mut pending) = (0, 0);
+        let (mut counters, mut bytes, mut pending) = (0, 0, 0);
         for part in self.table.each() {
-            counters += u64::try_from(part.entries.len()).unwrap_or(u64::MAX);
-            pending += part
-                .entries
-                .values()
-                .map(entry::Entry::pending)
-                .sum::<u64>();
+            counters += u64::try_from(part.len()).unwrap_or(u64::MAX);
+            bytes += u64::try_from(part.bytes()).unwrap_or(u64::MAX);
+            pending += part.entries().map(entry::Entry::pending).sum::<u64>();
         }
         let seen = |tally: &AtomicU64| tally.load(Ordering::Relaxed);
         let synced_at = seen(&self.tallies.synced_at).checked_sub(1);
         EventualReport {
             counters,
+            bytes,
             syncs: seen(&self.tallies.syncs),
             failures: seen(&self.tallies.failures),
             pending,
             overshoot: seen(&self.tallies.overshoot),
             worst_overshoot: seen(&self.tallies.worst_overshoot),
             alone: seen(&self.tallies.alone),
+            evicted: seen(&self.tallies.evicted),
+            untracked: seen(&self.tallies.untracked),
             age: synced_at.map(|nanos| self.clock.own().since(Time::from_nanos(nanos))),
         }
     }
+}
+
+/// Whole seconds of the node's own clock.
+fn seconds(own: Time) -> u32 {
+    u32::try_from(own.nanos() / 1_000_000_000).unwrap_or(u32::MAX)
 }

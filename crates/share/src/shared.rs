@@ -251,7 +251,9 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> Store for Shar
         match consistency {
             Consistency::Node => self.local().peek_now(key, quota, headroom),
             Consistency::Split => self.peek_split(key, quota, headroom).await,
-            Consistency::Eventual if self.eventual.suits(quota) => self.eventual.peek(key, quota),
+            Consistency::Eventual if self.eventual.suits(quota) => {
+                Ok(self.eventual.peek(key, quota))
+            }
             Consistency::Leased => {
                 let looked = self.remote().peek(key, quota, headroom, consistency);
                 let mut decision = looked.await?;
@@ -293,7 +295,7 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> Store for Shar
             return self.local().reset_now(key, quota);
         }
         if consistency == Consistency::Eventual && self.eventual.suits(quota) {
-            return self.eventual.reset(key, quota);
+            return Ok(self.eventual.reset(key, quota));
         }
         self.leases.forget(key);
         let was_here = consistency == Consistency::Split && self.split.reset_share(key, quota);

@@ -1,4 +1,4 @@
-//! Where nodes tell each other their totals, in Redis.
+//! Totals that nodes exchange, in Redis.
 
 mod key;
 
@@ -8,35 +8,35 @@ use futures_util::future::join;
 use futures_util::stream::{FuturesOrdered, StreamExt};
 use tidegate_algorithms::Time;
 use tidegate_store::{
-    Edge, Exchanged, Level, NodeId, StoreError, Sums, Tally, Teller, Telling, Totals,
+    CounterSums, CounterUpdate, EpochInfo, ExchangeReply, NodeId, StoreError, Totals, TotalsSender,
 };
 
 use self::key::Keys;
 use crate::client::{Array, Client, Command, Reply, Route, Script};
 use crate::node::{NOW, name};
 
-/// What telling does, after a line that says what time it is.
-const TELL: &str = include_str!("../scripts/tell.lua");
+/// The script that exchanges totals, without the line that sets the time.
+const EXCHANGE: &str = include_str!("../scripts/exchange.lua");
 
-/// What saying that one is there does, after the same line.
+/// The script that renews a node's membership, without the same line.
 const GREET: &str = include_str!("../scripts/greet.lua");
 
-/// How long an exchange may take. Nobody's request waits for it, and another region may be far.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// Deadline of an exchange. No request waits for it, and another region may be far.
+const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Counters that one script tells of, where all keys are on one server: Redis does nothing else for about
-/// a tenth of a millisecond.
-const MOST_TOGETHER: usize = 32;
+/// Counters in one script, where all keys are on one server: Redis does nothing else for about a tenth
+/// of a millisecond.
+const SCRIPT_COUNTERS: usize = 32;
 
-/// Counters that are on their way at one time, so that an exchange of up to as many is one round trip. A
-/// link takes twice as many calls, and these are about 4 MB.
-const MOST_UNDER_WAY: usize = 8 * 1024;
+/// Counters on their way at one time, so that an exchange of up to as many is one round trip. A
+/// connection takes twice as many calls, and these are about 4 MB.
+const PENDING_COUNTERS: usize = 8 * 1024;
 
 /// The totals of one installation.
 #[derive(Clone, Debug)]
 pub struct RedisTotals {
     client: Client,
-    tell: Script,
+    exchange: Script,
     greet: Script,
     keys: Keys,
 }
@@ -49,7 +49,7 @@ impl RedisTotals {
         Self::with_header(client, name, NOW)
     }
 
-    /// The same with the time in a test's hands: in microseconds, in a key of this name in the slot of
+    /// The same with a time that the test sets: in microseconds, in a key of this name in the slot of
     /// every other, so for one server only.
     #[cfg(feature = "test-util")]
     pub fn by_stored_time(client: &Client, name: &str, time_key: &str) -> Self {
@@ -59,73 +59,75 @@ impl RedisTotals {
 
     fn with_header(client: &Client, name: &str, now: &str) -> Self {
         Self {
-            client: client.with_timeout(PATIENCE),
-            tell: Script::new(format!("{now}{TELL}")),
+            client: client.with_timeout(TIMEOUT),
+            exchange: Script::new(format!("{now}{EXCHANGE}")),
             greet: Script::new(format!("{now}{GREET}")),
             keys: Keys::new(name),
         }
     }
 
-    async fn greet(&self, teller: Teller) -> Result<Exchanged, StoreError> {
+    async fn greet(&self, sender: TotalsSender) -> Result<ExchangeReply, StoreError> {
         let key = self.keys.members();
         let write = |command: &mut Command<'_>| {
-            command.number(1).arg(key).arg(name(teller.node));
-            command.number(teller.life.as_micros());
+            command.number(1).arg(key).arg(name(sender.node));
+            command.number(sender.life.as_micros());
         };
         let route = Route::Key(key.as_bytes());
         let reply = self.client.eval(route, &self.greet, write).await?;
         read_greeting(&reply).ok_or_else(|| reply.unexpected())
     }
 
-    /// Tells of all counters, in scripts that are all sent before the first reply is there.
-    async fn tell_all(
+    /// Exchanges all counters, in scripts that are all sent before the first reply is there.
+    async fn exchange_all(
         &self,
         node: NodeId,
-        tellings: &[Telling<'_>],
-        tallies: &mut Vec<Tally>,
+        updates: &[CounterUpdate<'_>],
+        replies: &mut Vec<CounterSums>,
     ) -> Result<(), StoreError> {
-        let together = self.together();
-        let mut chunks = tellings.chunks(together);
-        let mut under_way = FuturesOrdered::new();
-        for chunk in chunks.by_ref().take(MOST_UNDER_WAY / together) {
-            under_way.push_back(self.tell(node, chunk));
+        let per_script = self.per_script();
+        let mut chunks = updates.chunks(per_script);
+        let mut pending = FuturesOrdered::new();
+        for chunk in chunks.by_ref().take(PENDING_COUNTERS / per_script) {
+            pending.push_back(self.exchange_some(node, chunk));
         }
-        while let Some(told) = under_way.next().await {
-            tallies.extend(told?);
+        while let Some(sums) = pending.next().await {
+            replies.extend(sums?);
             if let Some(chunk) = chunks.next() {
-                under_way.push_back(self.tell(node, chunk));
+                pending.push_back(self.exchange_some(node, chunk));
             }
         }
         Ok(())
     }
 
-    async fn tell(&self, node: NodeId, tellings: &[Telling<'_>]) -> Result<Vec<Tally>, StoreError> {
-        let keys: Vec<[String; 2]> = tellings.iter().map(|told| self.keys.of(told)).collect();
+    async fn exchange_some(
+        &self,
+        node: NodeId,
+        updates: &[CounterUpdate<'_>],
+    ) -> Result<Vec<CounterSums>, StoreError> {
+        let keys: Vec<[String; 2]> = updates.iter().map(|it| self.keys.of(it)).collect();
         let write = |command: &mut Command<'_>| {
             command.number(keys.len() * 2);
             for key in keys.iter().flatten() {
                 command.arg(key);
             }
             command.arg(name(node));
-            for telling in tellings {
-                write_telling(telling, command);
+            for update in updates {
+                write_update(update, command);
             }
         };
         let first = keys.first().map_or("", |[current, _]| current);
         let route = Route::Key(first.as_bytes());
-        let reply = self.client.eval(route, &self.tell, write).await?;
-        read_tallies(&reply)
-            .filter(|tallies| tallies.len() == tellings.len())
-            .ok_or_else(|| reply.unexpected())
+        let reply = self.client.eval(route, &self.exchange, write).await?;
+        read_sums(&reply, updates).ok_or_else(|| reply.unexpected())
     }
 
-    /// How many counters one script can tell of.
-    fn together(&self) -> usize {
+    /// How many counters one script can exchange.
+    fn per_script(&self) -> usize {
         if self.client.is_cluster() {
-            // Each has a slot of its own.
+            // Each counter has a hash slot of its own.
             1
         } else {
-            MOST_TOGETHER
+            SCRIPT_COUNTERS
         }
     }
 }
@@ -133,46 +135,46 @@ impl RedisTotals {
 impl Totals for RedisTotals {
     async fn exchange(
         &self,
-        teller: Teller,
-        tellings: &[Telling<'_>],
-        tallies: &mut Vec<Tally>,
-    ) -> Result<Exchanged, StoreError> {
-        tallies.clear();
-        // The greeting goes last, with as many as are one round trip, so that what it says of the time is not old
-        // when all is heard.
-        let (early, last) = tellings.split_at(tellings.len().saturating_sub(MOST_UNDER_WAY));
-        let early = self.tell_all(teller.node, early, tallies).await;
-        let last = self.tell_all(teller.node, last, tallies);
-        let (last, greeted) = join(last, self.greet(teller)).await;
+        sender: TotalsSender,
+        updates: &[CounterUpdate<'_>],
+        replies: &mut Vec<CounterSums>,
+    ) -> Result<ExchangeReply, StoreError> {
+        replies.clear();
+        // The membership goes last, with as many as are one round trip, so that the time in its reply is
+        // not old when all replies are in.
+        let (early, last) = updates.split_at(updates.len().saturating_sub(PENDING_COUNTERS));
+        let early = self.exchange_all(sender.node, early, replies).await;
+        let last = self.exchange_all(sender.node, last, replies);
+        let (last, greeted) = join(last, self.greet(sender)).await;
         early.and(last).and(greeted)
     }
 }
 
-fn write_telling(telling: &Telling<'_>, command: &mut Command<'_>) {
-    command.number(telling.total);
-    match telling.late {
-        Some(late) => command.number(late),
-        None => command.arg(""),
-    };
-    command.arg(match telling.edge {
-        Edge::Forgets => "0",
-        Edge::Carries => "1",
-    });
-    command.number(telling.length.saturating_mul(2).as_millis().max(1));
-    command.number(telling.resets);
-    match telling.view {
-        Some(view) => command
-            .number(view.used)
-            .number(view.heard.current)
-            .number(view.heard.before),
-        None => command.arg("").arg("").arg(""),
+fn write_update(update: &CounterUpdate<'_>, command: &mut Command<'_>) {
+    let start = update.epoch().saturating_mul(update.epoch_slots);
+    command.number(update.expiry().as_millis().max(1));
+    command.number(update.epoch_slots);
+    write_slot(update.first, start, command);
+    write_slot(update.current, start, command);
+    command.number(update.base).number(update.totals.len());
+    for total in update.totals {
+        write_slot(total.slot, start, command);
+        command.number(total.admitted).number(total.refunded);
+    }
+}
+
+/// Writes a slot as counted from `start`; those before it are below 0.
+fn write_slot(slot: u64, start: u64, command: &mut Command<'_>) {
+    match slot.checked_sub(start) {
+        Some(slot) => command.number(slot),
+        None => command.arg(format!("-{}", start - slot)),
     };
 }
 
-pub(crate) fn read_greeting(reply: &Reply) -> Option<Exchanged> {
+pub(crate) fn read_greeting(reply: &Reply) -> Option<ExchangeReply> {
     let mut values = reply.array().ok()?;
     let mut next = || values.next()?.unsigned();
-    Some(Exchanged {
+    Some(ExchangeReply {
         now: Time::from_micros(next()?),
         members: u32::try_from(next()?).ok()?,
         previous: Some(next()?)
@@ -181,33 +183,39 @@ pub(crate) fn read_greeting(reply: &Reply) -> Option<Exchanged> {
     })
 }
 
-pub(crate) fn read_tallies(reply: &Reply) -> Option<Vec<Tally>> {
-    let tallies = reply.array().ok()?;
-    tallies.map(|value| read_tally(value.array()?)).collect()
+/// Reads one reply for each update; `None` if the reply has another shape.
+pub(crate) fn read_sums(reply: &Reply, updates: &[CounterUpdate<'_>]) -> Option<Vec<CounterSums>> {
+    let replies = reply.array().ok()?;
+    if replies.len() != updates.len() {
+        return None;
+    }
+    let read = |(value, update): (crate::client::Value<'_>, &CounterUpdate<'_>)| {
+        read_counter(value.array()?, update)
+    };
+    replies.zip(updates).map(read).collect()
 }
 
-fn read_tally(values: Array<'_>) -> Option<Tally> {
-    let numbers: Vec<u64> = values
-        .map(|value| value.unsigned())
-        .collect::<Option<_>>()?;
-    let (&[others, others_before, resets, resets_before], level) = numbers.split_first_chunk()?;
-    let level = match *level {
-        [] => None,
-        [used, age] => Some(Level {
-            used,
-            age: Duration::from_micros(age),
-        }),
-        _ => return None,
+fn read_counter(mut values: Array<'_>, update: &CounterUpdate<'_>) -> Option<CounterSums> {
+    let start = update.epoch().saturating_mul(update.epoch_slots);
+    let mut info = || {
+        Some(EpochInfo {
+            created: values.next()?.unsigned()?,
+            base: values.next()?.unsigned()?,
+        })
     };
-    Some(Tally {
-        others: Sums {
-            current: others,
-            before: others_before,
-        },
-        resets: Sums {
-            current: resets,
-            before: resets_before,
-        },
-        level,
+    let (current, before) = (info()?, info()?);
+    let mut sums = smallvec::SmallVec::new();
+    while let Some(slot) = values.next() {
+        let slot = start.checked_add_signed(slot.integer()?)?;
+        let is_expected = (update.first..=update.current).contains(&slot);
+        if !is_expected || sums.last().is_some_and(|&(last, _)| last >= slot) {
+            return None;
+        }
+        sums.push((slot, values.next()?.integer()?));
+    }
+    Some(CounterSums {
+        current,
+        before,
+        sums,
     })
 }

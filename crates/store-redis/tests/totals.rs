@@ -9,15 +9,18 @@ use proptest::prelude::*;
 use tidegate_algorithms::Time;
 use tidegate_store::conformance::totals::ModelTotals;
 use tidegate_store::{
-    CounterKey, Edge, LimitId, NodeId, Sums, Tally, Teller, Telling, Totals, View,
+    CounterId, CounterSums, CounterUpdate, NodeId, SlotTotal, Totals, TotalsSender,
 };
 use tidegate_store_redis::RedisTotals;
 use tidegate_store_redis::client::{Client, ClientConfig, Command, Reply, Route, Value};
 use tidegate_store_redis::test_util::{ClusterSetup, PATIENCE, RedisServer};
 use tokio::runtime::{Builder, Runtime};
 
-/// Long, for keys expire by Redis' own clock while the test has another.
-const LENGTH: Duration = Duration::from_secs(100);
+/// Long, because keys expire by Redis' own clock while the test has another.
+const SLOT_NANOS: u64 = 25_000_000_000;
+
+/// Slots in an epoch.
+const SLOTS: u64 = 4;
 
 const START: u64 = 1_800_000_000_123_456;
 
@@ -30,23 +33,30 @@ struct Subject {
     time_key: String,
 }
 
-/// What one node tells in one go.
+/// One exchange of one node.
 #[derive(Clone, Debug)]
 struct Step {
     node: u64,
     after: Duration,
-    tellings: Vec<Told>,
+    updates: Vec<Update>,
 }
 
-/// What it tells about one counter.
-#[derive(Clone, Copy, Debug)]
-struct Told {
+/// What it sends about one counter.
+#[derive(Clone, Debug)]
+struct Update {
     counter: u128,
-    total: u64,
-    late: Option<u64>,
-    edge: Edge,
-    resets: u64,
-    view: Option<View>,
+    /// How many slots before the current one it reads from.
+    reads: u64,
+    base: u64,
+    /// How many slots before the current one, admitted, refunded.
+    totals: Vec<(u64, u64, u64)>,
+}
+
+/// An update with the totals that it borrows.
+struct Sent {
+    update: Update,
+    current: u64,
+    totals: Vec<SlotTotal>,
 }
 
 // === impl Subject ===
@@ -73,30 +83,53 @@ impl Subject {
     }
 }
 
-// === impl Told ===
+// === impl Update ===
 
-impl Told {
-    fn telling(&self, now: Time) -> Telling<'static> {
-        let Self {
-            total,
-            late,
-            edge,
-            resets,
-            view,
-            ..
-        } = *self;
-        Telling {
-            key: CounterKey {
-                limit: LimitId(self.counter),
-                values: &["{caller}", "b"],
+impl Update {
+    /// A total in the current slot.
+    fn of(counter: u128, admitted: u64) -> Self {
+        Self {
+            counter,
+            reads: SLOTS,
+            base: 0,
+            totals: vec![(0, admitted, 0)],
+        }
+    }
+
+    fn at(&self, now: Time) -> Sent {
+        let current = now.nanos() / SLOT_NANOS;
+        // Not before the epoch before the current one.
+        let oldest = (current / SLOTS - 1) * SLOTS;
+        let totals = self.totals.iter();
+        Sent {
+            current,
+            totals: totals
+                .map(|&(age, admitted, refunded)| SlotTotal {
+                    slot: (current - age).max(oldest),
+                    admitted,
+                    refunded,
+                })
+                .collect(),
+            update: Self {
+                reads: self.reads.min(current - oldest),
+                ..self.clone()
             },
-            length: LENGTH,
-            epoch: now.nanos() / u64::try_from(LENGTH.as_nanos()).unwrap(),
-            total,
-            late,
-            edge,
-            resets,
-            view,
+        }
+    }
+}
+
+// === impl Sent ===
+
+impl Sent {
+    fn update(&self) -> CounterUpdate<'_> {
+        CounterUpdate {
+            counter: CounterId(self.update.counter),
+            slot_nanos: SLOT_NANOS,
+            epoch_slots: SLOTS,
+            current: self.current,
+            first: self.current - self.update.reads,
+            totals: &self.totals,
+            base: self.update.base,
         }
     }
 }
@@ -110,8 +143,8 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-fn teller(node: u64) -> Teller {
-    Teller {
+fn sender(node: u64) -> TotalsSender {
+    TotalsSender {
         node: NodeId(node),
         life: Duration::from_mins(5),
     }
@@ -122,41 +155,34 @@ fn amount() -> impl Strategy<Value = u64> {
     prop_oneof![0..20_u64, 0..1_u64 << 50]
 }
 
-fn told() -> impl Strategy<Value = Told> {
-    let edge = prop_oneof![Just(Edge::Forgets), Just(Edge::Carries)];
-    let view = (0..1_000_u64, 0..50_u64, 0..50_u64).prop_map(|(used, current, before)| View {
-        used,
-        heard: Sums { current, before },
-    });
-    (
-        0..4_u128,
+fn update() -> impl Strategy<Value = Update> {
+    let total = (
+        0..2 * SLOTS,
         amount(),
-        prop::option::of(amount()),
-        edge,
-        prop_oneof![4 => Just(0), 1 => 1..3_u64],
-        prop::option::of(view),
-    )
-        .prop_map(|(counter, total, late, edge, resets, view)| Told {
+        prop_oneof![3 => Just(0), 1 => amount()],
+    );
+    let base = prop_oneof![3 => Just(0), 1 => amount()];
+    (0..4_u128, 0..2 * SLOTS, base, vec(total, 0..4)).prop_map(|(counter, reads, base, totals)| {
+        Update {
             counter,
-            total,
-            late,
-            edge,
-            resets,
-            view,
-        })
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    (0..NODES, 0..40_000_000_u64, vec(told(), 0..4)).prop_map(|(node, micros, tellings)| Step {
-        node,
-        after: Duration::from_micros(micros),
-        tellings,
+            reads,
+            base,
+            totals,
+        }
     })
 }
 
-/// Whatever nodes tell, Redis and the model say the same.
+fn step() -> impl Strategy<Value = Step> {
+    (0..NODES, 0..40_000_000_u64, vec(update(), 0..4)).prop_map(|(node, micros, updates)| Step {
+        node,
+        after: Duration::from_micros(micros),
+        updates,
+    })
+}
+
+/// Whatever nodes send, Redis and the model reply the same.
 #[test]
-fn redis_tells_what_the_model_does() {
+fn redis_replies_what_the_model_does() {
     let server = RedisServer::start();
     let runtime = runtime();
     let config = ProptestConfig {
@@ -173,20 +199,20 @@ fn redis_tells_what_the_model_does() {
                 now = now.plus(step.after);
                 model.set_time(now);
                 subject.set_time(now).await;
-                let tellings = step.tellings.iter().map(|told| told.telling(now));
-                let tellings: Vec<Telling<'_>> = tellings.collect();
-                let (mut expected, mut tallies) = (Vec::new(), Vec::new());
-                let teller = teller(step.node);
-                let heard = model.exchange_now(teller, &tellings, &mut expected);
-                let exchange = subject.totals.exchange(teller, &tellings, &mut tallies);
-                assert_eq!(exchange.await.unwrap(), heard);
-                assert_eq!(tallies, expected, "{step:?}");
+                let sent: Vec<Sent> = step.updates.iter().map(|it| it.at(now)).collect();
+                let updates: Vec<CounterUpdate<'_>> = sent.iter().map(Sent::update).collect();
+                let (mut expected, mut replies) = (Vec::new(), Vec::new());
+                let sender = sender(step.node);
+                let reply = model.exchange_now(sender, &updates, &mut expected);
+                let exchange = subject.totals.exchange(sender, &updates, &mut replies);
+                assert_eq!(exchange.await.unwrap(), reply);
+                assert_eq!(replies, expected, "{step:?}");
             }
         });
     });
 }
 
-/// Nobody minds in what order totals arrive, nor how often.
+/// The order in which totals arrive does not matter, nor how often they do.
 #[test]
 fn totals_that_come_late_or_twice_change_nothing() {
     let server = RedisServer::start();
@@ -196,20 +222,21 @@ fn totals_that_come_late_or_twice_change_nothing() {
         failure_persistence: None,
         ..ProptestConfig::default()
     };
-    let messages = vec((0..NODES, 1..100_u64), 1..20);
+    let messages = vec((0..NODES, 1..100_u64, 0..50_u64), 1..20);
     let shuffled = messages.prop_flat_map(|messages| {
         let repeated: Vec<_> = messages.iter().chain(&messages).copied().collect();
         (Just(messages), Just(repeated).prop_shuffle())
     });
     proptest!(config, |((messages, shuffled) in shuffled)| {
-        let sums = |messages: &[(u64, u64)]| runtime.block_on(async {
+        let sums = |messages: &[(u64, u64, u64)]| runtime.block_on(async {
             let subject = Subject::new(&server);
             let now = Time::from_micros(START);
             subject.set_time(now).await;
-            for &(node, total) in messages {
-                exchange(&subject.totals, node, total, now).await;
+            for &(node, admitted, refunded) in messages {
+                let update = Update { totals: vec![(0, admitted, refunded)], ..Update::of(1, 0) };
+                exchange(&subject.totals, node, &update, now).await;
             }
-            exchange(&subject.totals, NODES, 0, now).await.others
+            exchange(&subject.totals, NODES, &Update::of(1, 0), now).await.sums
         });
         prop_assert_eq!(sums(&messages), sums(&shuffled));
     });
@@ -222,24 +249,22 @@ fn nothing_is_left_behind() {
     runtime().block_on(async {
         let client = client(&server);
         let totals = RedisTotals::new(&client, "short");
-        let teller = Teller {
+        let sender = TotalsSender {
             node: NodeId(1),
             life: Duration::from_millis(100),
         };
-        let told = Told {
-            counter: 1,
-            total: 1,
-            late: Some(1),
-            edge: Edge::Carries,
-            resets: 0,
-            view: None,
+        let update = Update {
+            base: 5,
+            totals: vec![(0, 1, 0), (SLOTS, 1, 1)],
+            ..Update::of(1, 0)
         };
-        let tellings = [Telling {
-            length: Duration::from_millis(50),
-            ..told.telling(Time::from_micros(START))
+        let sent = update.at(Time::from_micros(START));
+        let updates = [CounterUpdate {
+            slot_nanos: 10_000_000,
+            ..sent.update()
         }];
-        let mut tallies = Vec::new();
-        let exchange = totals.exchange(teller, &tellings, &mut tallies);
+        let mut replies = Vec::new();
+        let exchange = totals.exchange(sender, &updates, &mut replies);
         assert_eq!(exchange.await.unwrap().members, 1);
         let gone = async {
             while ask(&client, &["DBSIZE"]).await.integer().unwrap() > 0 {
@@ -250,7 +275,7 @@ fn nothing_is_left_behind() {
     });
 }
 
-/// However many counters there are: what it says of the time is not to be old when all is heard.
+/// However many counters there are: the time in a reply is not to be old when all replies are in.
 #[test]
 fn the_greeting_goes_last() {
     const COUNTERS: u128 = 10_000;
@@ -258,24 +283,19 @@ fn the_greeting_goes_last() {
     server.must(&["CONFIG", "SET", "slowlog-log-slower-than", "0"]);
     runtime().block_on(async {
         let totals = RedisTotals::new(&client(&server), "many");
-        let told = (0..COUNTERS).map(|counter| Told {
-            counter,
-            total: 1,
-            late: None,
-            edge: Edge::Forgets,
-            resets: 0,
-            view: None,
-        });
-        let told = told.map(|told| told.telling(Time::from_micros(START)));
-        let tellings: Vec<Telling<'_>> = told.collect();
-        let mut tallies = Vec::new();
+        let now = Time::from_micros(START);
+        let sent: Vec<Sent> = (0..COUNTERS)
+            .map(|counter| Update::of(counter, 1).at(now))
+            .collect();
+        let updates: Vec<CounterUpdate<'_>> = sent.iter().map(Sent::update).collect();
+        let mut replies = Vec::new();
         // A busy machine may be too late.
         while totals
-            .exchange(teller(1), &tellings, &mut tallies)
+            .exchange(sender(1), &updates, &mut replies)
             .await
             .is_err()
         {}
-        assert_eq!(tallies.len(), tellings.len());
+        assert_eq!(replies.len(), updates.len());
     });
     let newest = server.must(&["SLOWLOG", "GET", "1"]);
     let entry = newest.array().unwrap().next().and_then(Value::array);
@@ -293,29 +313,21 @@ fn counters_lie_anywhere_in_a_cluster() {
         let client = Client::new(&config).unwrap();
         let totals = RedisTotals::new(&client, "cluster");
         let now = Time::from_micros(START);
-        let tellings = |total| -> Vec<Telling<'static>> {
-            let told = (0..50).map(|counter| Told {
-                counter,
-                total,
-                late: None,
-                edge: Edge::Forgets,
-                resets: 0,
-                view: None,
-            });
-            told.map(|told| told.telling(now)).collect()
-        };
-        let mut tallies = Vec::new();
+        let mut replies = Vec::new();
         for (node, members) in [(1, 1), (2, 2)] {
-            let tellings = tellings(node);
-            let exchange = totals.exchange(teller(node), &tellings, &mut tallies);
+            let sent: Vec<Sent> = (0..50)
+                .map(|counter| Update::of(counter, node).at(now))
+                .collect();
+            let updates: Vec<CounterUpdate<'_>> = sent.iter().map(Sent::update).collect();
+            let exchange = totals.exchange(sender(node), &updates, &mut replies);
             assert_eq!(exchange.await.unwrap().members, members);
         }
-        assert_eq!(tallies.len(), 50);
-        assert!(tallies.iter().all(|tally| tally.others.current == 1));
+        assert_eq!(replies.len(), 50);
+        assert!(replies.iter().all(|reply| reply.sums[0].1 == 3));
     });
 }
 
-/// Keys of a release to come are none of ours.
+/// Keys of another version are not touched.
 #[test]
 fn another_version_is_left_alone() {
     let server = RedisServer::start();
@@ -323,8 +335,8 @@ fn another_version_is_left_alone() {
         let subject = Subject::new(&server);
         let now = Time::from_micros(START);
         subject.set_time(now).await;
-        exchange(&subject.totals, 1, 5, now).await;
-        let found = ask(&subject.client, &["KEYS", "tg1:e:*"]).await;
+        exchange(&subject.totals, 1, &Update::of(1, 5), now).await;
+        let found = ask(&subject.client, &["KEYS", "tg2:e:*"]).await;
         let key = found
             .array()
             .unwrap()
@@ -333,32 +345,23 @@ fn another_version_is_left_alone() {
             .str()
             .unwrap()
             .to_owned();
-        let other = key.replacen("tg1", "tg2", 1);
+        let other = key.replacen("tg2", "tg3", 1);
         ask(&subject.client, &["COPY", &key, &other]).await;
-        exchange(&subject.totals, 2, 7, now).await;
+        exchange(&subject.totals, 2, &Update::of(1, 7), now).await;
         let fields = ask(&subject.client, &["HLEN", &other]).await;
-        assert_eq!(fields.integer().unwrap(), 2);
-        assert_eq!(
-            exchange(&subject.totals, 3, 0, now).await.others.current,
-            12
-        );
+        assert_eq!(fields.integer().unwrap(), 3);
+        let reply = exchange(&subject.totals, 3, &Update::of(1, 0), now).await;
+        assert_eq!(reply.sums[0].1, 12);
     });
 }
 
-async fn exchange(totals: &RedisTotals, node: u64, total: u64, now: Time) -> Tally {
-    let told = Told {
-        counter: 1,
-        total,
-        late: None,
-        edge: Edge::Forgets,
-        resets: 0,
-        view: None,
-    };
-    let mut tallies = Vec::new();
-    let tellings = [told.telling(now)];
-    let exchange = totals.exchange(teller(node), &tellings, &mut tallies);
+async fn exchange(totals: &RedisTotals, node: u64, update: &Update, now: Time) -> CounterSums {
+    let mut replies = Vec::new();
+    let sent = update.at(now);
+    let updates = [sent.update()];
+    let exchange = totals.exchange(sender(node), &updates, &mut replies);
     exchange.await.unwrap();
-    tallies[0]
+    replies.remove(0)
 }
 
 async fn ask(client: &Client, words: &[&str]) -> Reply {

@@ -27,4 +27,7 @@ pub use lend::{Draw, GivenBack, Lender, Loan, lendable};
 pub use members::{
     Beat, MAX_MEMBERS, MAX_PARTS, MAX_WANTS, Members, NodeId, Plan, Plans, Pulse, Want,
 };
-pub use totals::{Edge, Exchanged, Level, Sums, Tally, Teller, Telling, Totals, View};
+pub use totals::{
+    CounterId, CounterSums, CounterUpdate, EpochInfo, ExchangeReply, SlotTotal, Totals,
+    TotalsSender,
+};

@@ -144,7 +144,7 @@ pub struct SharingReport {
     pub leases: LeaseReport,
     /// Refusals remembered.
     pub refusals: RefusalReport,
-    /// Totals told between nodes.
+    /// Totals that nodes exchange.
     pub eventual: EventualReport,
     /// Shares of limits.
     pub split: SplitReport,
@@ -178,25 +178,30 @@ pub struct RefusalReport {
     pub answered: u64,
 }
 
-/// Totals told between nodes.
+/// Totals that nodes exchange.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventualReport {
-    /// Counters that are kept.
+    /// Counters in memory.
     pub counters: u64,
-    /// Times that totals were told and heard.
+    /// Bytes that they take.
+    pub bytes: u64,
+    /// Exchanges that succeeded.
     pub syncs: u64,
-    /// Times that they could not be.
+    /// Exchanges that failed.
     pub failures: u64,
-    /// Hits that the others have not been told of.
+    /// Hits that some region does not know yet.
     pub pending: u64,
-    /// Hits that were admitted above a limit, by all nodes together, as far as this one has seen.
+    /// Hits that were admitted above a limit, by all nodes together, as far as this one knows.
     pub overshoot: u64,
-    /// The most that was owed above one limit at one time.
+    /// The most above one limit at one time.
     pub worst_overshoot: u64,
-    /// Hits that were decided by this node's share alone: there was no room for their counter, or the
-    /// others could not be told.
+    /// Hits that were decided by this node's share, because some region could not be reached.
     pub alone: u64,
-    /// How long ago totals were last told and heard; `None` before the first time.
+    /// Counters that were evicted because memory was full.
+    pub evicted: u64,
+    /// Hits that were decided by `on_full`, because memory was full and no counter could be evicted.
+    pub untracked: u64,
+    /// How long ago totals were last exchanged; `None` before the first time.
     pub age: Option<Duration>,
 }
 

@@ -1,121 +1,125 @@
-//! Running totals that nodes tell each other, so that each can decide by itself.
+//! Totals that nodes exchange, so that each can decide by itself.
+//!
+//! Time is cut into slots, and some slots make an epoch. For each counter and slot every node has one
+//! total, which only that node writes: what it admitted in the slot, and what it refunded of it. Both
+//! numbers only grow, so an update that arrives twice, late or out of order changes nothing.
 
 use std::future::Future;
 use std::time::Duration;
 
+use smallvec::SmallVec;
 use tidegate_algorithms::Time;
 
-use crate::{CounterKey, NodeId, StoreError};
+use crate::{NodeId, StoreError};
 
-/// Where nodes tell each other how much they have admitted.
-///
-/// For each counter and epoch there is one total for each node, which only that node writes and
-/// which only grows: a total written again, or late, or out of order, changes nothing. Epochs are
-/// counted from the Unix epoch by the store's time; what was told in one is forgotten after the next
-/// has ended.
+/// A store in which nodes exchange their totals.
 pub trait Totals: Send + Sync {
-    /// Writes the totals of `teller` and reads the others', for all of `tellings`, in one round trip to
-    /// each server that is concerned. Writes one tally per telling, in order, to `tallies`, which is
-    /// cleared first. Ends within the store's own deadline.
+    /// Writes the totals of `sender` and reads the sums of all nodes, for all `updates`, in one round
+    /// trip to each server that is involved. Writes one reply per update, in order, to `replies`,
+    /// which is cleared first. Ends within the store's own deadline.
     ///
-    /// After an error any of it may have been written.
+    /// After an error any part of it may have been written.
     fn exchange(
         &self,
-        teller: Teller,
-        tellings: &[Telling<'_>],
-        tallies: &mut Vec<Tally>,
-    ) -> impl Future<Output = Result<Exchanged, StoreError>> + Send;
+        sender: TotalsSender,
+        updates: &[CounterUpdate<'_>],
+        replies: &mut Vec<CounterSums>,
+    ) -> impl Future<Output = Result<ExchangeReply, StoreError>> + Send;
 }
 
-/// Who tells.
+/// The node that sends its totals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Teller {
-    /// Which node.
+pub struct TotalsSender {
+    /// Its identifier, another one after each start.
     pub node: NodeId,
-    /// How long it counts as a member without another word.
+    /// How long it counts as a member without another exchange.
     pub life: Duration,
 }
 
-/// What a node tells about one counter.
+/// The name of a counter among all nodes: a digest of its limit and its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CounterId(pub u128);
+
+/// Totals of one node for one counter.
 #[derive(Clone, Copy, Debug)]
-pub struct Telling<'a> {
-    /// Which counter.
-    pub key: CounterKey<'a>,
-    /// How long its epochs are, not zero.
-    pub length: Duration,
-    /// Which epoch it is, as the node sees it.
-    pub epoch: u64,
-    /// What the node has admitted in this epoch.
-    pub total: u64,
-    /// What it has admitted in the epoch before, if it does not know that this was written.
-    pub late: Option<u64>,
-    /// What the counter does with what was told in the epoch before.
-    pub edge: Edge,
-    /// How often the counter was reset in this epoch, as far as the node knows; one more than it has heard
-    /// of resets it for all.
-    pub resets: u64,
-    /// How much of the limit is used as the node sees it, if it has heard of the others before.
-    pub view: Option<View>,
-}
-
-/// What a counter does with what was told in the epoch before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Edge {
-    /// Forgets it: its windows are the epochs.
-    Forgets,
-    /// Counts it on.
-    Carries,
-}
-
-/// How much of a limit is used as one node sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct View {
-    /// How much, what is above the limit included.
-    pub used: u64,
-    /// The others' sums that are in it: of this epoch and of the one before.
-    pub heard: Sums,
-}
-
-/// What there is in two epochs: sums of the totals of all nodes but one, or resets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sums {
-    /// Of this epoch.
+pub struct CounterUpdate<'a> {
+    /// The counter.
+    pub counter: CounterId,
+    /// Nanoseconds in a slot, not zero. Slots count from the Unix epoch by the store's time.
+    pub slot_nanos: u64,
+    /// Slots in an epoch, not zero.
+    pub epoch_slots: u64,
+    /// The slot that is now, as the node sees it.
     pub current: u64,
-    /// Of the epoch before.
-    pub before: u64,
+    /// The first slot to read the sums of; not before the epoch before the current one.
+    pub first: u64,
+    /// The totals that changed; none is before the epoch before the current one.
+    pub totals: &'a [SlotTotal],
+    /// How much was in use when the current epoch began, apart from what the slots say.
+    pub base: u64,
 }
 
-/// What a node hears about one counter.
+/// Total of one node in one slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tally {
-    /// What the others have admitted.
-    pub others: Sums,
-    /// How often the counter was reset, this telling included.
-    pub resets: Sums,
-    /// How much of the limit was used when somebody told something last, before this telling: in this
-    /// epoch, or in the one before if its counter carries over.
-    ///
-    /// It is the view of whoever told last with all that he had not heard; without a view, or if he had
-    /// not heard of a reset, what was known before with what he told.
-    pub level: Option<Level>,
+pub struct SlotTotal {
+    /// The slot.
+    pub slot: u64,
+    /// What the node admitted in it.
+    pub admitted: u64,
+    /// What the node refunded in it, whoever admitted it.
+    pub refunded: u64,
 }
 
-/// How much of a limit was used some time ago.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Level {
-    /// How much, what was above the limit included.
-    pub used: u64,
-    /// How long ago.
-    pub age: Duration,
+/// Sums of all nodes for one counter, this update included.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CounterSums {
+    /// The current epoch.
+    pub current: EpochInfo,
+    /// The epoch before.
+    pub before: EpochInfo,
+    /// Slots and what was admitted in each less what was refunded, oldest first, without those that
+    /// were never written.
+    pub sums: SmallVec<[(u64, i64); 2]>,
 }
 
-/// What a node hears besides.
+/// What is stored about one epoch of a counter besides its slots.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EpochInfo {
+    /// When the first total of this epoch was written, in microseconds; 0 if none is stored. A number
+    /// that changes shows that the store lost its data.
+    pub created: u64,
+    /// The largest [`CounterUpdate::base`] that a node sent in this epoch.
+    pub base: u64,
+}
+
+/// The part of a reply that is not about counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exchanged {
+pub struct ExchangeReply {
     /// The store's time.
     pub now: Time,
-    /// How many nodes tell their totals here, this one included.
+    /// How many nodes exchange totals here, this one included.
     pub members: u32,
     /// The time of this node's previous exchange, as in [`Pulse::previous`](crate::Pulse::previous).
     pub previous: Option<Time>,
+}
+
+// === impl CounterUpdate ===
+
+impl CounterUpdate<'_> {
+    /// The current epoch.
+    pub const fn epoch(&self) -> u64 {
+        // Not zero by contract.
+        self.current
+            / if self.epoch_slots == 0 {
+                1
+            } else {
+                self.epoch_slots
+            }
+    }
+
+    /// How long what is written is of use: two epochs.
+    pub fn expiry(&self) -> Duration {
+        let slots = self.epoch_slots.saturating_mul(2);
+        Duration::from_nanos(self.slot_nanos.saturating_mul(slots))
+    }
 }

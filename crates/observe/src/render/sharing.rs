@@ -30,31 +30,43 @@ const ANSWERED: Family = Family::counter(
 );
 const EVENTUAL_COUNTERS: Family = Family::gauge(
     "tidegate_eventual_counters",
-    "Counters whose totals nodes tell each other.",
+    "Counters whose totals nodes exchange.",
+);
+const EVENTUAL_MEMORY: Family = Family::gauge(
+    "tidegate_eventual_memory_bytes",
+    "Memory of the counters whose totals nodes exchange.",
+);
+const EVENTUAL_EVICTED: Family = Family::counter(
+    "tidegate_eventual_evicted_total",
+    "Eventual counters that were evicted because memory was full.",
+);
+const EVENTUAL_UNTRACKED: Family = Family::counter(
+    "tidegate_eventual_untracked_hits_total",
+    "Hits on eventual limits that were decided by `on_full` because memory was full.",
 );
 const SYNCS: Family = Family::counter(
     "tidegate_eventual_syncs_total",
-    "Times that totals were told and heard, or could not be.",
+    "Exchanges of totals, by result.",
 );
 const SYNC_AGE: Family = Family::gauge(
     "tidegate_eventual_sync_age_seconds",
-    "How long ago totals were last told and heard.",
+    "How long ago totals were last exchanged.",
 );
 const PENDING: Family = Family::gauge(
     "tidegate_eventual_pending_hits",
-    "Hits that the other nodes have not been told of.",
+    "Hits that some region does not know yet.",
 );
 const OVERSHOOT: Family = Family::counter(
     "tidegate_eventual_overshoot_hits_total",
-    "Hits that all nodes together admitted above a limit, as far as this one has seen.",
+    "Hits that all nodes together admitted above a limit, as far as this one knows.",
 );
 const WORST_OVERSHOOT: Family = Family::gauge(
     "tidegate_eventual_worst_overshoot_hits",
-    "The most hits above one limit at one time, as far as this node has seen.",
+    "The most hits above one limit at one time, as far as this node knows.",
 );
 const EVENTUAL_ALONE: Family = Family::counter(
     "tidegate_eventual_alone_hits_total",
-    "Hits that were decided by this node's share, for the others could not be told.",
+    "Hits that were decided by this node's share because some region could not be reached.",
 );
 const SPLIT_COUNTERS: Family = Family::gauge(
     "tidegate_split_counters",
@@ -115,6 +127,9 @@ fn add_eventual(page: &mut Page, eventual: &EventualReport) {
     page.single(&OVERSHOOT, eventual.overshoot);
     page.single(&WORST_OVERSHOOT, eventual.worst_overshoot);
     page.single(&EVENTUAL_ALONE, eventual.alone);
+    page.single(&EVENTUAL_MEMORY, eventual.bytes);
+    page.single(&EVENTUAL_EVICTED, eventual.evicted);
+    page.single(&EVENTUAL_UNTRACKED, eventual.untracked);
 }
 
 fn add_split(page: &mut Page, split: &SplitReport) {

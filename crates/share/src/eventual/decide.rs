@@ -1,17 +1,31 @@
-//! One request: decided by the mirror while the budget lasts, by the node's share when it is cut off.
+//! One request: decided by what is known of all nodes while the budget lasts, by the node's share when it
+//! is cut off.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tidegate_algorithms::{Decision, Outcome, Quota, Retry, Standing};
-use tidegate_store::{Charge, Charging, Clock, CounterKey, StoreError};
+use tidegate_algorithms::{Algorithm, Decision, Outcome, Quota, Retry, Standing, Time};
+use tidegate_store::{Charge, Charging, Clock, CounterId, CounterKey, OnFull, StoreError};
 
-use super::Eventual;
 use super::budget::budget;
 use super::entry::Entry;
+use super::history::History;
+use super::slots::SlotLayout;
+use super::table::{Part, Room};
+use super::usage::Usage;
+use super::{Eventual, seconds};
 use crate::capacity::capacity;
 use crate::edge;
 use crate::memory::{FromMemory, Took};
+
+/// One request to one counter.
+struct Ask<'a> {
+    charge: &'a Charge<'a>,
+    charging: Charging,
+    layout: SlotLayout,
+    now: Time,
+    slot: u64,
+}
 
 // === impl Eventual ===
 
@@ -20,190 +34,261 @@ impl<C: Clock> FromMemory for Eventual<C> {
         if !self.config.suits(charge.quota) {
             return Ok(None);
         }
+        let layout = SlotLayout::of(charge.quota);
+        // Before the counter is charged: a window that begins in between gets nothing for free.
+        let now = self.clock.now();
+        let ask = Ask {
+            charge,
+            charging,
+            layout,
+            now,
+            slot: layout.at(now),
+        };
         let digest = self.digester.digest(charge.key);
         let mut part = self.table.part(digest);
-        // Not after it is charged: what is between an edge and the charge is lost, and spent by nobody.
-        let charged = Some(self.clock.now());
-        let new = || Entry::new(charge.key, charge.quota, self.regions.len());
-        let decision = match part.entry(digest, self.table.most(), new) {
-            Some(entry) => self.decide(entry, charge, charging)?,
-            None => self.take_share(charge, charging)?,
+        let decision = if self.enter(&mut part, digest, charge.key, charge.quota) {
+            let decision = part.update(digest, |entry| self.decide(entry, &ask));
+            part.queue(digest);
+            decision
+        } else {
+            None
         };
-        part.queue(digest);
-        Ok(Some(Took { decision, charged }))
+        let decision = decision.unwrap_or_else(|| self.decide_untracked(&ask));
+        Ok(Some(Took {
+            decision,
+            charged: Some(now),
+        }))
     }
 
     fn put_back(&self, charge: &Charge<'_>, took: &Took) {
         let digest = self.digester.digest(charge.key);
         let mut part = self.table.part(digest);
-        let entry = part.entries.get_mut(&digest);
-        let now = self.clock.now();
-        let is_over = |charged| edge::is_between(charge.quota, charged, now);
-        if !took.charged.is_some_and(is_over) {
-            self.refund_mirror(entry.as_deref(), charge);
-        }
-        if let Some(entry) = entry {
-            entry.unspend(charge.cost);
+        let slot = took.charged.map(|at| SlotLayout::of(charge.quota).at(at));
+        let was_alone = part.update(digest, |entry| {
+            entry.put_back(slot.unwrap_or_default(), charge.cost);
+            entry.alone_since().is_some()
+        });
+        part.queue(digest);
+        if was_alone == Some(true) {
+            self.refund_share(charge, took);
         }
     }
 
     fn correct(&self, charge: &Charge<'_>, decision: &mut Decision) {
-        if let Ok(untouched) = self.mirror.peek(charge.key, charge.quota) {
-            decision.remaining = untouched.remaining.min(decision.limit);
-            decision.reset_after = untouched.reset_after;
-        }
+        let untouched = self.peek(charge.key, charge.quota);
+        decision.remaining = untouched.remaining.min(decision.limit);
+        decision.reset_after = untouched.reset_after;
     }
 }
 
 impl<C: Clock> Eventual<C> {
     /// What is left of a limit as this node sees it.
-    pub(crate) fn peek(&self, key: CounterKey<'_>, quota: &Quota) -> Result<Decision, StoreError> {
-        self.mirror.peek(key, quota)
+    pub(crate) fn peek(&self, key: CounterKey<'_>, quota: &Quota) -> Decision {
+        let (layout, now) = (SlotLayout::of(quota), self.clock.now());
+        let digest = self.digester.digest(key);
+        let part = self.table.part(digest);
+        let entry = part.get(digest);
+        let entry = entry.filter(|entry| SlotLayout::of(&entry.quota) == layout);
+        let usage = match entry {
+            Some(entry) => entry.history.usage(quota, layout, now),
+            None => History::default().usage(quota, layout, now),
+        };
+        usage.decide(quota, 0, 0, now)
     }
 
-    /// Gives back `cost`, as far as this node is concerned: what the others were told stays told.
+    /// Refunds `cost`, on this node at once and on the others with the next exchange, but no more than is
+    /// in use.
     pub(crate) fn refund(&self, key: CounterKey<'_>, quota: &Quota, cost: u64) {
+        let (layout, now) = (SlotLayout::of(quota), self.clock.now());
         let digest = self.digester.digest(key);
         let mut part = self.table.part(digest);
-        if let Some(entry) = part.entries.get_mut(&digest) {
-            let forgiven = entry.debt.min(cost);
-            entry.debt -= forgiven;
-            self.mirror.refund(key, quota, cost - forgiven);
-        }
-    }
-
-    /// Forgets what is used of a limit, here at once and elsewhere when it is told. Says whether there was
-    /// something here.
-    pub(crate) fn reset(&self, key: CounterKey<'_>, quota: &Quota) -> Result<bool, StoreError> {
-        let digest = self.digester.digest(key);
-        let mut part = self.table.part(digest);
-        let new = || Entry::new(key, quota, self.regions.len());
-        if let Some(entry) = part.entry(digest, self.table.most(), new) {
-            entry.used_at = self.clock.own();
-            entry.debt = 0;
-            entry.is_to_reset = true;
-            self.shares.reset(key, quota)?;
-            for region in 0..self.regions.len() {
-                part.queue_for(digest, region);
+        part.update(digest, |entry| {
+            if SlotLayout::of(&entry.quota) == layout {
+                let usage = entry.history.usage(quota, layout, now);
+                let left = usage.decide(quota, 0, 0, now).remaining;
+                let used = capacity(quota).saturating_sub(left);
+                entry.refund(layout.at(now), cost.min(used.saturating_add(usage.debt)));
             }
+        });
+        part.queue(digest);
+    }
+
+    /// Forgets what is used of a limit, here at once and on the other nodes with the next exchange. Returns
+    /// whether something was used here.
+    pub(crate) fn reset(&self, key: CounterKey<'_>, quota: &Quota) -> bool {
+        let (layout, now) = (SlotLayout::of(quota), self.clock.now());
+        let digest = self.digester.digest(key);
+        let mut part = self.table.part(digest);
+        self.enter(&mut part, digest, key, quota);
+        let was_used = part.update(digest, |entry| {
+            entry.used_at = seconds(self.clock.own());
+            self.advance(entry, layout, layout.at(now));
+            let was_used = entry.history.sums().next().is_some();
+            entry.reset(layout, now);
+            self.close_share(entry, key);
+            was_used
+        });
+        for region in 0..self.regions.len() {
+            part.queue_for(digest, region);
         }
         self.hurry();
-        self.mirror.reset(key, quota)
+        was_used.unwrap_or(false)
     }
 
-    /// Takes back a charge from the mirror, and from the share if the node goes by that.
-    fn refund_mirror(&self, entry: Option<&Entry>, charge: &Charge<'_>) {
-        if entry.is_none_or(|entry| entry.alone)
-            && let Some(quota) = self.share_of(charge.quota)
-        {
-            self.shares.refund(charge.key, &quota, charge.cost);
+    /// Makes sure that a counter has an entry, with this quota. Returns whether it has.
+    fn enter(&self, part: &mut Part, digest: u128, key: CounterKey<'_>, quota: &Quota) -> bool {
+        match part.get(digest) {
+            Some(entry) if *entry.quota == *quota => return true,
+            Some(_) => {
+                let (quota, life) = (part.quota(quota), self.next_life());
+                let now = self.clock.now();
+                part.update(digest, |entry| entry.change_quota(quota, life, now));
+                return true;
+            }
+            None => {}
         }
-        if entry.is_some() {
-            self.mirror.refund(charge.key, charge.quota, charge.cost);
+        match part.make_room() {
+            Room::Free => {}
+            Room::Evicted => {
+                self.tallies.evicted.fetch_add(1, Ordering::Relaxed);
+            }
+            Room::None => return false,
         }
+        let quota = part.quota(quota);
+        let mut entry = Entry::new(digest, counter_id(key), quota, self.regions.len());
+        entry.life = self.next_life();
+        part.insert(entry);
+        true
     }
 
-    fn decide(
-        &self,
-        entry: &mut Entry,
-        charge: &Charge<'_>,
-        charging: Charging,
-    ) -> Result<Decision, StoreError> {
-        if entry.quota != *charge.quota {
-            entry.renumber(charge.quota);
-        }
-        entry.used_at = self.clock.own();
+    fn decide(&self, entry: &mut Entry, ask: &Ask<'_>) -> Decision {
+        entry.used_at = seconds(self.clock.own());
+        self.advance(entry, ask.layout, ask.slot);
         if self.is_cut_off() {
-            return self.decide_alone(entry, charge, charging);
+            return self.decide_alone(entry, ask);
         }
-        self.rejoin(entry, charge.key);
-        entry.debt = self.mirror.force(charge.key, charge.quota, entry.debt)?;
-        let decision = self.mirror.charge(charge, charging)?;
-        if charge.cost == 0 || !decision.is_allowed() {
-            return Ok(decision);
+        self.close_share(entry, ask.charge.key);
+        let usage = entry.history.usage(ask.charge.quota, ask.layout, ask.now);
+        let decision = judge(entry, &usage, ask);
+        if ask.charge.cost == 0 {
+            return decision;
         }
-        if entry.debt == 0 && self.may_spend(entry, charge, &decision) {
-            entry.spend(charge.cost);
-            return Ok(decision);
+        if !decision.is_allowed() {
+            note_denied(entry, ask, &decision);
+            return decision;
         }
-        self.mirror.refund(charge.key, charge.quota, charge.cost);
+        if usage.debt == 0 && self.may_spend(entry, ask, &decision) {
+            entry.spend(ask.slot, ask.charge.cost);
+            return decision;
+        }
         self.hurry();
-        Ok(Decision {
+        Decision {
             outcome: wait_for(self.config.beat()),
             remaining: 0,
             ..decision
-        })
+        }
     }
 
-    /// Whether so much may be admitted that not everybody knows of. The first request since all were
-    /// told always may, for one that costs more than the budget would never get through.
-    fn may_spend(&self, entry: &Entry, charge: &Charge<'_>, decision: &Decision) -> bool {
+    /// Whether this node may admit so much that some region does not know. The first request since all
+    /// regions knew everything always may, because one that costs more than the budget would never be
+    /// admitted.
+    fn may_spend(&self, entry: &Entry, ask: &Ask<'_>, decision: &Decision) -> bool {
+        let Charge { quota, cost, .. } = *ask.charge;
         let pending = entry.pending();
+        if pending == 0 {
+            return true;
+        }
+        if entry.is_unknown() && self.tallies.evicted.load(Ordering::Relaxed) > 0 {
+            // It may have been evicted just now, and have used up its budget before.
+            return false;
+        }
         let extra = match decision.outcome {
             Outcome::Allowed {
                 standing: Standing::Over,
                 ..
-            } => charge.quota.most_extra(),
+            } => quota.most_extra(),
             _ => 0,
         };
-        let after = pending.saturating_add(charge.cost);
+        let after = pending.saturating_add(cost);
         let left = decision
             .remaining
             .saturating_add(extra)
             .saturating_add(after);
-        let most = capacity(charge.quota).saturating_add(extra);
-        pending == 0 || after <= budget(left.min(most), self.config.slack, self.members())
+        let most = capacity(quota).saturating_add(extra);
+        after <= budget(left.min(most), self.config.slack, self.members())
     }
 
-    /// Decides by this node's share, for somebody cannot be told.
-    fn decide_alone(
-        &self,
-        entry: &mut Entry,
-        charge: &Charge<'_>,
-        charging: Charging,
-    ) -> Result<Decision, StoreError> {
-        if !entry.alone {
-            entry.alone = true;
-            self.open_share(charge.key, charge.quota)?;
+    /// Decides by this node's share, because some region cannot be reached.
+    fn decide_alone(&self, entry: &mut Entry, ask: &Ask<'_>) -> Decision {
+        let Charge {
+            key, quota, cost, ..
+        } = *ask.charge;
+        self.tallies.alone.fetch_add(cost, Ordering::Relaxed);
+        let part = self.share_of(quota);
+        let part = part.as_ref().unwrap_or(quota);
+        if entry.alone_since().is_none() {
+            let usage = entry.history.usage(quota, ask.layout, ask.now);
+            let left = usage.decide(quota, 0, 0, ask.now).remaining / u64::from(self.members());
+            self.open_share(key, part, left);
+            entry.set_alone_since(Some(ask.slot));
         }
-        let decision = self.take_share(charge, charging)?;
+        let charge = Charge {
+            quota: part,
+            ..*ask.charge
+        };
+        let Ok(decision) = self.shares.charge(&charge, ask.charging) else {
+            return self.decide_untracked(ask);
+        };
         if decision.is_allowed() {
-            let unfit = self.mirror.force(charge.key, charge.quota, charge.cost)?;
-            entry.debt = entry.debt.saturating_add(unfit);
-            entry.spend(charge.cost);
+            entry.spend(ask.slot, cost);
         }
-        Ok(decision)
-    }
-
-    /// Goes by the mirror again.
-    fn rejoin(&self, entry: &mut Entry, key: CounterKey<'_>) {
-        if std::mem::take(&mut entry.alone) {
-            // Forgotten by itself at the latest, if it has no state of its own.
-            let _ = self.shares.reset(key, &entry.quota);
-        }
+        decision
     }
 
     /// Begins with the node's part of what was left when it was cut off, or with what is left of a share
     /// that was restored from an earlier process.
-    fn open_share(&self, key: CounterKey<'_>, quota: &Quota) -> Result<(), StoreError> {
-        let Some(part) = self.share_of(quota) else {
-            return Ok(());
-        };
-        let left = self.mirror.peek(key, quota)?.remaining / u64::from(self.members());
-        let in_share = self.shares.peek(key, &part)?.remaining;
-        self.shares
-            .force(key, &part, in_share.saturating_sub(left.max(1)))?;
-        Ok(())
+    fn open_share(&self, key: CounterKey<'_>, part: &Quota, left: u64) {
+        // A window that the store cannot tell from others is not counted there at all.
+        if let Ok(share) = self.shares.peek(key, part) {
+            let used = share.remaining.saturating_sub(left.max(1));
+            let _ = self.shares.force(key, part, used);
+        }
     }
 
-    fn take_share(&self, charge: &Charge<'_>, charging: Charging) -> Result<Decision, StoreError> {
-        self.tallies.alone.fetch_add(charge.cost, Ordering::Relaxed);
-        let part = self.share_of(charge.quota);
-        let charge = Charge {
-            quota: part.as_ref().unwrap_or(charge.quota),
-            ..*charge
-        };
-        self.shares.charge(&charge, charging)
+    /// Goes by all nodes' totals again.
+    fn close_share(&self, entry: &mut Entry, key: CounterKey<'_>) {
+        if entry.alone_since().is_some() {
+            entry.set_alone_since(None);
+            // Expires by itself at the latest.
+            let _ = self.shares.reset(key, &entry.quota);
+        }
+    }
+
+    /// Refunds to the node's share what was charged to it, unless that was in a window that is over.
+    fn refund_share(&self, charge: &Charge<'_>, took: &Took) {
+        let now = self.clock.now();
+        let is_over = |charged| edge::is_between(charge.quota, charged, now);
+        if !took.charged.is_some_and(is_over)
+            && let Some(part) = self.share_of(charge.quota)
+        {
+            self.shares.refund(charge.key, &part, charge.cost);
+        }
+    }
+
+    /// Answers for a counter for which there is no room, as its rule says.
+    fn decide_untracked(&self, ask: &Ask<'_>) -> Decision {
+        let Charge { quota, cost, .. } = *ask.charge;
+        self.tallies.untracked.fetch_add(cost, Ordering::Relaxed);
+        let unused = History::default().usage(quota, ask.layout, ask.now);
+        let decision = unused.decide(quota, cost, 0, ask.now);
+        match ask.charge.on_full {
+            OnFull::Allow => decision,
+            OnFull::Deny => Decision {
+                outcome: wait_for(self.config.sync_interval),
+                remaining: 0,
+                ..decision
+            },
+        }
     }
 
     /// This node's share of a limit, at least 1: a limit smaller than the number of nodes would
@@ -211,6 +296,50 @@ impl<C: Clock> Eventual<C> {
     fn share_of(&self, quota: &Quota) -> Option<Quota> {
         quota.part(1, u64::from(self.members()), 1)
     }
+}
+
+/// Decides with what is tolerated above a limit, and notes since when that is so.
+fn judge(entry: &mut Entry, usage: &Usage, ask: &Ask<'_>) -> Decision {
+    let Charge { quota, cost, .. } = *ask.charge;
+    let headroom = ask.charge.headroom;
+    let whole = usage.decide(quota, 0, 0, ask.now).remaining == capacity(quota);
+    let over_since = entry.over_since().filter(|_| !whole);
+    let decide = |extra| (usage.decide(quota, cost, extra, ask.now), ());
+    let (decision, ()) = quota.judge(over_since, headroom, ask.now, decide);
+    if quota.tracks_over_since() && cost > 0 {
+        entry.set_over_since(Quota::next_over_since(over_since, &decision, ask.now));
+    }
+    decision
+}
+
+/// Counts a request that is denied, where the limit counts those.
+fn note_denied(entry: &mut Entry, ask: &Ask<'_>, decision: &Decision) {
+    let counted = match ask.charge.quota.algorithm() {
+        Algorithm::SlidingLog { log_refused: true } => ask.charge.cost,
+        Algorithm::FixedWindow if ask.charging == Charging::EveryMatch => decision.remaining,
+        _ => 0,
+    };
+    if counted > 0 {
+        entry.spend(ask.slot, counted);
+    }
+}
+
+/// The name of a counter among all nodes. Each part is hashed after its length, so that no two counters are
+/// alike, and no string of a client leaves the node.
+fn counter_id(key: CounterKey<'_>) -> CounterId {
+    let mut context = ring::digest::Context::new(&ring::digest::SHA256);
+    let mut add = |bytes: &[u8]| {
+        context.update(&u64::try_from(bytes.len()).unwrap_or(u64::MAX).to_le_bytes());
+        context.update(bytes);
+    };
+    add(&key.limit.0.to_le_bytes());
+    for value in key.values {
+        add(value.as_bytes());
+    }
+    let digest = context.finish();
+    // Half of it: a pair that collides takes 2^64 tries to find, and is the finder's own.
+    let half = digest.as_ref().first_chunk().copied().unwrap_or_default();
+    CounterId(u128::from_be_bytes(half))
 }
 
 const fn wait_for(wait: Duration) -> Outcome {

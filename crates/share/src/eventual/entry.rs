@@ -1,285 +1,351 @@
-//! What a node remembers of one counter beside the mirror of its state.
+//! What a node remembers of one counter.
+
+mod exchange;
+mod own;
 
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 use tidegate_algorithms::{Quota, Time};
-use tidegate_store::{CounterKey, LimitId, Sums, View};
+use tidegate_store::CounterId;
 
-use super::hear::epoch_length;
+pub(super) use self::exchange::Draft;
+use self::exchange::Known;
+use self::own::{LAST_BIT, OwnSlot, RegionSet, bit};
+use super::history::{Alone, Base, History};
+use super::slots::SlotLayout;
+use crate::capacity::capacity;
 
 /// One counter.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// Another one for each life of the counter: who has that of a life that is over has nothing to say to this.
-    pub(super) key: Arc<Key>,
-    pub(super) quota: Quota,
-    /// All that was admitted here, ever; only grows.
-    pub(super) spent: u64,
-    /// What all nodes admitted above the limit, as far as it is known and not yet paid for.
-    pub(super) debt: u64,
-    /// What was told to each region, the own one first.
-    pub(super) told: SmallVec<[Told; 1]>,
-    /// What is known of the others.
-    pub(super) known: Option<Known>,
-    /// Whether it goes by this node's share.
-    pub(super) alone: bool,
-    /// Whether all nodes are to forget what is used, and were not told yet.
-    pub(super) is_to_reset: bool,
-    /// When it was last asked about, by the node's own clock.
-    pub(super) used_at: Time,
+    /// The digest by which this node finds it, and its name among all nodes; in words of 64 bits, so that
+    /// an entry needs no padding.
+    ids: [[u64; 2]; 2],
+    pub(super) quota: Arc<Quota>,
+    /// What all nodes admitted, as far as this one knows.
+    pub(super) history: History,
+    /// What this node admitted in slots that a region may not know, and in the last two.
+    own: SmallVec<[OwnSlot; 1]>,
+    /// What this node admitted that its own region may not know, less what it refunded.
+    pending: i64,
+    /// The same for each other region.
+    pending_elsewhere: Box<[i64]>,
+    /// What was last received.
+    known: Known,
+    rare: Option<Box<Rare>>,
+    /// Another number for each life of the counter. A reply to another life says nothing about this one.
+    pub(super) life: u32,
+    /// When it was last asked about, in seconds of the node's own clock.
+    pub(super) used_at: u32,
+    /// A bit for each region whose exchange it waits for.
+    queued: RegionSet,
 }
 
-/// The name of a counter, kept.
-#[derive(Clone, Debug)]
-pub(super) struct Key {
-    limit: LimitId,
-    values: Box<[Box<str>]>,
-}
-
-/// The values of a key, borrowed.
-pub(super) type Values<'a> = SmallVec<[&'a str; 4]>;
-
-/// What a region has been told of one counter.
-///
-/// What was admitted counts in the epoch in which it is told, not in which it was admitted, so that
-/// an epoch that ends while the store is away takes nothing with it.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Told {
-    epoch: u64,
-    /// What had been told, of all that was ever spent, when the epoch began.
-    base: u64,
-    /// What the last telling said, of all that was ever spent.
-    sent: u64,
-    /// What is known to be written.
-    acknowledged: u64,
-    /// The total of the epoch before, if it is not known to be written.
-    late: Option<u64>,
-    /// Whether it waits to be told.
-    pub(super) queued: bool,
-}
-
-/// What one telling says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Said {
-    pub(super) epoch: u64,
-    pub(super) total: u64,
-    pub(super) late: Option<u64>,
-    /// All that was ever spent, this telling included.
-    pub(super) spent: u64,
-    /// What of it the region had not acknowledged before.
-    pub(super) fresh: u64,
-}
-
-/// What was heard of the others, and when.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
-    pub(super) epoch: u64,
-    pub(super) others: Sums,
-    pub(super) resets: Sums,
-    /// By the node's own clock.
-    pub(super) at: Time,
-    /// What was left of the limit in this epoch and in the one before, if its windows are epochs.
-    pub(super) left: Sums,
-    /// All that had ever been spent here.
-    pub(super) spent: u64,
+/// What most counters do not need.
+#[derive(Debug, Default)]
+struct Rare {
+    /// The slot in which the node was cut off, if it decides by its share.
+    alone_since: Option<u64>,
+    /// Since when the counter is over its limit, if that is tolerated for a while only.
+    over_since: Option<Time>,
+    /// The last slot of which the store lost sums.
+    lost_until: u64,
+    /// Whether all nodes are to forget what is received next, too.
+    is_to_reset: bool,
 }
 
 // === impl Entry ===
 
 impl Entry {
-    pub(super) fn new(key: CounterKey<'_>, quota: &Quota, regions: usize) -> Self {
+    pub(super) fn new(digest: u128, counter: CounterId, quota: Arc<Quota>, regions: usize) -> Self {
         Self {
-            key: Arc::new(Key::new(key)),
-            quota: quota.clone(),
-            spent: 0,
-            debt: 0,
-            told: std::iter::repeat_n(Told::default(), regions).collect(),
-            known: None,
-            alone: false,
-            is_to_reset: false,
-            used_at: Time::ZERO,
+            ids: [digest, counter.0].map(halves),
+            quota,
+            history: History::default(),
+            own: SmallVec::new(),
+            pending: 0,
+            pending_elsewhere: vec![0; regions.saturating_sub(1)].into(),
+            known: Known::default(),
+            rare: None,
+            life: 0,
+            used_at: 0,
+            queued: 0,
         }
     }
 
-    /// Takes note of other numbers. Where epochs are of another length by those, it is told of in them from
-    /// now on: their counts have nothing to do with the old ones'.
-    pub(super) fn renumber(&mut self, quota: &Quota) {
-        if epoch_length(quota) != epoch_length(&self.quota) {
-            // A reply that is on its way counts in the old ones.
-            self.key = Arc::new(Key::clone(&self.key));
-            self.told.iter_mut().for_each(Told::begin_anew);
-            self.known = None;
-        }
-        self.quota = quota.clone();
+    pub(super) fn digest(&self) -> u128 {
+        whole(self.ids[0])
     }
 
-    pub(super) const fn spend(&mut self, cost: u64) {
-        self.spent = self.spent.saturating_add(cost);
+    fn counter(&self) -> CounterId {
+        CounterId(whole(self.ids[1]))
     }
 
-    /// Takes back what was spent. What was said already stays said, for totals only grow: the others find
-    /// that much less. Nobody may spend it later without a word, when they have forgotten it.
-    pub(super) fn unspend(&mut self, cost: u64) {
-        let said = self.told.iter().map(|told| told.sent).max();
-        let unsaid = self.spent.saturating_sub(said.unwrap_or_default());
-        self.spent -= unsaid.min(cost);
+    const fn regions(&self) -> usize {
+        1 + self.pending_elsewhere.len()
     }
 
-    /// What was admitted and may be unknown to somebody.
-    pub(super) fn pending(&self) -> u64 {
-        let known = self.told.iter().map(|told| told.acknowledged).min();
-        self.spent.saturating_sub(known.unwrap_or_default())
+    /// All regions.
+    fn everywhere(&self) -> RegionSet {
+        (0..self.regions()).map(bit).fold(0, |all, bit| all | bit)
     }
 
-    /// How often to say in `epoch` that the counter was reset. Before it is known how often it was, nobody
-    /// can say one more.
-    pub(super) fn resets(&self, epoch: u64) -> u64 {
-        let known = self.known.filter(|known| known.is_recent(epoch));
-        known.map_or(0, |known| {
-            let heard = if known.epoch == epoch {
-                known.resets.current
-            } else {
-                0
+    /// Notes that the counter waits for an exchange with a region. Returns whether it did not before.
+    pub(super) fn enqueue(&mut self, region: usize) -> bool {
+        let was_queued = self.queued & bit(region) != 0;
+        self.queued |= bit(region);
+        !was_queued || bit(region) == LAST_BIT
+    }
+
+    /// Notes that the counter no longer waits for an exchange with a region.
+    pub(super) fn dequeue(&mut self, region: usize) {
+        self.queued &= !bit(region);
+    }
+
+    /// Continues with another quota. Where time is cut into other slots by it, a bucket keeps its level and
+    /// everything else begins anew.
+    pub(super) fn change_quota(&mut self, quota: Arc<Quota>, life: u32, now: Time) {
+        let (old, new) = (SlotLayout::of(&self.quota), SlotLayout::of(&quota));
+        if old != new {
+            let used = self.history.base(&self.quota, old, old.at(now) + 1);
+            let base = Base {
+                slot: new.at(now),
+                used: used.min(capacity(&quota)),
             };
-            heard + u64::from(self.is_to_reset)
-        })
+            self.begin_anew(&quota, new, base, life);
+        }
+        self.quota = quota;
     }
 
-    /// How the limit looks from here, if `used` of it is.
-    pub(super) fn view(&self, used: u64, epoch: u64) -> Option<View> {
-        let known = self.known.filter(|known| known.is_recent(epoch))?;
-        let others = if known.epoch == epoch {
-            known.others
-        } else {
-            Sums {
-                current: 0,
-                before: known.others.current,
-            }
+    /// Dates what is not known everywhere as of now, and forgets the rest, because the clock was set.
+    pub(super) fn redate(&mut self, layout: SlotLayout, slot: u64, life: u32) {
+        let quota = Arc::clone(&self.quota);
+        let base = Base { slot, used: 0 };
+        self.begin_anew(&quota, layout, base, life);
+    }
+
+    /// Continues from a base, of which what is not known everywhere is sent once more.
+    fn begin_anew(&mut self, quota: &Quota, layout: SlotLayout, base: Base, life: u32) {
+        let pending = self.pending();
+        let used = base.used.saturating_sub(pending);
+        self.history = History::from_base(quota, layout, Base { used, ..base });
+        self.own.clear();
+        self.known = Known::default();
+        self.rare = None;
+        self.life = life;
+        self.pending = 0;
+        self.pending_elsewhere.fill(0);
+        if pending > 0 {
+            self.spend(base.slot, pending);
+        }
+    }
+
+    /// Whether the clock was set back so far that what is remembered lies in the future.
+    pub(super) const fn is_ahead(&self, layout: SlotLayout, slot: u64) -> bool {
+        slot.saturating_add(layout.span) < self.history.first()
+    }
+
+    /// Whether nothing was received about it yet.
+    pub(super) const fn is_unknown(&self) -> bool {
+        self.known.slot == 0
+    }
+
+    /// Notes that this node admitted `cost`.
+    pub(super) fn spend(&mut self, slot: u64, cost: u64) {
+        let signed = i64::try_from(cost).unwrap_or(i64::MAX);
+        // A clock that was set back a little finds its slot forgotten.
+        let slot = slot.max(self.history.first());
+        self.change(slot, signed);
+        let unsent = self.everywhere();
+        let own = self.own_slot(slot);
+        own.admitted = own.admitted.saturating_add(cost);
+        own.unsent = unsent;
+    }
+
+    /// Notes that `cost` is refunded that this node admitted in a slot. If that is long ago, its last total
+    /// that has as much is reduced instead.
+    pub(super) fn put_back(&mut self, slot: u64, cost: u64) {
+        let first = self.history.first();
+        let has_it = |own: &&OwnSlot| own.net() >= i64::try_from(cost).unwrap_or(i64::MAX);
+        let mut able = self.own.iter().filter(has_it);
+        let exact = able.find(|own| own.slot(first) == slot);
+        let found = exact.or_else(|| self.own.iter().rev().find(has_it));
+        if let Some(slot) = found.map(|own| own.slot(first)) {
+            self.refund(slot, cost);
+        }
+    }
+
+    /// Notes that `cost` is refunded in a slot, whoever admitted it.
+    pub(super) fn refund(&mut self, slot: u64, cost: u64) {
+        let unsent = self.everywhere();
+        let slot = slot.max(self.history.first());
+        // What does not fit the field stays charged.
+        let cost = u32::try_from(cost).unwrap_or(u32::MAX);
+        let own = self.own_slot(slot);
+        let cost = cost.min(u32::MAX - own.refunded);
+        own.refunded += cost;
+        own.unsent = unsent;
+        self.change(slot, -i64::from(cost));
+    }
+
+    /// Changes what is used in a slot.
+    fn change(&mut self, slot: u64, by: i64) {
+        self.history.add(slot, by);
+        let elsewhere = self.pending_elsewhere.iter_mut();
+        for pending in elsewhere.chain([&mut self.pending]) {
+            *pending = pending.saturating_add(by);
+        }
+    }
+
+    fn own_slot(&mut self, slot: u64) -> &mut OwnSlot {
+        let first = self.history.first();
+        let place = self.own.iter().position(|own| own.slot(first) == slot);
+        let place = place.unwrap_or_else(|| {
+            self.own.push(OwnSlot::new(slot));
+            self.own.len() - 1
+        });
+        &mut self.own[place]
+    }
+
+    /// What this node admitted and some region may not know.
+    pub(super) fn pending(&self) -> u64 {
+        let elsewhere = self.pending_elsewhere.iter().copied();
+        let most = elsewhere.fold(self.pending, i64::max);
+        u64::try_from(most).unwrap_or(0)
+    }
+
+    /// Whether a region may not know all totals of this node.
+    pub(super) fn is_unsent(&self, region: usize) -> bool {
+        self.own.iter().any(|own| own.unsent & bit(region) != 0)
+    }
+
+    /// Whether every region knows all totals of this node.
+    pub(super) fn is_known_everywhere(&self) -> bool {
+        self.own.iter().all(|own| own.unsent == 0)
+    }
+
+    fn pending_mut(&mut self, region: usize) -> Option<&mut i64> {
+        match region.checked_sub(1) {
+            None => Some(&mut self.pending),
+            Some(elsewhere) => self.pending_elsewhere.get_mut(elsewhere),
+        }
+    }
+
+    /// Forgets what no longer matters at a slot. `others` is as in [`History::advance`].
+    pub(super) fn advance(&mut self, layout: SlotLayout, slot: u64, others: u64) {
+        let first = slot.saturating_sub(layout.span);
+        let then = self.history.first();
+        let matters = |own: &OwnSlot| {
+            let at = own.slot(then);
+            at >= first && (own.unsent != 0 || at + 1 >= slot)
         };
-        Some(View {
-            used: used.saturating_add(self.debt),
-            heard: others,
-        })
-    }
-}
-
-// === impl Key ===
-
-impl Key {
-    /// The name of no counter, where one is yet to be put.
-    pub(super) const NOBODY: CounterKey<'static> = CounterKey {
-        limit: LimitId(0),
-        values: &[],
-    };
-
-    fn new(key: CounterKey<'_>) -> Self {
-        Self {
-            limit: key.limit,
-            values: key.values.iter().map(|&value| value.into()).collect(),
+        if !self.own.iter().all(matters) {
+            self.own.retain(|own| matters(own));
+            self.own.shrink_to_fit();
         }
-    }
-
-    pub(super) fn values(&self) -> Values<'_> {
-        self.values.iter().map(AsRef::as_ref).collect()
-    }
-
-    pub(super) const fn name<'a>(&self, values: &'a [&'a str]) -> CounterKey<'a> {
-        CounterKey {
-            limit: self.limit,
-            values,
+        let quota = Arc::clone(&self.quota);
+        let is_over = |rare: &Rare| rare.is_over(first);
+        if self.rare.as_deref().is_some_and(is_over) {
+            self.rare = None;
         }
-    }
-}
-
-// === impl Told ===
-
-impl Told {
-    /// What to say in `epoch`, `spent` having been spent in all. An epoch before one in which
-    /// something was said already, for a clock stepped back, is not gone back to.
-    pub(super) fn say(&mut self, epoch: u64, spent: u64) -> Said {
-        if epoch > self.epoch {
-            let is_next = epoch == self.epoch.saturating_add(1);
-            let is_unsure = self.sent > self.acknowledged;
-            self.late = (is_next && is_unsure).then_some(self.sent - self.base);
-            self.base = self.sent;
-            self.epoch = epoch;
-        }
-        self.sent = spent;
-        Said {
-            epoch: self.epoch,
-            total: spent - self.base,
-            late: self.late,
-            spent,
-            fresh: spent - self.acknowledged,
-        }
+        let alone = self.alone_since();
+        let alone = alone.map(|since| Alone { since, others });
+        self.history.advance(&quota, layout, slot, alone);
     }
 
-    /// Goes on in epochs that are counted otherwise, with all that is not known to be written.
-    const fn begin_anew(&mut self) {
-        self.epoch = 0;
-        self.sent = self.acknowledged;
-        self.late = None;
+    /// Makes all nodes forget what is used: refunds, slot by slot, what is known now, and what is received
+    /// next.
+    pub(super) fn reset(&mut self, layout: SlotLayout, now: Time) {
+        self.refund_all(layout, now);
+        self.rare_mut().is_to_reset = true;
     }
 
-    /// Notes that `said` is written.
-    pub(super) fn acknowledge(&mut self, said: &Said) {
-        self.acknowledged = self.acknowledged.max(said.spent);
-        if said.epoch == self.epoch {
-            self.late = None;
-        }
-    }
-
-    /// Whether something was spent that is not known to be written.
-    pub(super) const fn is_behind(&self, spent: u64) -> bool {
-        self.acknowledged < spent
-    }
-}
-
-// === impl Known ===
-
-impl Known {
-    /// Whether it was heard in `epoch` or in the one before.
-    pub(super) const fn is_recent(&self, epoch: u64) -> bool {
-        epoch <= self.epoch.saturating_add(1)
-    }
-
-    /// By how much the others' sums have grown when they are `others` in `epoch`; `None` if too much
-    /// has passed to tell.
-    pub(super) fn growth(&self, epoch: u64, others: Sums) -> Option<Sums> {
-        self.more(epoch, others, self.others)
-    }
-
-    /// Whether the counter was reset since, if it was `resets` times in `epoch`.
-    pub(super) fn is_reset_since(&self, epoch: u64, resets: Sums) -> bool {
-        let more = self.more(epoch, resets, self.resets);
-        more.is_some_and(|more| more != Sums::default())
-    }
-
-    fn more(&self, epoch: u64, now: Sums, then: Sums) -> Option<Sums> {
-        let then = if epoch == self.epoch {
-            then
-        } else {
-            Sums {
-                current: 0,
-                before: then.current,
+    fn refund_all(&mut self, layout: SlotLayout, now: Time) {
+        let slot = layout.at(now);
+        let carried = self.history.base(&self.quota, layout, self.history.first());
+        let sums: SmallVec<[(u64, i64); 18]> = self.history.sums().collect();
+        for (slot, sum) in sums {
+            if let Ok(cost @ 1..) = u64::try_from(sum) {
+                self.refund(slot, cost);
             }
-        };
-        let is_one_of_both = epoch >= self.epoch && self.is_recent(epoch);
-        is_one_of_both.then_some(Sums {
-            current: now.current.saturating_sub(then.current),
-            before: now.before.saturating_sub(then.before),
-        })
+        }
+        if carried > 0 {
+            self.refund(slot, carried);
+        }
+        self.history.clear();
     }
 
-    /// What was left in the epoch before `epoch`, `spent` having been spent here in all.
-    pub(super) const fn left_before(&self, epoch: u64, spent: u64) -> u64 {
-        if epoch == self.epoch {
-            self.left.before
-        } else {
-            self.left
-                .current
-                .saturating_sub(spent.saturating_sub(self.spent))
+    /// Completes a reset with what was received since. Returns whether there was one.
+    pub(super) fn complete_reset(&mut self, layout: SlotLayout, now: Time) -> bool {
+        let rare = self.rare.as_mut();
+        let is_reset = rare.is_some_and(|rare| std::mem::take(&mut rare.is_to_reset));
+        if is_reset {
+            self.refund_all(layout, now);
+        }
+        is_reset
+    }
+
+    /// The slot in which the node was cut off, if it decides by its share.
+    pub(super) fn alone_since(&self) -> Option<u64> {
+        self.rare.as_ref()?.alone_since
+    }
+
+    /// Decides by the node's share from a slot on, or no longer.
+    pub(super) fn set_alone_since(&mut self, slot: Option<u64>) {
+        if slot != self.alone_since() {
+            self.rare_mut().alone_since = slot;
         }
     }
+
+    pub(super) fn over_since(&self) -> Option<Time> {
+        self.rare.as_ref()?.over_since
+    }
+
+    pub(super) fn set_over_since(&mut self, over_since: Option<Time>) {
+        if over_since != self.over_since() {
+            self.rare_mut().over_since = over_since;
+        }
+    }
+
+    fn rare_mut(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_default()
+    }
+
+    /// Bytes that it takes, the table's part included.
+    pub(super) fn bytes(&self) -> usize {
+        let own = if self.own.spilled() {
+            self.own.capacity() * size_of::<OwnSlot>()
+        } else {
+            0
+        };
+        let rare = self.rare.as_ref().map_or(0, |_| size_of::<Rare>());
+        Self::LEAST_BYTES + own + rare + self.history.heap_bytes()
+    }
+
+    /// Bytes of an entry without anything on the heap: with what the allocator adds, at most 16, with its
+    /// place in a table that is half full, and in the queue.
+    pub(super) const LEAST_BYTES: usize =
+        size_of::<Self>() + 16 + 2 * (size_of::<usize>() + 1) + 16;
+}
+
+// === impl Rare ===
+
+impl Rare {
+    /// Whether nothing here matters from a slot on.
+    const fn is_over(&self, first: u64) -> bool {
+        self.alone_since.is_none()
+            && self.over_since.is_none()
+            && self.lost_until < first
+            && !self.is_to_reset
+    }
+}
+
+fn halves(id: u128) -> [u64; 2] {
+    let low = u128::from(u64::MAX);
+    [id >> 64, id & low].map(|half| u64::try_from(half).unwrap_or_default())
+}
+
+fn whole([high, low]: [u64; 2]) -> u128 {
+    (u128::from(high) << 64) | u128::from(low)
 }

@@ -1,49 +1,45 @@
-//! Telling the others, and hearing from them.
+//! Exchanging totals with the regions.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use tidegate_algorithms::Time;
-use tidegate_store::{Clock, Exchanged, StoreError, Tally, Telling, Totals};
+use tidegate_store::{Clock, CounterSums, CounterUpdate, ExchangeReply, StoreError, Totals};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::entry::{Key, Said, Values};
-use super::hear::{News, edge, epoch_length};
-use super::{Eventual, EventualConfig};
+use super::entry::{Draft, Entry};
+use super::history::Overshoot;
+use super::slots::SlotLayout;
+use super::{Eventual, EventualConfig, seconds};
 
-/// The region whose store a node also hears from.
+/// The region whose store a node also reads.
 const HOME: usize = 0;
 
-/// The counters that wait to be told to one region. What was not told when it is dropped waits again.
-struct Round<'a, C: Clock> {
+/// Counters in one exchange, which is one round trip; so many that few nodes ever need a second one, and
+/// so few that the memory for it is some megabytes.
+const EXCHANGE_COUNTERS: usize = 8 * 1024;
+
+/// The counters that wait to be exchanged with one region. Those that were not when it is dropped wait
+/// again.
+struct SyncRound<'a, C: Clock> {
     eventual: &'a Eventual<C>,
     region: usize,
-    waiting: Vec<u128>,
-}
-
-/// One counter to tell of.
-struct Draft {
-    digest: u128,
-    key: Arc<Key>,
-    said: Said,
-    /// But for the key.
-    telling: Telling<'static>,
+    queue: Vec<u128>,
 }
 
 // === impl Eventual ===
 
 impl<C: Clock> Eventual<C> {
-    /// Tells and hears for as long as it is polled; needs a tokio runtime with timers. `home` is the
+    /// Exchanges totals for as long as it is polled; needs a tokio runtime with timers. `home` is the
     /// store of this node's region, `others` are those of the other regions, as many as were announced.
     pub async fn run<T: Totals>(&self, home: &T, others: &[T]) -> Infallible {
-        let rest = Box::pin(self.keep_telling(HOME + 1, others));
+        let rest = Box::pin(self.keep_sending(HOME + 1, others));
         tokio::join!(self.keep_syncing(HOME, home), rest).0
     }
 
-    async fn keep_telling<T: Totals>(&self, region: usize, others: &[T]) {
+    async fn keep_sending<T: Totals>(&self, region: usize, others: &[T]) {
         if let [next, rest @ ..] = others {
-            let rest = Box::pin(self.keep_telling(region + 1, rest));
+            let rest = Box::pin(self.keep_sending(region + 1, rest));
             tokio::join!(self.keep_syncing(region, next), rest);
         }
     }
@@ -51,51 +47,51 @@ impl<C: Clock> Eventual<C> {
     async fn keep_syncing<T: Totals>(&self, region: usize, store: &T) -> Infallible {
         let mut beats = interval(self.config.beat());
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // Nobody knows of this node yet.
+        // No node knows of this one yet.
         let mut since = self.config.beats_of_life();
         loop {
             beats.tick().await;
             since = since.saturating_add(1);
             if self.is_due(region, since) {
                 since = 0;
-                // Counted, and tried again: nothing is lost, for totals are told whole.
+                // Counted, and tried again: nothing is lost, because totals are sent whole.
                 let _ = self.sync(region, store).await;
             }
         }
     }
 
-    /// Whether a region is to be told, so many beats after the last time. A node that has nothing to say
-    /// says only that it is there; the first to ask for something is then told of at the next beat.
+    /// Whether an exchange with a region is due, so many beats after the last one. An idle node only renews
+    /// its membership; the first request after that is sent at the next beat.
     fn is_due(&self, region: usize, beats: u32) -> bool {
         let Some(way) = self.regions.get(region) else {
             return false;
         };
         let has_news =
-            || way.is_cut.load(Ordering::Relaxed) || self.table.is_anything_waiting(region);
+            || way.is_cut.load(Ordering::Relaxed) || self.table.is_anything_queued(region);
         way.is_awaited.load(Ordering::Relaxed)
             || beats >= self.config.beats_of_life()
             || (beats >= EventualConfig::BEATS && has_news())
     }
 
-    /// Tells every region what it does not know yet, once; for a node that ends.
+    /// Sends every region what it does not know yet, once; for a node that ends.
     pub async fn finish<T: Totals>(&self, home: &T, others: &[T]) {
-        // Whoever is not reached does not hear of what was admitted last.
-        let _ = tokio::join!(self.sync(HOME, home), self.tell_rest(HOME + 1, others));
+        // A region that cannot be reached does not get the last totals.
+        let _ = tokio::join!(self.sync(HOME, home), self.send_rest(HOME + 1, others));
     }
 
-    async fn tell_rest<T: Totals>(&self, region: usize, others: &[T]) {
+    async fn send_rest<T: Totals>(&self, region: usize, others: &[T]) {
         if let [next, rest @ ..] = others {
-            let rest = Box::pin(self.tell_rest(region + 1, rest));
+            let rest = Box::pin(self.send_rest(region + 1, rest));
             let _ = tokio::join!(self.sync(region, next), rest);
         }
     }
 
-    /// Tells the store of the own region and hears from it, now.
+    /// Exchanges totals with the store of the own region, now.
     pub async fn sync_now<T: Totals>(&self, home: &T) -> Result<(), StoreError> {
         self.sync(HOME, home).await
     }
 
-    /// Tells the store of another region, now. Regions count from 0 and leave out the own one.
+    /// Sends totals to the store of another region, now. Regions count from 0 and leave out the own one.
     pub async fn tell_now<T: Totals>(&self, region: usize, store: &T) -> Result<(), StoreError> {
         self.sync(HOME + 1 + region, store).await
     }
@@ -105,155 +101,169 @@ impl<C: Clock> Eventual<C> {
             return Ok(());
         };
         way.is_awaited.store(false, Ordering::Relaxed);
-        let told = Round::new(self, region).tell_all(store).await;
-        way.is_cut.store(told.is_err(), Ordering::Relaxed);
-        let tally = if told.is_ok() {
+        let synced = SyncRound::new(self, region).exchange_all(store).await;
+        way.is_cut.store(synced.is_err(), Ordering::Relaxed);
+        let tally = if synced.is_ok() {
             &self.tallies.syncs
         } else {
-            // Those behind a cut are not seen and still there.
+            // Nodes behind a cut are not seen and still there.
             self.membership.doubt(self.clock.own());
             &self.tallies.failures
         };
         tally.fetch_add(1, Ordering::Relaxed);
-        if told.is_ok() && region == HOME {
+        if region == HOME {
             self.forget_idle();
+        }
+        if synced.is_ok() && region == HOME {
             let own = self.clock.own().nanos().saturating_add(1);
             self.tallies.synced_at.store(own, Ordering::Relaxed);
         }
-        told
+        synced
     }
 
-    /// Forgets, in one part of the table, the counters that nobody has asked about for so long that
-    /// nothing of them can matter.
+    /// Forgets, in one part of the table, the counters that were idle for so long that nothing of them can
+    /// matter, and of the others what no longer matters.
     fn forget_idle(&self) {
         let next = self.next_part.fetch_add(1, Ordering::Relaxed);
         let mut part = self.table.nth(usize::try_from(next).unwrap_or_default());
-        let now = self.clock.own();
-        part.entries.retain(|_, entry| {
-            let idle = now.since(entry.used_at);
-            idle < epoch_length(&entry.quota).saturating_mul(2)
+        let (own, now) = (self.clock.own(), self.clock.now());
+        part.retain(|entry| {
+            let layout = SlotLayout::of(&entry.quota);
+            self.advance(entry, layout, layout.at(now));
+            let idle = seconds(own).saturating_sub(entry.used_at);
+            // A second more, because what is left of one is not counted.
+            Duration::from_secs(u64::from(idle)) <= layout.expiry() + Duration::from_secs(1)
         });
     }
 
-    /// What to tell a region of one counter; `None` if it is gone.
+    /// Dates all that was admitted before the store's time was known.
+    fn redate_all(&self) {
+        let now = self.clock.now();
+        for mut part in self.table.each() {
+            part.retain(|entry| {
+                let layout = SlotLayout::of(&entry.quota);
+                entry.redate(layout, layout.at(now), self.next_life());
+                true
+            });
+        }
+    }
+
+    /// Forgets what no longer matters at a slot.
+    pub(super) fn advance(&self, entry: &mut Entry, layout: SlotLayout, slot: u64) {
+        if entry.is_ahead(layout, slot) {
+            entry.redate(layout, slot, self.next_life());
+        }
+        entry.advance(layout, slot, u64::from(self.members()) - 1);
+    }
+
+    /// What to send a region about one counter; `None` if it is gone.
     fn draft(&self, digest: u128, region: usize) -> Option<Draft> {
-        let mut part = self.table.part(digest);
-        let entry = part.entries.get_mut(&digest)?;
-        let length = epoch_length(&entry.quota);
-        let epoch = epoch_at(self.clock.now(), length);
-        let said = entry.told.get_mut(region)?.say(epoch, entry.spent);
-        let key = Arc::clone(&entry.key);
-        let view = if region == HOME {
-            let values = key.values();
-            let mirror = self.mirror.peek(key.name(&values), &entry.quota).ok()?;
-            entry.view(mirror.limit.saturating_sub(mirror.remaining), said.epoch)
-        } else {
-            None
-        };
-        let telling = Telling {
-            key: Key::NOBODY,
-            length,
-            epoch: said.epoch,
-            total: said.total,
-            late: said.late,
-            edge: edge(&entry.quota),
-            resets: entry.resets(said.epoch),
-            view,
-        };
-        Some(Draft {
-            digest,
-            key,
-            said,
-            telling,
+        let now = self.clock.now();
+        self.table.part(digest).update(digest, |entry| {
+            let layout = SlotLayout::of(&entry.quota);
+            let slot = layout.at(now);
+            self.advance(entry, layout, slot);
+            entry.draft(layout, slot, region)
         })
     }
 
-    /// Takes note of what a region said of one counter, if that is still the one that was told of: it may have
-    /// been forgotten since and begun anew, or be counted in other epochs.
-    fn note(&self, region: usize, draft: &Draft, tally: Tally, asked: Time) {
+    /// Takes note of a reply about one counter, if that is still the one that was sent: it may have been
+    /// forgotten since and begun anew, or be counted in other slots.
+    fn receive(&self, region: usize, draft: &Draft, reply: &CounterSums) {
         let mut part = self.table.part(draft.digest);
-        let entry = part.entries.get_mut(&draft.digest);
-        let Some(entry) = entry.filter(|entry| Arc::ptr_eq(&entry.key, &draft.key)) else {
-            return;
-        };
-        if region == HOME {
-            let values = draft.key.values();
-            let news = News {
-                said: &draft.said,
-                resets: draft.telling.resets,
-                tally,
-                asked,
-            };
-            // A window that the mirror cannot tell from others is not counted here at all.
-            let _ = self.hear(entry, draft.key.name(&values), &news);
+        let overshoot = part.update(draft.digest, |entry| {
+            if entry.life != draft.life {
+                return None;
+            }
+            entry.acknowledge(draft, region);
+            (region == HOME).then(|| self.receive_sums(entry, draft, reply))
+        });
+        if let Some(Some((overshoot, has_more))) = overshoot {
+            let tallies = &self.tallies;
+            tallies
+                .overshoot
+                .fetch_add(overshoot.more, Ordering::Relaxed);
+            tallies
+                .worst_overshoot
+                .fetch_max(overshoot.worst, Ordering::Relaxed);
+            if has_more {
+                for region in 0..self.regions.len() {
+                    part.queue_for(draft.digest, region);
+                }
+                self.hurry();
+            }
         }
-        if let Some(told) = entry.told.get_mut(region) {
-            told.acknowledge(&draft.said);
-        }
-        if entry.is_to_reset {
-            // Only now is it known how often it was reset before.
-            part.queue_for(draft.digest, HOME);
-            self.hurry();
-        }
+    }
+
+    /// Takes over the sums of all nodes. Returns the overshoot that they show, and whether there is more
+    /// to send.
+    fn receive_sums(
+        &self,
+        entry: &mut Entry,
+        draft: &Draft,
+        reply: &CounterSums,
+    ) -> (Overshoot, bool) {
+        entry.receive(draft, reply);
+        let quota = std::sync::Arc::clone(&entry.quota);
+        let overshoot = entry.history.report_overshoot(&quota, draft.layout);
+        let is_reset = entry.complete_reset(draft.layout, self.clock.now());
+        (overshoot, is_reset)
     }
 }
 
-// === impl Round ===
+// === impl SyncRound ===
 
-impl<'a, C: Clock> Round<'a, C> {
+impl<'a, C: Clock> SyncRound<'a, C> {
     fn new(eventual: &'a Eventual<C>, region: usize) -> Self {
-        let mut waiting = Vec::new();
+        let mut queue = Vec::new();
         for mut part in eventual.table.each() {
-            let part = &mut *part;
-            for digest in part.waiting[region].drain(..) {
-                if let Some(entry) = part.entries.get_mut(&digest) {
-                    entry.told[region].queued = false;
-                    waiting.push(digest);
+            for digest in std::mem::take(&mut part.queues[region]) {
+                let found = part.update(digest, |entry| entry.dequeue(region));
+                if found.is_some() {
+                    queue.push(digest);
                 }
             }
         }
         Self {
             eventual,
             region,
-            waiting,
+            queue,
         }
     }
 
-    /// Tells of all that waits, and says at least that the node is there.
-    async fn tell_all<T: Totals>(mut self, store: &T) -> Result<(), StoreError> {
+    /// Exchanges all that waits, and renews the membership at least.
+    async fn exchange_all<T: Totals>(mut self, store: &T) -> Result<(), StoreError> {
         if !self.eventual.clock.is_set() {
-            // Nobody can tell which epoch it is before the store has said what time it is.
-            self.tell(&[], store).await?;
+            // Which slot it is, only the store's time says.
+            self.exchange(&[], store).await?;
+            self.eventual.redate_all();
         }
         if self.eventual.clock.is_set() {
-            self.tell(&self.waiting, store).await?;
-            self.waiting.clear();
+            loop {
+                let rest = self.queue.len().saturating_sub(EXCHANGE_COUNTERS);
+                self.exchange(&self.queue[rest..], store).await?;
+                self.queue.truncate(rest);
+                if rest == 0 {
+                    break;
+                }
+            }
         }
         Ok(())
     }
 
-    /// Tells of some counters, in one exchange.
-    async fn tell<T: Totals>(&self, counters: &[u128], store: &T) -> Result<(), StoreError> {
+    /// Exchanges some counters at once.
+    async fn exchange<T: Totals>(&self, counters: &[u128], store: &T) -> Result<(), StoreError> {
         let eventual = self.eventual;
         let drafts: Vec<Draft> = counters
             .iter()
             .filter_map(|&digest| eventual.draft(digest, self.region))
             .collect();
-        let values: Vec<Values<'_>> = drafts.iter().map(|draft| draft.key.values()).collect();
-        let tellings: Vec<Telling<'_>> = drafts
-            .iter()
-            .zip(&values)
-            .map(|(draft, values)| Telling {
-                key: draft.key.name(values),
-                ..draft.telling
-            })
-            .collect();
-        let asked = eventual.clock.own();
-        let mut tallies = Vec::with_capacity(tellings.len());
-        let exchange = store.exchange(eventual.teller, &tellings, &mut tallies);
+        let updates: Vec<CounterUpdate<'_>> = drafts.iter().map(Draft::update).collect();
+        let mut replies = Vec::with_capacity(updates.len());
+        let exchange = store.exchange(eventual.sender, &updates, &mut replies);
         let exchanged = exchange.await?;
         if self.region == HOME {
-            let Exchanged {
+            let ExchangeReply {
                 now,
                 members,
                 previous,
@@ -263,24 +273,18 @@ impl<'a, C: Clock> Round<'a, C> {
             eventual.membership.check_store(now, previous, members, own);
             eventual.membership.receive(members, own);
         }
-        for (draft, tally) in drafts.iter().zip(tallies) {
-            eventual.note(self.region, draft, tally, asked);
+        for (draft, reply) in drafts.iter().zip(&replies) {
+            eventual.receive(self.region, draft, reply);
         }
         Ok(())
     }
 }
 
-impl<C: Clock> Drop for Round<'_, C> {
+impl<C: Clock> Drop for SyncRound<'_, C> {
     fn drop(&mut self) {
-        for &digest in &self.waiting {
+        for &digest in &self.queue {
             let mut part = self.eventual.table.part(digest);
             part.queue_for(digest, self.region);
         }
     }
-}
-
-/// Which epoch of this length `now` is in.
-fn epoch_at(now: Time, length: std::time::Duration) -> u64 {
-    let epoch = u128::from(now.nanos()) / length.as_nanos().max(1);
-    u64::try_from(epoch).unwrap_or(u64::MAX)
 }

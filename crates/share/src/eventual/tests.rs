@@ -2,8 +2,11 @@
 
 mod cut;
 mod judge;
+mod memory;
+mod outage;
 mod pace;
 mod random;
+mod refund;
 mod steady;
 mod world;
 
@@ -12,7 +15,11 @@ use std::time::Duration;
 use tidegate_algorithms::{Algorithm, Allowance, Quota, QuotaSpec, Refill, Rounding};
 
 /// One limit for each way of counting: `limit` in ten seconds.
-fn quotas(limit: u64) -> [Quota; 5] {
+fn quotas(limit: u64) -> [Quota; 7] {
+    let counter = |sub_windows| Algorithm::SlidingCounter {
+        sub_windows,
+        rounding: Rounding::Up,
+    };
     [
         Algorithm::FixedWindow,
         Algorithm::TokenBucket {
@@ -24,10 +31,9 @@ fn quotas(limit: u64) -> [Quota; 5] {
             refill: Refill::Interval,
         },
         Algorithm::SlidingLog { log_refused: false },
-        Algorithm::SlidingCounter {
-            sub_windows: 1,
-            rounding: Rounding::Up,
-        },
+        counter(1),
+        counter(12),
+        counter(60),
     ]
     .map(|algorithm| quota(limit, algorithm))
 }

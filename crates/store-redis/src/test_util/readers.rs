@@ -6,7 +6,9 @@ use std::time::Duration;
 use tidegate_algorithms::{
     Algorithm, Allowance, Headroom, Percent, Quota, QuotaSpec, Refill, Rounding, Time,
 };
-use tidegate_store::{Charge, Charging, Consistency, CounterKey, LimitId, Mode, OnFull};
+use tidegate_store::{
+    Charge, Charging, Consistency, CounterId, CounterKey, CounterUpdate, LimitId, Mode, OnFull,
+};
 
 use crate::RedisStore;
 use crate::book::{self, Entry, Head, History};
@@ -17,7 +19,8 @@ use crate::{members, totals};
 /// Has each of them read a reply.
 pub fn read_reply(reply: &Reply) {
     readers::read(reply);
-    let _ = (totals::read_greeting(reply), totals::read_tallies(reply));
+    let _ = totals::read_greeting(reply);
+    read_totals(reply);
     let _ = members::read(reply);
     let _ = book::read_pushed(reply);
     if let Ok(fields) = reply.array() {
@@ -28,6 +31,21 @@ pub fn read_reply(reply: &Reply) {
     }
     if let Ok(Some(text)) = reply.text() {
         read_text(text);
+    }
+}
+
+fn read_totals(reply: &Reply) {
+    let update = CounterUpdate {
+        counter: CounterId(1),
+        slot_nanos: 1,
+        epoch_slots: 16,
+        current: 40,
+        first: 24,
+        totals: &[],
+        base: 0,
+    };
+    for updates in [&[update][..], &[update; 2]] {
+        let _ = totals::read_sums(reply, updates);
     }
 }
 

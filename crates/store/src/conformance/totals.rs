@@ -1,4 +1,4 @@
-//! Totals in plain memory: what every store of [`Totals`] does, in the dumbest way.
+//! Totals in plain memory: what every store of [`Totals`] does, in the simplest way.
 
 use std::collections::HashMap;
 use std::future::{Future, ready};
@@ -7,7 +7,8 @@ use std::sync::{Mutex, PoisonError};
 use tidegate_algorithms::Time;
 
 use crate::{
-    Edge, Exchanged, Level, LimitId, NodeId, StoreError, Sums, Tally, Teller, Telling, Totals,
+    CounterId, CounterSums, CounterUpdate, EpochInfo, ExchangeReply, NodeId, SlotTotal, StoreError,
+    Totals, TotalsSender,
 };
 
 /// Totals in plain memory, at a time that the test sets.
@@ -19,24 +20,20 @@ struct State {
     now: Time,
     /// Until when each node is a member.
     members: HashMap<NodeId, Time>,
-    epochs: HashMap<Name, Epoch>,
+    epochs: HashMap<(CounterId, u64, u64), Epoch>,
 }
-
-/// A counter and an epoch of it.
-type Name = (LimitId, Vec<String>, u64);
 
 #[derive(Debug, Default)]
 struct Epoch {
-    totals: HashMap<NodeId, u64>,
-    level: Option<(u64, Time)>,
-    resets: u64,
+    totals: HashMap<(u64, NodeId), SlotTotal>,
+    info: EpochInfo,
     expires_at: Time,
 }
 
 // === impl ModelTotals ===
 
 impl ModelTotals {
-    /// Nobody has told anything, at `now`.
+    /// An empty store at `now`.
     pub fn at(now: Time) -> Self {
         let totals = Self::default();
         totals.set_time(now);
@@ -48,29 +45,34 @@ impl ModelTotals {
         self.with(|state| state.now = now);
     }
 
+    /// Loses all data, as a restart without files does.
+    pub fn clear(&self) {
+        self.with(|state| {
+            state.members.clear();
+            state.epochs.clear();
+        });
+    }
+
     /// Does what [`Totals::exchange`] does, at once.
     pub fn exchange_now(
         &self,
-        teller: Teller,
-        tellings: &[Telling<'_>],
-        tallies: &mut Vec<Tally>,
-    ) -> Exchanged {
+        sender: TotalsSender,
+        updates: &[CounterUpdate<'_>],
+        replies: &mut Vec<CounterSums>,
+    ) -> ExchangeReply {
         self.with(|state| {
-            tallies.clear();
-            tallies.extend(
-                tellings
-                    .iter()
-                    .map(|telling| state.tell(teller.node, telling)),
-            );
+            replies.clear();
+            let sums = updates.iter().map(|it| state.update(sender.node, it));
+            replies.extend(sums);
             let now = state.now;
             state.members.retain(|_, until| *until > now);
-            let until = now.plus(teller.life);
-            let previous = state.members.insert(teller.node, until);
-            Exchanged {
+            let until = now.plus(sender.life);
+            let previous = state.members.insert(sender.node, until);
+            ExchangeReply {
                 now,
                 members: u32::try_from(state.members.len()).unwrap_or(u32::MAX),
                 previous: previous.map(|until| {
-                    Time::ZERO.plus(until.since(Time::ZERO).saturating_sub(teller.life))
+                    Time::ZERO.plus(until.since(Time::ZERO).saturating_sub(sender.life))
                 }),
             }
         })
@@ -84,117 +86,81 @@ impl ModelTotals {
 impl Totals for ModelTotals {
     fn exchange(
         &self,
-        teller: Teller,
-        tellings: &[Telling<'_>],
-        tallies: &mut Vec<Tally>,
-    ) -> impl Future<Output = Result<Exchanged, StoreError>> + Send {
-        ready(Ok(self.exchange_now(teller, tellings, tallies)))
+        sender: TotalsSender,
+        updates: &[CounterUpdate<'_>],
+        replies: &mut Vec<CounterSums>,
+    ) -> impl Future<Output = Result<ExchangeReply, StoreError>> + Send {
+        ready(Ok(self.exchange_now(sender, updates, replies)))
     }
 }
 
 // === impl State ===
 
 impl State {
-    fn tell(&mut self, node: NodeId, telling: &Telling<'_>) -> Tally {
+    fn update(&mut self, node: NodeId, update: &CounterUpdate<'_>) -> CounterSums {
         let now = self.now;
         self.epochs.retain(|_, epoch| epoch.expires_at > now);
-        let resets = self.reset(telling);
-        let level = self.level(telling);
-        let before = telling.epoch.saturating_sub(1);
-        let late = telling.late.unwrap_or(0);
-        let told = self.write(node, telling, before, late)
-            + self.write(node, telling, telling.epoch, telling.total);
-        let others = Sums {
-            current: self.others(node, telling, telling.epoch),
-            before: self.others(node, telling, before),
-        };
-        if told > 0 {
-            let view = telling.view.filter(|_| telling.resets == resets);
-            let used = view.map_or_else(
-                || level.map_or(0, |(used, _)| used).saturating_add(told),
-                |view| {
-                    view.used
-                        .saturating_add(unheard(telling.edge, view.heard, others))
-                },
-            );
-            let epoch = self.epochs.entry(name(telling, telling.epoch)).or_default();
-            epoch.level = Some((used, now));
-            epoch.expires_at = now.plus(telling.length.saturating_mul(2));
+        for total in update.totals {
+            self.write(node, update, *total);
         }
-        Tally {
-            others,
-            resets: Sums {
-                current: resets,
-                before: self.resets(telling, before),
-            },
-            level: level.map(|(used, at)| Level {
-                used,
-                age: now.since(at),
-            }),
+        if !update.totals.is_empty() && update.base > 0 {
+            let epoch = self.epochs.entry(name(update, update.current)).or_default();
+            if update.base > epoch.info.base {
+                epoch.info.base = update.base;
+                epoch.expires_at = now.plus(update.expiry());
+            }
+        }
+        let slots = update.first..=update.current;
+        CounterSums {
+            current: self.info(update, update.current),
+            before: self.info(update, update.current.saturating_sub(update.epoch_slots)),
+            sums: slots
+                .filter_map(|slot| Some((slot, self.sum(update, slot)?)))
+                .collect(),
         }
     }
 
-    /// Resets the counter if that is new, and says how often it was.
-    fn reset(&mut self, telling: &Telling<'_>) -> u64 {
-        let resets = self.resets(telling, telling.epoch);
-        if telling.resets <= resets {
-            return resets;
-        }
+    fn write(&mut self, node: NodeId, update: &CounterUpdate<'_>, total: SlotTotal) {
         let now = self.now;
-        let epoch = self.epochs.entry(name(telling, telling.epoch)).or_default();
-        epoch.resets = telling.resets;
-        epoch.level = Some((0, now));
-        epoch.expires_at = now.plus(telling.length.saturating_mul(2));
-        telling.resets
-    }
-
-    fn resets(&self, telling: &Telling<'_>, epoch: u64) -> u64 {
-        let epoch = self.epochs.get(&name(telling, epoch));
-        epoch.map_or(0, |epoch| epoch.resets)
-    }
-
-    /// Raises a node's total, and says by how much.
-    fn write(&mut self, node: NodeId, telling: &Telling<'_>, epoch: u64, total: u64) -> u64 {
-        if total == 0 {
-            return 0;
-        }
-        let expires_at = self.now.plus(telling.length.saturating_mul(2));
-        let epoch = self.epochs.entry(name(telling, epoch)).or_default();
-        epoch.expires_at = epoch.expires_at.max(expires_at);
-        let old = epoch.totals.entry(node).or_default();
-        let more = total.saturating_sub(*old);
-        *old += more;
-        more
-    }
-
-    fn others(&self, node: NodeId, telling: &Telling<'_>, epoch: u64) -> u64 {
-        let Some(epoch) = self.epochs.get(&name(telling, epoch)) else {
-            return 0;
+        let epoch = self.epochs.entry(name(update, total.slot)).or_default();
+        let old = epoch.totals.get(&(total.slot, node)).copied();
+        let old = old.unwrap_or(SlotTotal {
+            admitted: 0,
+            refunded: 0,
+            ..total
+        });
+        let new = SlotTotal {
+            slot: total.slot,
+            admitted: total.admitted.max(old.admitted),
+            refunded: total.refunded.max(old.refunded),
         };
-        let others = epoch.totals.iter().filter(|(teller, _)| **teller != node);
-        others.map(|(_, total)| total).sum()
-    }
-
-    fn level(&self, telling: &Telling<'_>) -> Option<(u64, Time)> {
-        let of = |epoch| self.epochs.get(&name(telling, epoch))?.level;
-        let current = of(telling.epoch);
-        match telling.edge {
-            Edge::Forgets => current,
-            Edge::Carries => current.or_else(|| of(telling.epoch.saturating_sub(1))),
+        if new != old {
+            epoch.totals.insert((total.slot, node), new);
+            if epoch.info.created == 0 {
+                epoch.info.created = now.nanos() / 1_000;
+            }
+            epoch.expires_at = now.plus(update.expiry());
         }
     }
-}
 
-fn name(telling: &Telling<'_>, epoch: u64) -> Name {
-    let values = telling.key.values.iter().map(ToString::to_string);
-    (telling.key.limit, values.collect(), epoch)
-}
-
-/// By how much the others' sums have grown since somebody heard them.
-fn unheard(edge: Edge, heard: Sums, others: Sums) -> u64 {
-    let current = others.current.saturating_sub(heard.current);
-    match edge {
-        Edge::Forgets => current,
-        Edge::Carries => current + others.before.saturating_sub(heard.before),
+    fn info(&self, update: &CounterUpdate<'_>, slot: u64) -> EpochInfo {
+        let epoch = self.epochs.get(&name(update, slot));
+        epoch.map(|epoch| epoch.info).unwrap_or_default()
     }
+
+    fn sum(&self, update: &CounterUpdate<'_>, slot: u64) -> Option<i64> {
+        let epoch = self.epochs.get(&name(update, slot))?;
+        let totals = epoch.totals.iter().filter(|((at, _), _)| *at == slot);
+        let signed = |total: &SlotTotal| {
+            Some(i64::try_from(total.admitted).ok()? - i64::try_from(total.refunded).ok()?)
+        };
+        totals
+            .map(|(_, total)| signed(total))
+            .reduce(|one, other| Some(one? + other?))
+            .flatten()
+    }
+}
+
+fn name(update: &CounterUpdate<'_>, slot: u64) -> (CounterId, u64, u64) {
+    (update.counter, update.slot_nanos, slot / update.epoch_slots)
 }

@@ -114,6 +114,9 @@ struct EventualView {
     overshoot: u64,
     worst_overshoot: u64,
     alone: u64,
+    bytes: u64,
+    evicted: u64,
+    untracked: u64,
     age_millis: Option<u64>,
 }
 
@@ -245,6 +248,9 @@ impl From<&SharingReport> for SharingView {
                 overshoot: report.eventual.overshoot,
                 worst_overshoot: report.eventual.worst_overshoot,
                 alone: report.eventual.alone,
+                bytes: report.eventual.bytes,
+                evicted: report.eventual.evicted,
+                untracked: report.eventual.untracked,
                 age_millis: report.eventual.age.map(millis),
             },
             split: SplitView {

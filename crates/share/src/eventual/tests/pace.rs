@@ -7,8 +7,8 @@ use std::time::Duration;
 use tidegate_algorithms::Algorithm;
 use tidegate_store::conformance::totals::ModelTotals;
 use tidegate_store::{
-    Charge, Charging, Consistency, Exchanged, ManualClock, Mode, OnFull, StoreError, Tally, Teller,
-    Telling, Totals,
+    Charge, Charging, Consistency, CounterSums, CounterUpdate, ExchangeReply, ManualClock, Mode,
+    OnFull, StoreError, Totals, TotalsSender,
 };
 use tokio::time::timeout;
 
@@ -24,7 +24,7 @@ const SECOND: Duration = Duration::from_secs(1);
 struct Counting {
     totals: ModelTotals,
     exchanges: AtomicU32,
-    tellings: AtomicU32,
+    updates: AtomicU32,
 }
 
 // === impl Counting ===
@@ -34,28 +34,28 @@ impl Counting {
         Self {
             totals: ModelTotals::at(START),
             exchanges: AtomicU32::new(0),
-            tellings: AtomicU32::new(0),
+            updates: AtomicU32::new(0),
         }
     }
 
     /// Exchanges, and counters told of, since this was last asked.
     fn take(&self) -> (u32, u32) {
         let take = |count: &AtomicU32| count.swap(0, Ordering::Relaxed);
-        (take(&self.exchanges), take(&self.tellings))
+        (take(&self.exchanges), take(&self.updates))
     }
 }
 
 impl Totals for Counting {
     async fn exchange(
         &self,
-        teller: Teller,
-        tellings: &[Telling<'_>],
-        tallies: &mut Vec<Tally>,
-    ) -> Result<Exchanged, StoreError> {
+        sender: TotalsSender,
+        updates: &[CounterUpdate<'_>],
+        replies: &mut Vec<CounterSums>,
+    ) -> Result<ExchangeReply, StoreError> {
         self.exchanges.fetch_add(1, Ordering::Relaxed);
-        let told = u32::try_from(tellings.len()).unwrap();
-        self.tellings.fetch_add(told, Ordering::Relaxed);
-        Ok(self.totals.exchange_now(teller, tellings, tallies))
+        let sent = u32::try_from(updates.len()).unwrap();
+        self.updates.fetch_add(sent, Ordering::Relaxed);
+        Ok(self.totals.exchange_now(sender, updates, replies))
     }
 }
 
@@ -95,9 +95,9 @@ fn ask(eventual: &Eventual<Arc<ManualClock>>) {
 async fn an_idle_node_says_once_a_second_that_it_is_there() {
     run(async |_, store| {
         pass(60 * SECOND).await;
-        let (exchanges, tellings) = store.take();
+        let (exchanges, updates) = store.take();
         assert!((58..=62).contains(&exchanges), "{exchanges}");
-        assert_eq!(tellings, 0);
+        assert_eq!(updates, 0);
     })
     .await;
 }

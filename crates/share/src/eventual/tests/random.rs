@@ -162,7 +162,7 @@ proptest! {
     #[test]
     fn no_schedule_gets_above_the_bound(
         limit in prop_oneof![1..20_u64, 100..2_000_u64],
-        which in 0..5_usize,
+        which in 0..7_usize,
         steps in prop::collection::vec(step(slow(), 1), 0..200),
     ) {
         check(&[0; NODES], limit, which, &steps, false);
@@ -172,7 +172,7 @@ proptest! {
     #[test]
     fn no_delay_between_regions_gets_above_the_bound(
         limit in prop_oneof![1..20_u64, 100..2_000_u64],
-        which in 0..5_usize,
+        which in 0..7_usize,
         steps in prop::collection::vec(step(slow(), 2), 0..200),
     ) {
         check(&[0, 1, 1], limit, which, &steps, false);
@@ -182,7 +182,7 @@ proptest! {
     #[test]
     fn no_restart_gets_above_the_bound(
         limit in prop_oneof![1..20_u64, 100..2_000_u64],
-        which in 0..5_usize,
+        which in 0..7_usize,
         steps in prop::collection::vec(step_or_restart(slow(), 1), 0..200),
     ) {
         check(&[0; NODES], limit, which, &steps, false);
@@ -192,7 +192,7 @@ proptest! {
     #[test]
     fn no_loss_gets_above_the_bound_of_shares(
         limit in prop_oneof![1..20_u64, 100..2_000_u64],
-        which in 0..5_usize,
+        which in 0..7_usize,
         steps in prop::collection::vec(step_or_restart(lossy(), 2), 0..200),
     ) {
         check(&[0, 0, 1], limit, which, &steps, true);

@@ -11,8 +11,8 @@ use std::time::Duration;
 use tidegate_algorithms::{Decision, Headroom, Percent, Quota, Time};
 use tidegate_store::conformance::totals::ModelTotals;
 use tidegate_store::{
-    Charge, Charging, Clock, Consistency, CounterKey, Exchanged, LimitId, ManualClock, Mode,
-    OnFull, StoreConfig, StoreError, Tally, Teller, Telling, Totals,
+    Charge, Charging, Clock, Consistency, CounterKey, CounterSums, CounterUpdate, ExchangeReply,
+    LimitId, ManualClock, Mode, OnFull, SlotTotal, StoreConfig, StoreError, Totals, TotalsSender,
 };
 
 use crate::eventual::{Eventual, EventualConfig};
@@ -57,8 +57,15 @@ pub(super) struct Link {
 /// A message that is on its way for long.
 #[derive(Debug)]
 struct Message {
-    teller: Teller,
-    tellings: Vec<Telling<'static>>,
+    sender: TotalsSender,
+    updates: Vec<LateUpdate>,
+}
+
+/// An update that owns its totals.
+#[derive(Debug)]
+struct LateUpdate {
+    update: CounterUpdate<'static>,
+    totals: Vec<SlotTotal>,
 }
 
 pub(super) struct World {
@@ -105,43 +112,62 @@ impl Link {
     pub(super) fn deliver_late(&self) {
         // The newest first: the order is none that anybody may rely on.
         while let Some(message) = self.late.lock().unwrap().pop() {
-            self.tell(message.teller, &message.tellings);
+            let updates = message.updates.iter().map(|late| CounterUpdate {
+                totals: &late.totals,
+                ..late.update
+            });
+            let updates: Vec<CounterUpdate<'_>> = updates.collect();
+            self.write(message.sender, &updates);
         }
     }
 
-    fn tell(&self, teller: Teller, tellings: &[Telling<'_>]) {
-        self.store.exchange_now(teller, tellings, &mut Vec::new());
+    fn write(&self, sender: TotalsSender, updates: &[CounterUpdate<'_>]) {
+        self.store.exchange_now(sender, updates, &mut Vec::new());
     }
 }
 
 impl Totals for Link {
     async fn exchange(
         &self,
-        teller: Teller,
-        tellings: &[Telling<'_>],
-        tallies: &mut Vec<Tally>,
-    ) -> Result<Exchanged, StoreError> {
+        sender: TotalsSender,
+        updates: &[CounterUpdate<'_>],
+        replies: &mut Vec<CounterSums>,
+    ) -> Result<ExchangeReply, StoreError> {
         let fate = *self.fate.lock().unwrap();
         if self.is_cut.load(Ordering::Relaxed) || fate == Fate::RequestLost {
             return Err(lost());
         }
         if fate == Fate::Late {
-            let tellings = tellings.iter().map(|told| Telling { key: KEY, ..*told });
-            let tellings = tellings.collect();
-            self.late.lock().unwrap().push(Message { teller, tellings });
+            let updates = updates.iter().map(LateUpdate::new).collect();
+            let message = Message { sender, updates };
+            self.late.lock().unwrap().push(message);
             return Err(lost());
         }
-        let exchanged = self.store.exchange_now(teller, tellings, tallies);
+        let exchanged = self.store.exchange_now(sender, updates, replies);
         match fate {
-            Fate::Twice => self.tell(teller, tellings),
+            Fate::Twice => self.write(sender, updates),
             Fate::ReplyLost => return Err(lost()),
             Fate::Slow => pending_once().await,
             _ => {}
         }
-        Ok(Exchanged {
+        Ok(ExchangeReply {
             members: exchanged.members.max(self.members),
             ..exchanged
         })
+    }
+}
+
+// === impl LateUpdate ===
+
+impl LateUpdate {
+    fn new(update: &CounterUpdate<'_>) -> Self {
+        Self {
+            totals: update.totals.to_vec(),
+            update: CounterUpdate {
+                totals: &[],
+                ..*update
+            },
+        }
     }
 }
 
@@ -169,7 +195,6 @@ impl World {
             quota,
             config: EventualConfig {
                 slack: Percent(25),
-                max_counters: 64,
                 other_regions: distinct.len() - 1,
                 memory: StoreConfig {
                     max_memory: 1 << 20,

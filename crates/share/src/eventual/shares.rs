@@ -1,4 +1,4 @@
-//! The counters of the whole service as this node knows them; or its own shares of them.
+//! This node's shares of limits, by which it decides while some region cannot be reached.
 
 use tidegate_algorithms::{Decision, Headroom, Quota};
 use tidegate_store::{
@@ -7,13 +7,13 @@ use tidegate_store::{
 
 use crate::reckoning::StoreClock;
 
-/// Counters that are charged one at a time.
+/// The counters of shares, in memory.
 #[derive(Debug)]
-pub(super) struct Mirror<C>(EmbeddedStore<StoreClock<C>>);
+pub(super) struct ShareStore<C>(EmbeddedStore<StoreClock<C>>);
 
-// === impl Mirror ===
+// === impl ShareStore ===
 
-impl<C: Clock> Mirror<C> {
+impl<C: Clock> ShareStore<C> {
     pub(super) const fn new(store: EmbeddedStore<StoreClock<C>>) -> Self {
         Self(store)
     }

@@ -1,0 +1,95 @@
+//! Requests that are denied by another limit, operators' refunds, and stores that lose their data.
+
+use std::time::Duration;
+
+use super::quotas;
+use super::world::{KEY, World};
+
+/// What a denied request put back is known to no node after the next exchange, also if it was sent before.
+#[test]
+fn a_denied_request_costs_nothing() {
+    for quota in quotas(1_000) {
+        let mut world = World::new(&[0, 0, 1], quota.clone());
+        world.take(1, 30);
+        let took = [(); 3].map(|()| world.request(0, 20));
+        world.sync_all();
+        world.advance(Duration::from_millis(50));
+        for took in &took {
+            assert!(took.decision.is_allowed());
+            world.put_back(0, 20, took);
+        }
+        world.look_all();
+        world.look_all();
+        for node in 0..3 {
+            assert_eq!(world.take(node, 0).remaining, 970, "{node}: {quota:?}");
+            assert_eq!(world.nodes[node].eventual.report().pending, 0);
+        }
+    }
+}
+
+/// However many requests are denied, those that are not find the whole limit.
+#[test]
+fn a_flood_of_denied_requests_does_not_use_up_the_budget() {
+    for quota in quotas(1_000) {
+        let mut world = World::new(&[0; 2], quota.clone());
+        world.look_all();
+        let mut allowed = 0;
+        for round in 0..2_000 {
+            let took = world.request(0, 1);
+            if took.decision.is_allowed() {
+                world.put_back(0, 1, &took);
+            }
+            allowed += u64::from(round % 5 == 0 && world.take(1, 1).is_allowed());
+            if round % 10 == 0 {
+                world.sync_all();
+            }
+        }
+        assert!(allowed >= 395, "{allowed}: {quota:?}");
+    }
+}
+
+/// A refund on one node is one on all.
+#[test]
+fn a_refund_is_for_all() {
+    for quota in quotas(1_000) {
+        let mut world = World::new(&[0, 0, 1], quota.clone());
+        world.take(1, 100);
+        world.sync_all();
+        world.look_all();
+        world.nodes[0].eventual.refund(KEY, &quota, 60);
+        // No more than is used.
+        world.nodes[0].eventual.refund(KEY, &quota, 1_000);
+        world.look_all();
+        world.look_all();
+        for node in 0..3 {
+            assert_eq!(world.take(node, 0).remaining, 1_000, "{node}: {quota:?}");
+        }
+    }
+}
+
+/// What the store lost counts with all nodes that knew it, and comes back where they still have it.
+#[test]
+fn what_the_store_lost_is_not_forgotten() {
+    for quota in quotas(1_000) {
+        let mut world = World::new(&[0; 3], quota.clone());
+        for node in 0..3 {
+            world.take(node, 70);
+        }
+        world.look_all();
+        world.look_all();
+        assert_eq!(world.take(0, 0).remaining, 790, "{quota:?}");
+        world.links[0].store.clear();
+        for _ in 0..3 {
+            world.look_all();
+        }
+        for node in 0..3 {
+            assert_eq!(world.take(node, 0).remaining, 790, "{node}: {quota:?}");
+        }
+        world.take(2, 10);
+        world.look_all();
+        world.look_all();
+        for node in 0..3 {
+            assert_eq!(world.take(node, 0).remaining, 780, "{node}: {quota:?}");
+        }
+    }
+}
