@@ -14,7 +14,7 @@ mod node;
 mod noted;
 mod numbers;
 mod reckoning;
-mod refusals;
+mod replies;
 mod request;
 mod saved;
 mod shared;

@@ -28,6 +28,10 @@ pub(crate) trait FromMemory {
 
     /// Corrects an admitting `decision` on what was put back: it then says what truly remains.
     fn correct(&self, charge: &Charge<'_>, decision: &mut Decision);
+
+    /// Counts a request as demand for a limit, once it is decided. Not called for a request that another limit
+    /// denied.
+    fn note_demand(&self, _charge: &Charge<'_>, _decision: &Decision) {}
 }
 
 // === impl Took ===

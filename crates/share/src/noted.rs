@@ -14,8 +14,8 @@ use crate::node::Node;
 use crate::reckoning::StoreClock;
 use crate::standby::Standby;
 
-/// The store in common. What is asked of it for a split limit is not noted: that is not the limit, but what
-/// the plan leaves of it.
+/// The store in common. Of a split limit it is asked for the reserve, and that is noted: what a node admits
+/// from its share is counted by `split` itself.
 #[derive(Debug)]
 pub(crate) struct Noted<R, W, M> {
     remote: R,
@@ -76,7 +76,7 @@ impl<R, W, M: Clock> Noted<R, W, M> {
     ) {
         let is_charged = charging == Charging::EveryMatch || admission == Admission::Admitted;
         for (charge, decision) in charges.iter().zip(decisions) {
-            if charge.consistency == Consistency::Split || charge.cost == 0 {
+            if charge.cost == 0 {
                 continue;
             }
             if !decision.is_allowed() {

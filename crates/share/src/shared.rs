@@ -1,5 +1,6 @@
 //! The store of one node among many.
 
+mod alone;
 mod charge;
 mod restore;
 
@@ -19,7 +20,7 @@ use crate::leased::{LeaseConfig, Leases, Taken};
 use crate::memory::FromMemory;
 use crate::node::Node;
 use crate::noted::Noted;
-use crate::request::{Request, Ways};
+use crate::request::Ways;
 use crate::split::{self, Split, SplitConfig};
 use crate::standby::{Standby, StandbyLimit};
 
@@ -160,10 +161,10 @@ impl<R: Store, W: Clock, M: Clock> SharedStore<R, W, M> {
         let reserve = self.split.reserve(key.limit, quota);
         let reserve = reserve.as_deref().unwrap_or(quota);
         let consistency = Consistency::Split;
-        let refunded = self.remote().refund(key, reserve, cost, consistency).await;
+        let refunded = self.common.refund(key, reserve, cost, consistency).await;
         if refunded.is_err() {
-            // Who is charged alone is given back alone.
-            self.standby().refund(self.common.alone(), key, quota, cost);
+            let divided_by = self.standby().divided_by();
+            self.split.refund_alone(key, quota, cost, divided_by);
         }
         refunded
     }
@@ -188,6 +189,7 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> Ways for Share
     fn tell(&self, charge: &Charge<'_>) -> Option<Decision> {
         match charge.consistency {
             Consistency::Strict | Consistency::Leased => self.leases.look(charge),
+            Consistency::Split => self.split.look(charge),
             _ => None,
         }
     }
@@ -222,23 +224,7 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> Store for Shar
         decisions: &mut Decisions,
     ) -> Result<Receipt, StoreError> {
         within_bounds(charges)?;
-        let mut request = Request::take(charges, charging, self)?;
-        request.recall(|charge| self.standby().recall(self.common.alone(), charge));
-        let rest = request.rest();
-        if !rest.is_empty() {
-            let decided = self
-                .standby()
-                .charge(self.common.alone(), &rest, charging, decisions);
-            if let Err(error) = decided {
-                request.put_back(self);
-                return Err(error);
-            }
-            request.fill(decisions);
-        }
-        let admission = request.close(self, decisions);
-        self.standby().decided(admission);
-        let now = self.common.clock().now();
-        Ok(Receipt { now, admission })
+        self.decide_alone(charges, charging, decisions)
     }
 
     async fn peek(

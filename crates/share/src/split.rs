@@ -1,20 +1,22 @@
 //! `split`: each node enforces its share of a limit, in its own memory.
 //!
-//! Nodes tell the common store what they want of each limit, and hear who has what part of it in this
-//! epoch and in the next. A node spends its share only while it surely is the epoch of a plan that names
-//! it. What no node has lies in the store: whoever has no share, has used it up or is not sure asks for
-//! that. Shares and reserve are no more than the limit together, so no node needs to know what the
-//! others do.
+//! Nodes send the common store their demand for each limit, and receive plans: the share of each node in this
+//! epoch and in the next. A node spends its share only while the epoch of a plan that names it surely lasts.
+//! The parts that no node has are the reserve, in the store: a node asks for it if it has no share, has used
+//! it up or is unsure of the epoch. Shares and reserve are no more than the limit together, so no node needs
+//! to know what the others do. While the store is unavailable a node decides alone ([`alone`]).
 
+mod alone;
 mod counters;
 mod cut;
-mod portion;
+mod demand;
+mod limit;
 mod reserve;
 mod spend;
 mod store_time;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -27,55 +29,63 @@ use tidegate_store::{
 };
 use tokio::sync::Notify;
 
+pub(crate) use self::alone::SplitAlone;
 use self::counters::Counters;
 pub use self::cut::{Indivisible, LONGEST_SPLIT_WINDOW, divisible, strict_from};
-use self::portion::Portion;
+use self::limit::SplitLimit;
 pub(crate) use self::spend::whole;
-pub(crate) use self::store_time::Bounds;
 use self::store_time::StoreTime;
 use crate::membership::{KnownMembers, Membership};
 use crate::reckoning::Heard;
-use crate::refusals::Refusals;
+use crate::replies::ReplyCache;
 
-/// The most limits that a node has shares of. Of others it gets what every plan leaves in the store.
+/// The most limits that a node has shares of. Of others it gets the least reserve of all plans.
 const MOST_LIMITS: usize = 4_096;
 
-/// A limit that nobody asked for in so many heartbeats in a row is forgotten.
+/// A limit that nobody asks for during this many heartbeats is forgotten.
 const IDLE_BEATS: u32 = 64;
 
-/// How a node is a member.
+/// How long a denial is remembered, unless configured otherwise: this late a node notices that another one
+/// refunded something.
+const REMEMBER_DENIALS: Duration = Duration::from_millis(100);
+
+/// The membership of a node, and its memory for shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitConfig {
-    /// How often it says that it is there.
+    /// The time between two heartbeats.
     pub heartbeat: Duration,
-    /// How long the others believe it.
+    /// How long a node stays a member without a heartbeat.
     pub expiry: Duration,
-    /// How much it may remember.
+    /// The memory for counters.
     pub store: StoreConfig,
     /// The number of members before the first heartbeat is answered.
     pub members: KnownMembers,
 }
 
-/// A node's shares of limits, and its place among the members.
+/// A node's shares of limits, and its membership.
 #[derive(Debug)]
 pub struct Split<M = Monotonic> {
     node: NodeId,
     config: SplitConfig,
     membership: Membership,
     counters: Counters<M>,
-    refusals: Refusals,
+    replies: ReplyCache,
+    /// How long a denial of the store is remembered at the longest.
+    remember_denials: Duration,
     limits: ArcSwap<Limits>,
-    /// Held by whoever changes which limits are known.
+    /// Held while the set of known limits changes.
     changing: Mutex<()>,
-    /// Told when a limit is met for the first time.
+    /// Notified when a limit is met for the first time.
     met: Notify,
     heartbeats: AtomicU64,
     failures: AtomicU64,
-    /// When the store last answered one, by the node's clock; 0 before.
+    /// Whether the last heartbeat failed.
+    has_failed: AtomicBool,
+    /// The time of the last reply to one, by the node's clock; 0 before the first.
     answered: AtomicU64,
 }
 
-type Limits = HashMap<LimitId, Arc<Portion>>;
+type Limits = HashMap<LimitId, Arc<SplitLimit>>;
 
 // === impl SplitConfig ===
 
@@ -95,7 +105,7 @@ impl Default for SplitConfig {
 // === impl Split ===
 
 impl Split {
-    /// A node that is no member yet and has no shares.
+    /// A node that is not a member yet and has no shares.
     ///
     /// # Panics
     ///
@@ -111,7 +121,7 @@ impl<M> Split<M> {
         self.node
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     pub const fn membership(&self) -> &Membership {
         &self.membership
     }
@@ -126,22 +136,36 @@ impl<M: Clock> Split<M> {
             config,
             membership: Membership::new(config.members, settling, clock.now()),
             counters: Counters::new(config.store, clock),
-            refusals: Refusals::new(),
+            replies: ReplyCache::new(),
+            remember_denials: REMEMBER_DENIALS,
             limits: ArcSwap::default(),
             changing: Mutex::new(()),
             met: Notify::new(),
             heartbeats: AtomicU64::new(0),
             failures: AtomicU64::new(0),
+            has_failed: AtomicBool::new(false),
             answered: AtomicU64::new(0),
         }
     }
 
-    /// How it is doing.
+    /// Sets how long denials of the store are remembered at the longest.
+    #[must_use]
+    pub(crate) fn with_denial_memory(self, span: Duration) -> Self {
+        Self {
+            remember_denials: span,
+            ..self
+        }
+    }
+
+    /// Counts for metrics.
     pub fn report(&self) -> SplitReport {
         let bounds = self.time().bounds();
         let limits = self.limits.load();
-        let has_share =
-            |portion: &&Arc<Portion>| bounds.is_some_and(|it| portion.held().has_share(it));
+        let has_share = |limit: &&Arc<SplitLimit>| {
+            let plans = limit.plans();
+            let share = bounds.and_then(|bounds| plans.at(bounds));
+            share.is_some_and(|share| share.plan().share > 0)
+        };
         SplitReport {
             counters: limits.values().filter(has_share).count() as u64,
             heartbeats: self.heartbeats.load(Ordering::Relaxed),
@@ -150,66 +174,74 @@ impl<M: Clock> Split<M> {
         }
     }
 
-    /// Says that the node is there, again and again, and at once when it meets a limit. Never ends.
+    /// Sends heartbeats for ever, and one at once when the node meets a limit.
     pub async fn run(&self, members: &impl Members) {
         loop {
-            // Counted; the next one comes anyway, and plans end by themselves.
+            // A failure is counted; the next heartbeat follows anyway, and plans end by themselves.
             let _ = self.beat(members).await;
             let _ = tokio::time::timeout(self.config.heartbeat, self.met.notified()).await;
         }
     }
 
-    /// Says that the node is there and what it wants, and takes note of what it is given.
+    /// Sends the node's demand, and records its shares.
     pub async fn beat(&self, members: &impl Members) -> Result<(), StoreError> {
         let wants = self.wants();
-        let mut said = wants.chunks(MAX_WANTS);
-        // Also when there is nothing to say.
-        let mut next = Some(said.next().unwrap_or_default());
+        let mut chunks = wants.chunks(MAX_WANTS);
+        // A heartbeat is sent without any demand, too.
+        let mut next = Some(chunks.next().unwrap_or_default());
         while let Some(wants) = next {
             let asked = self.time().own().now();
             let beat = self.beat_of(wants);
             let pulse = members.beat(&beat).await;
             let pulse = pulse.inspect_err(|_| {
                 self.failures.fetch_add(1, Ordering::Relaxed);
+                self.has_failed.store(true, Ordering::Relaxed);
                 self.membership.doubt(self.time().own().now());
             })?;
             self.heartbeats.fetch_add(1, Ordering::Relaxed);
             self.hear(asked, wants, &pulse);
-            next = said.next();
+            next = chunks.next();
         }
+        self.has_failed.store(false, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Says that the node is no longer there. It may spend what plans have given it until they end.
+    /// Ends the membership. The node may spend its shares until their plans end.
     pub async fn leave(&self, members: &impl Members) -> Result<(), StoreError> {
         members.leave(self.node).await
     }
 
-    /// What the node wants now. Forgets limits that nobody asked for in a long while.
+    /// The demand for all known limits. Limits that nobody asked for in a long while are forgotten.
     fn wants(&self) -> Vec<Want> {
         let at = self.time().own().now();
         let mut wants: Vec<Want> = Vec::new();
         let mut is_stale = false;
-        for (limit, portion) in &**self.limits.load() {
-            wants.push(portion.want(*limit, self.config.heartbeat, at));
-            is_stale |= portion.idle() >= IDLE_BEATS;
+        for (id, limit) in &**self.limits.load() {
+            wants.push(limit.want(*id, self.config.heartbeat, at));
+            is_stale |= limit.idle() >= IDLE_BEATS;
         }
         if is_stale {
-            self.change(|limits| limits.retain(|_, portion| portion.idle() < IDLE_BEATS));
+            self.change(|limits| limits.retain(|_, limit| limit.idle() < IDLE_BEATS));
         }
         wants
     }
 
-    const fn beat_of<'a>(&self, wants: &'a [Want]) -> Beat<'a> {
+    fn beat_of<'a>(&self, wants: &'a [Want]) -> Beat<'a> {
+        let has_failed = self.has_failed.load(Ordering::Relaxed);
         Beat {
             node: self.node,
             expiry: self.config.expiry,
             pace: self.config.heartbeat,
+            alone_among: if has_failed {
+                self.membership.members()
+            } else {
+                0
+            },
             wants,
         }
     }
 
-    /// Takes note of what the store said to a heartbeat that was sent at `asked`.
+    /// Records the reply to a heartbeat that was sent at `asked`.
     fn hear(&self, asked: Time, wants: &[Want], pulse: &Pulse) {
         let answered = self.time().own().now();
         let &Pulse {
@@ -230,8 +262,8 @@ impl<M: Clock> Split<M> {
         });
         let limits = self.limits.load();
         for (want, plans) in wants.iter().zip(&pulse.plans) {
-            if let Some(portion) = limits.get(&want.limit) {
-                portion.hold(*plans);
+            if let Some(limit) = limits.get(&want.limit) {
+                limit.set_plans(*plans);
             }
         }
     }
@@ -240,7 +272,12 @@ impl<M: Clock> Split<M> {
         self.counters.time()
     }
 
-    /// How long ago the store answered a heartbeat; `None` if it never did.
+    /// The time by the node's own clock, which measures spans.
+    fn own_now(&self) -> Time {
+        self.time().own().now()
+    }
+
+    /// The time since the last reply to a heartbeat; `None` before the first.
     fn age(&self) -> Option<Duration> {
         match self.answered.load(Ordering::Relaxed) {
             0 => None,
@@ -248,7 +285,7 @@ impl<M: Clock> Split<M> {
         }
     }
 
-    /// Begins to want a limit, if it is one to have a share of.
+    /// Adds a limit to those that the node asks shares of, if it can be split.
     #[cold]
     fn meet(&self, charge: &Charge<'_>) {
         if divisible(charge.quota).is_err() || self.limits.load().len() >= MOST_LIMITS {
@@ -256,16 +293,15 @@ impl<M: Clock> Split<M> {
         }
         let at = self.time().own().now();
         self.change(|limits| {
-            let new = || Arc::new(Portion::new(charge.quota, at));
-            let portion = limits.entry(charge.key.limit).or_insert_with(new);
-            portion.ask(charge.cost);
+            let new = || Arc::new(SplitLimit::new(charge.quota, at));
+            limits.entry(charge.key.limit).or_insert_with(new);
         });
         self.met.notify_one();
     }
 
-    /// Changes which limits are known.
+    /// Changes the set of known limits.
     fn change(&self, make: impl FnOnce(&mut Limits)) {
-        // Nothing is under this lock that could be left half done.
+        // Nothing under this lock can be left half done.
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut limits = Limits::clone(&self.limits.load());
         make(&mut limits);

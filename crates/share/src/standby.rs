@@ -23,8 +23,7 @@ use tidegate_store::{
 use self::cuts::{Cut, Cuts};
 use crate::Membership;
 use crate::edge;
-use crate::refusals::{Refusals, Trust};
-use crate::split::Bounds;
+use crate::replies::{Lifetime, ReplyCache};
 
 /// How much of a limit a node enforces while it is alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,7 +41,7 @@ pub(crate) struct Standby {
     limit: StandbyLimit,
     membership: Membership,
     cuts: Cuts,
-    refusals: Refusals,
+    replies: ReplyCache,
     requests: AtomicU64,
     refused: AtomicU64,
 }
@@ -63,7 +62,7 @@ enum Written {
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// What the store refused to a strict request stands for as long as it said.
-const UNTIL_RETRY: Trust = Trust {
+const UNTIL_RETRY: Lifetime = Lifetime {
     least: Duration::ZERO,
     most: Duration::MAX,
 };
@@ -76,7 +75,7 @@ impl Standby {
             limit,
             membership,
             cuts: Cuts::default(),
-            refusals: Refusals::new(),
+            replies: ReplyCache::new(),
             requests: AtomicU64::new(0),
             refused: AtomicU64::new(0),
         }
@@ -108,11 +107,7 @@ impl Standby {
     pub(crate) fn note<W: Clock>(&self, store: &EmbeddedStore<W>, charge: &Charge<'_>) {
         let whole = charge.quota;
         let is_plain = counts_plainly(whole);
-        let cut = if is_plain {
-            Cut::None
-        } else {
-            self.cut(charge.key, whole)
-        };
+        let cut = self.cut_of_notes(charge.key, whole);
         let left = match write(store, &cut.apply(charge)) {
             Written::All => return,
             Written::Nothing { left } => left,
@@ -150,7 +145,7 @@ impl Standby {
         decision: Decision,
     ) {
         let now = store.clock().now();
-        self.refusals.remember(charge, decision, now, UNTIL_RETRY);
+        self.replies.remember(charge, decision, now, UNTIL_RETRY);
     }
 
     /// What the common store refused, if that still stands.
@@ -159,12 +154,27 @@ impl Standby {
         store: &EmbeddedStore<W>,
         charge: &Charge<'_>,
     ) -> Option<Decision> {
-        let now = store.clock().now();
-        let bounds = Bounds {
-            earliest: now,
-            latest: now,
+        self.replies.denial(charge, store.clock().now())
+    }
+
+    /// The permits of a counter that were noted and are still counted; of a bucket, those noted with the
+    /// `noted` quota.
+    pub(crate) fn noted<W: Clock>(
+        &self,
+        store: &EmbeddedStore<W>,
+        charge: &Charge<'_>,
+        noted: &Quota,
+    ) -> u64 {
+        let quota = if counts_plainly(charge.quota) {
+            charge.quota
+        } else {
+            noted
         };
-        self.refusals.recall(charge, bounds)
+        let cut = self.cut_of_notes(charge.key, quota);
+        let peeked = store.peek_now(charge.key, cut.quota(quota), charge.headroom);
+        peeked.map_or(0, |decision| {
+            decision.limit.saturating_sub(decision.remaining)
+        })
     }
 
     /// Gives back what was charged alone, or noted.
@@ -175,7 +185,7 @@ impl Standby {
         quota: &Quota,
         cost: u64,
     ) {
-        self.refusals.forget(key);
+        self.replies.forget(key);
         // Cannot fail but for a window that was never charged.
         let _ = store.refund_now(key, self.cut(key, quota).quota(quota), cost);
     }
@@ -187,7 +197,7 @@ impl Standby {
         key: CounterKey<'_>,
         quota: &Quota,
     ) {
-        self.refusals.forget(key);
+        self.replies.forget(key);
         // Cannot fail but for a window that was never charged.
         let _ = store.reset_now(key, self.cut(key, quota).quota(quota));
     }
@@ -205,7 +215,15 @@ impl Standby {
         StandbyReport {
             requests: self.requests.load(Ordering::Relaxed),
             refused: self.refused.load(Ordering::Relaxed),
-            divided_by: u64::from(self.parts()),
+            divided_by: u64::from(self.divided_by()),
+        }
+    }
+
+    fn cut_of_notes(&self, key: CounterKey<'_>, quota: &Quota) -> Cut {
+        if counts_plainly(quota) {
+            Cut::None
+        } else {
+            self.cut(key, quota)
         }
     }
 
@@ -215,13 +233,14 @@ impl Standby {
     }
 
     fn cut(&self, key: CounterKey<'_>, quota: &Quota) -> Cut {
-        match self.parts() {
+        match self.divided_by() {
             1 => Cut::None,
             parts => self.cuts.find(key.limit, quota, parts),
         }
     }
 
-    fn parts(&self) -> u32 {
+    /// The number of parts into which limits are divided while the node is alone.
+    pub(crate) fn divided_by(&self) -> u32 {
         match self.limit {
             StandbyLimit::Share => self.membership.members(),
             StandbyLimit::Whole => 1,

@@ -67,7 +67,7 @@ impl RedisMembers {
         command
             .number(micros(beat.expiry))
             .number(micros(beat.pace));
-        command.number(MAX_MEMBERS);
+        command.number(MAX_MEMBERS).number(beat.alone_among);
         for want in beat.wants {
             let Want { parts, demand, .. } = *want;
             command.number(micros(want.window));
@@ -139,7 +139,7 @@ fn read_plan(values: Array<'_>) -> Option<Option<Plan>> {
     let numbers: Vec<u64> = values
         .map(|value| value.unsigned())
         .collect::<Option<_>>()?;
-    let [starts, ends, parts, share, reserve, least] =
+    let [starts, ends, parts, share, reserve, members] =
         <[u64; PLAN_NUMBERS]>::try_from(numbers).ok()?;
     let part = |number: u64| u32::try_from(number).ok().filter(|_| number <= parts);
     Some(Some(Plan {
@@ -148,6 +148,6 @@ fn read_plan(values: Array<'_>) -> Option<Option<Plan>> {
         parts: part(parts)?,
         share: part(share)?,
         reserve: part(reserve)?,
-        least: part(least)?,
+        members: u32::try_from(members).ok()?,
     }))
 }

@@ -27,8 +27,14 @@ struct Subject {
 #[derive(Clone, Debug)]
 enum Step {
     Wait(Duration),
-    Beat { node: u64, wants: Vec<Want> },
-    Leave { node: u64 },
+    Beat {
+        node: u64,
+        alone_among: u32,
+        wants: Vec<Want>,
+    },
+    Leave {
+        node: u64,
+    },
 }
 
 // === impl Subject ===
@@ -68,6 +74,7 @@ fn beat(node: u64, wants: &[Want]) -> Beat<'_> {
         node: NodeId(node),
         expiry: EXPIRY,
         pace: PACE,
+        alone_among: 0,
         wants,
     }
 }
@@ -90,12 +97,12 @@ fn any_want(limit: u128) -> impl Strategy<Value = Want> {
         1 => Duration::ZERO,
         _ => window * (1 + u32::try_from(windows / 2).unwrap()),
     });
-    (parts, 0_u32..2_500, memory).prop_map(move |(parts, demand, memory)| Want {
+    (parts, 0_u32..4_000, memory).prop_map(move |(parts, demand, memory)| Want {
         limit: LimitId(limit),
         window,
         memory,
         parts,
-        demand: demand.min(parts),
+        demand,
     })
 }
 
@@ -107,7 +114,11 @@ fn any_step() -> impl Strategy<Value = Step> {
     ];
     prop_oneof![
         2 => (0_u64..30_000).prop_map(|millis| Step::Wait(Duration::from_millis(millis))),
-        6 => (0_u64..6, wants).prop_map(|(node, wants)| Step::Beat { node, wants }),
+        6 => (0_u64..6, 0_u32..32, wants).prop_map(|(node, alone, wants)| Step::Beat {
+            node,
+            alone_among: alone.saturating_sub(24),
+            wants,
+        }),
         1 => (0_u64..6).prop_map(|node| Step::Leave { node }),
     ]
 }
@@ -132,8 +143,8 @@ fn the_script_does_what_the_model_does() {
         for step in steps {
             match step {
                 Step::Wait(span) => now = now.plus(span),
-                Step::Beat { node, wants } => {
-                    let beat = beat(node, &wants);
+                Step::Beat { node, alone_among, wants } => {
+                    let beat = Beat { alone_among, ..beat(node, &wants) };
                     let pulse = runtime.block_on(subject.beat(&beat, now));
                     prop_assert_eq!(pulse, model.beat(&beat, now), "{:?}", beat);
                 }
@@ -147,32 +158,36 @@ fn the_script_does_what_the_model_does() {
 }
 
 #[tokio::test]
-async fn members_share_by_what_they_want() {
+async fn members_share_by_demand() {
     let server = RedisServer::start();
     let subject = Subject::new(&server);
     let now = Time::from_micros(1_800_000_000_000_000);
-    for (node, demand) in [(1, 0), (2, 100), (3, 1_000)] {
+    let nodes = [(1, 0), (2, 100), (3, 1_200)];
+    for (node, demand) in nodes {
         let wants = [want(1_000, demand)];
-        // The first to come has it all until the next epoch.
         let pulse = subject.beat(&beat(node, &wants), now).await;
         assert_eq!(u64::from(pulse.members), node);
     }
-    // Node 1 made both plans while it was alone.
     let later = now.plus(Duration::from_secs(20));
-    let mut shares = Vec::new();
-    for (node, demand) in [(1, 0), (2, 100), (3, 1_000)] {
-        let pulse = subject
-            .beat(&beat(node, &[want(1_000, demand)]), later)
-            .await;
-        let plans = pulse.plans[0];
-        assert_eq!(
-            plans.current.unwrap().share,
-            if node == 1 { 969 } else { 0 }
-        );
-        shares.push(plans.next.unwrap().share);
+    let mut plans = Vec::new();
+    for (node, demand) in nodes {
+        let wants = [want(1_000, demand)];
+        let pulse = subject.beat(&beat(node, &wants), later).await;
+        // The first node made this plan while it was the only member, and idle.
+        let current = pulse.plans[0].current.unwrap();
+        assert_eq!((current.share, current.reserve), (0, 1_000));
+        plans.push(pulse.plans[0].next.unwrap());
     }
-    // 31 stay in the store, 10 are the floor of who is idle.
-    assert_eq!(shares, [10, 100, 859]);
+    // In proportion to demand, less the square root; the rest stays in the store.
+    assert_eq!(
+        [0, 1, 2].map(|node| plans[node].share),
+        [0, 74 - 8, 894 - 29]
+    );
+    assert!(
+        plans
+            .iter()
+            .all(|plan| plan.reserve == 69 && plan.members == 3)
+    );
 }
 
 #[tokio::test]
@@ -189,7 +204,7 @@ async fn who_comes_when_there_are_too_many_is_no_member() {
     subject.members.leave(NodeId(0)).await.unwrap();
     let pulse = subject.beat(&beat(late, &[want(1_000, 10)]), now).await;
     assert_eq!(pulse.members, MAX_MEMBERS);
-    assert!(pulse.plans[0].current.unwrap().share > 0);
+    assert!(pulse.plans[0].current.is_some());
 }
 
 #[tokio::test]
@@ -226,7 +241,7 @@ async fn members_of_a_cluster_lie_in_one_slot() {
         let members = RedisMembers::new(&client, name);
         let wants = [want(1_000, 10)];
         let pulse = members.beat(&beat(1, &wants)).await.unwrap();
-        assert_eq!(pulse.plans[0].current.unwrap().share, 969);
+        assert_eq!(pulse.plans[0].current.unwrap().share, 10 - 3);
         assert_eq!(members.beat(&beat(2, &wants)).await.unwrap().members, 2);
         members.leave(NodeId(1)).await.unwrap();
         assert_eq!(members.beat(&beat(2, &wants)).await.unwrap().members, 1);

@@ -25,7 +25,8 @@ pub use embedded::{
 pub use error::{ErrorKind, MemoryRefused, StoreError, Unfit};
 pub use lend::{Draw, GivenBack, Lender, Loan, lendable};
 pub use members::{
-    Beat, MAX_MEMBERS, MAX_PARTS, MAX_WANTS, Members, NodeId, Plan, Plans, Pulse, Want,
+    Beat, LEAST_PARTS, MAX_DEMAND, MAX_MEMBERS, MAX_PARTS, MAX_WANTS, Members, NodeId, Plan, Plans,
+    Pulse, Want,
 };
 pub use totals::{
     CounterId, CounterSums, CounterUpdate, EpochInfo, ExchangeReply, SlotTotal, Totals,

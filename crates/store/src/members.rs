@@ -25,6 +25,12 @@ pub const MAX_MEMBERS: u32 = 256;
 /// The most parts that a limit is divided into.
 pub const MAX_PARTS: u32 = 1 << 20;
 
+/// The largest demand of a node. Its product with [`MAX_PARTS`] stays exact in a script.
+pub const MAX_DEMAND: u32 = 1 << 24;
+
+/// The fewest parts for each member with which a limit is divided.
+pub const LEAST_PARTS: u32 = 4;
+
 /// A store in which nodes find each other.
 pub trait Members: Send + Sync {
     /// Says that a node is there and what it wants of some limits, and hears who else is there and what
@@ -40,74 +46,79 @@ pub trait Members: Send + Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u64);
 
-/// What a node says in a heartbeat.
+/// A heartbeat of a node.
 #[derive(Clone, Copy, Debug)]
 pub struct Beat<'a> {
-    /// Who it is.
+    /// The node that sends it.
     pub node: NodeId,
-    /// How long it is a member without another heartbeat.
+    /// How long the node stays a member without another heartbeat.
     pub expiry: Duration,
-    /// How long epochs are at the least. Who is there first settles it for all.
+    /// The shortest length of an epoch. The first member sets it for all.
     pub pace: Duration,
-    /// What it wants of limits, no more than [`MAX_WANTS`].
+    /// The number of nodes by which this node divided limits because its previous heartbeat failed; 0 if that
+    /// was answered. A plan that is made now for the present epoch then gives each member no more than it may
+    /// have admitted alone.
+    pub alone_among: u32,
+    /// The demand for limits, no more than [`MAX_WANTS`].
     pub wants: &'a [Want],
 }
 
-/// What a node wants of one limit.
+/// The demand of a node for one limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Want {
-    /// Which limit.
+    /// The limit.
     pub limit: LimitId,
-    /// Its window: epochs are whole numbers of them, and begin where one begins.
+    /// Its window: epochs are whole numbers of windows, and begin where one begins.
     pub window: Duration,
-    /// How long a counter remembers what was before an epoch's edge; zero if nothing. Epochs are no
-    /// shorter, and then a part grows an epoch later than it is given, for whoever had it before may
-    /// have spent it just before the edge.
+    /// How long a counter remembers admissions from before an epoch's edge; zero if it does not. Epochs are
+    /// no shorter. A share then grows only by parts that nobody had in the epoch before, because another
+    /// holder may have spent them just before the edge.
     pub memory: Duration,
-    /// How many parts the limit is divided into, from 1 to [`MAX_PARTS`].
+    /// The number of parts that the limit is divided into, from 1 to [`MAX_PARTS`].
     pub parts: u32,
-    /// How many parts the node could use in an epoch.
+    /// The number of parts that requests asked of this node in a window, all callers together; no more than
+    /// [`MAX_DEMAND`].
     pub demand: u32,
 }
 
-/// What a node hears in answer to a heartbeat.
+/// The reply to a heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pulse {
     /// The store's time.
     pub now: Time,
-    /// How many members there are.
+    /// The number of members.
     pub members: u32,
     /// The time of this node's previous heartbeat; `None` if the store has none that has not expired. Any
     /// other time than the store itself reported then means that it lost data.
     pub previous: Option<Time>,
-    /// What is planned for each want, in order.
+    /// The plans for each want, in order.
     pub plans: Vec<Plans>,
 }
 
-/// What is planned for one limit.
+/// The plans for one limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Plans {
-    /// For the epoch that is now, if there is a plan for it.
+    /// The plan of the present epoch, if there is one.
     pub current: Option<Plan>,
-    /// For the epoch after it, if there is one yet.
+    /// The plan of the next epoch, if there is one yet.
     pub next: Option<Plan>,
 }
 
-/// Who has what part of a limit during one epoch, as one node sees it.
+/// The division of a limit during one epoch, as one node sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// When the epoch begins, by the store's time.
+    /// The start of the epoch, by the store's time.
     pub starts: Time,
-    /// When it ends.
+    /// Its end.
     pub ends: Time,
-    /// How many parts there are.
+    /// The number of parts in all.
     pub parts: u32,
-    /// How many of them are this node's; 0 if the plan does not know it.
+    /// The parts of this node; 0 if the plan does not name it.
     pub share: u32,
-    /// How many are kept in the store, to be asked for there, by any node.
+    /// The parts that stay in the store, where any node may ask for them.
     pub reserve: u32,
-    /// The fewest that any member was given; 0 if all are in the store.
-    pub least: u32,
+    /// The number of members that the plan was made for.
+    pub members: u32,
 }
 
 // === impl NodeId ===
@@ -123,10 +134,15 @@ impl NodeId {
 // === impl Plan ===
 
 impl Plan {
-    /// How many parts every plan keeps in the store at the least, so that a node that knows no plan can
-    /// ask for those.
+    /// The smallest reserve of any plan, so that a node that knows no plan can ask for that much.
     pub const fn least_reserve(parts: u32) -> u32 {
         let reserve = parts / 32;
         if reserve == 0 { 1 } else { reserve }
+    }
+
+    /// Whether a limit of so many parts is too small for shares: the store then decides every request. With
+    /// fewer parts for each member, what is lost to rounding would be more than a share is worth.
+    pub const fn is_too_small(parts: u32, members: u32) -> bool {
+        parts < members.saturating_mul(LEAST_PARTS)
     }
 }

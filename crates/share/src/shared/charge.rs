@@ -125,27 +125,18 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
     ) -> Result<Receipt, StoreError> {
         let mut undecided = Undecided::new(self, request);
         let asked = self.leases.own_now();
-        let now = match self.charge_rest(&rest, charging, decisions).await {
-            Ok(now) => {
-                let heard = self.leases.heard(now, asked);
-                let admission = Admission::of(&rest, decisions);
-                for (charge, decision) in rest.iter().zip(&*decisions) {
-                    if matches!(
-                        charge.consistency,
-                        Consistency::Strict | Consistency::Leased
-                    ) {
-                        self.leases.hear(charge, decision, admission, heard);
-                    }
-                }
-                undecided.fill(decisions);
-                now
+        let now = self.charge_rest(&rest, charging, decisions).await?;
+        let heard = self.leases.heard(now, asked);
+        let admission = Admission::of(&rest, decisions);
+        for (charge, decision) in rest.iter().zip(&*decisions) {
+            if matches!(
+                charge.consistency,
+                Consistency::Strict | Consistency::Leased
+            ) {
+                self.leases.hear(charge, decision, admission, heard);
             }
-            Err(error) => {
-                let refusals = self.split.refusals(&rest).ok_or(error)?;
-                undecided.fill(&refusals);
-                self.common.clock().now()
-            }
-        };
+        }
+        undecided.fill(decisions);
         let admission = undecided.close(decisions);
         Ok(Receipt { now, admission })
     }

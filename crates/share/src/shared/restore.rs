@@ -41,7 +41,8 @@ impl<R, W: Clock, M: Clock> SharedStore<R, W, M> {
     ) -> (Self, Vec<(CounterGroup, RestoreResult)>) {
         let [standby_saved, eventual_saved] = CounterGroup::ALL.map(&mut saved);
         let clock = Arc::new(clock);
-        let split = Split::with_clock(config.split, Arc::clone(&clock));
+        let split = Split::with_clock(config.split, Arc::clone(&clock))
+            .with_denial_memory(config.leases.remember_denials);
         let (eventual, eventual_restored) =
             Eventual::with_shares(config.eventual.clone(), Arc::clone(&clock), eventual_saved);
         let reckoned = StoreClock::new(Arc::clone(&clock), local.clock().now());

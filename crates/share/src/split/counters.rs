@@ -1,4 +1,4 @@
-//! What a node has counted of its shares.
+//! The counters of a node's shares.
 
 use std::sync::Arc;
 
@@ -9,10 +9,11 @@ use tidegate_store::{
 
 use super::store_time::StoreTime;
 
-/// What a node has counted of its shares.
+/// The counters of a node's shares. They also count what the node admits alone, while the store is
+/// unavailable, so that neither forgets the other.
 ///
-/// What is counted by aligned windows goes by the store's time, for all nodes must mean the same window.
-/// All else only measures spans, and goes by the node's own clock: it never jumps when the store is heard.
+/// Counters by aligned windows go by the store's time, because all nodes must mean the same window. The others
+/// only measure spans and go by the node's own clock, which never jumps.
 #[derive(Debug)]
 pub(super) struct Counters<M> {
     aligned: EmbeddedStore<StoreTime<Arc<M>>>,
@@ -32,13 +33,13 @@ impl<M: Clock> Counters<M> {
         }
     }
 
-    /// What is known of the store's time.
+    /// The store's time, as far as it is known.
     pub(super) fn time(&self) -> &StoreTime<Arc<M>> {
         self.aligned.clock()
     }
 
-    /// Decides on one limit and charges it if it admits, whatever its mode: what its word counts for is
-    /// weighed over the request.
+    /// Decides on one limit and charges it if it admits, whatever its mode: the mode counts for the request
+    /// as a whole.
     pub(super) fn charge(
         &self,
         charge: &Charge<'_>,
@@ -94,10 +95,13 @@ impl<M: Clock> Counters<M> {
     }
 }
 
-/// Whether it matters which window it is.
+/// Whether a quota counts by windows of the clock.
 pub(super) const fn is_aligned(quota: &Quota) -> bool {
-    matches!(
-        quota.meter(),
-        Meter::FixedWindow(_) | Meter::IntervalBucket(_)
-    )
+    match quota.meter() {
+        Meter::FixedWindow(_)
+        | Meter::IntervalBucket(_)
+        | Meter::SlidingCounter(_)
+        | Meter::SubWindows(_) => true,
+        Meter::TokenBucket(_) | Meter::LeakyBucket(_) | Meter::SlidingLog(_) => false,
+    }
 }

@@ -1,20 +1,21 @@
-//! How a quota is cut into parts.
+//! Quotas cut into parts.
 
 use std::time::Duration;
 
+use tidegate_algorithms::sub_windows::SubWindows;
 use tidegate_algorithms::{Algorithm, Meter, Quota, QuotaSpec};
-use tidegate_store::{MAX_PARTS, Plan};
+use tidegate_store::{LEAST_PARTS, MAX_PARTS};
 
 use crate::capacity::capacity;
 
-/// The longest window of a limit that is split. Shares change at window edges: whoever joins or leaves
+/// The longest window of a limit that is split. Shares change at window edges: a node that joins or leaves
 /// within a longer one would wait too long.
 pub const LONGEST_SPLIT_WINDOW: Duration = Duration::from_mins(1);
 
-/// The longest that a counter of a split limit remembers: two of the longest windows.
+/// The longest memory of a counter of a split limit: two of the longest windows.
 const LONGEST_MEMORY: Duration = Duration::from_mins(2);
 
-/// Why a limit is not split, whatever its rule says: every request asks the common store.
+/// The reason why a limit is strict although its rule says `split`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Indivisible {
@@ -26,6 +27,9 @@ pub enum Indivisible {
         "shares change at window edges, and its window is longer than {LONGEST_SPLIT_WINDOW:?}"
     )]
     LongWindow,
+    /// A bucket that holds more than one of its refills: what one node spends is back only after several.
+    #[error("its bucket holds more than is refilled at once")]
+    LargeBucket,
     /// A bucket that takes long to fill.
     #[error(
         "shares change when its bucket has had time to fill, and that takes longer than {LONGEST_MEMORY:?}"
@@ -36,18 +40,20 @@ pub enum Indivisible {
 /// A part of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fraction {
-    /// So many.
     pub(super) of: u32,
-    /// Of so many.
     pub(super) parts: u32,
 }
 
-/// Whether a limit is split where its rule says so, and if not, why.
+/// Checks that a limit can be split.
 pub fn divisible(quota: &Quota) -> Result<(), Indivisible> {
     if matches!(quota.meter(), Meter::LeakyBucket(_)) {
         Err(Indivisible::Queue)
     } else if quota.window() > LONGEST_SPLIT_WINDOW {
         Err(Indivisible::LongWindow)
+    } else if matches!(quota.meter(), Meter::IntervalBucket(_))
+        && to_fill(quota) > u128::from(quota.limit())
+    {
+        Err(Indivisible::LargeBucket)
     } else if memory(quota) > LONGEST_MEMORY {
         Err(Indivisible::LongMemory)
     } else {
@@ -55,42 +61,62 @@ pub fn divisible(quota: &Quota) -> Result<(), Indivisible> {
     }
 }
 
-/// From how many nodes on a limit that is divisible is strict all the same: there is not one for each of
-/// them and one for the reserve.
+/// The number of nodes from which on a limit is strict: it is then smaller than [`LEAST_PARTS`] for each.
 pub fn strict_from(quota: &Quota) -> u32 {
-    let parts = parts(quota);
-    let for_nodes = parts.saturating_sub(Plan::least_reserve(parts));
-    for_nodes.saturating_add(1)
+    parts(quota) / LEAST_PARTS + 1
 }
 
 /// How long a counter remembers what was before the edge of a window.
 pub(super) fn memory(quota: &Quota) -> Duration {
     let window = quota.window();
     match quota.meter() {
-        Meter::FixedWindow(_) => Duration::ZERO,
-        Meter::SlidingLog(_) => window,
-        Meter::SlidingCounter(_) => window.saturating_mul(2),
+        // A bucket that is split is full again at each edge.
+        Meter::FixedWindow(_) | Meter::IntervalBucket(_) => Duration::ZERO,
+        Meter::SlidingLog(_) | Meter::SlidingCounter(_) => window,
+        Meter::SubWindows(meter) if is_whole(meter, window) => window,
         Meter::SubWindows(meter) => window.saturating_add(meter.sub_window()),
-        // As long as it takes to fill an empty one.
-        Meter::TokenBucket(_) | Meter::IntervalBucket(_) | Meter::LeakyBucket(_) => {
-            let most = u128::from(capacity(quota)) + u128::from(quota.most_extra());
-            let windows = most.div_ceil(u128::from(quota.limit().max(1)));
-            let is_even = matches!(quota.meter(), Meter::TokenBucket(_));
-            let nanos = if is_even {
-                (most * window.as_nanos()).div_ceil(u128::from(quota.limit().max(1)))
-            } else {
-                windows * window.as_nanos()
-            };
+        Meter::TokenBucket(_) | Meter::LeakyBucket(_) => {
+            // As long as it takes to fill an empty one.
+            let nanos = to_fill(quota) * window.as_nanos();
+            let nanos = nanos.div_ceil(u128::from(quota.limit().max(1)));
             Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
         }
     }
 }
 
-/// How many parts a limit is divided into: as many as it has requests, and a bucket as many as it has
-/// of whatever it has fewer of; 0 for one that refuses everything.
+/// Whether sub-windows begin where a window does.
+fn is_whole(meter: &SubWindows, window: Duration) -> bool {
+    u32::try_from(meter.parts())
+        .is_ok_and(|parts| meter.sub_window().saturating_mul(parts) == window)
+}
+
+/// The tokens that an empty bucket lacks.
+fn to_fill(quota: &Quota) -> u128 {
+    u128::from(capacity(quota)) + u128::from(quota.most_extra())
+}
+
+/// The number of parts that a limit is divided into: its requests or, for a bucket, what divides both its limit
+/// and its capacity, so that each part of it fills in the same time; 0 for a limit that denies everything.
 pub(super) fn parts(quota: &Quota) -> u32 {
-    let whole = quota.limit().min(capacity(quota));
-    u32::try_from(whole).unwrap_or(MAX_PARTS).min(MAX_PARTS)
+    let (limit, capacity) = (quota.limit(), capacity(quota));
+    let mut parts = if limit == capacity {
+        limit.min(u64::from(MAX_PARTS))
+    } else {
+        common_divisor(limit, capacity)
+    };
+    for factor in [2, 3, 5] {
+        while parts > u64::from(MAX_PARTS) && parts.is_multiple_of(factor) {
+            parts /= factor;
+        }
+    }
+    u32::try_from(parts).map_or(1, |parts| if parts > MAX_PARTS { 1 } else { parts })
+}
+
+const fn common_divisor(mut one: u64, mut other: u64) -> u64 {
+    while other > 0 {
+        (one, other) = (other, one % other);
+    }
+    one
 }
 
 /// That part of a quota, rounded down; `None` if nothing is left of it.
@@ -104,7 +130,7 @@ pub(super) fn cut(quota: &Quota, fraction: Fraction) -> Option<Quota> {
     let limit = fraction.floor(quota.limit());
     let algorithm = match quota.algorithm() {
         Algorithm::TokenBucket { refill, .. } => Algorithm::TokenBucket {
-            burst: Some(cut_capacity(quota, fraction)),
+            burst: Some(fraction.floor(capacity(quota))),
             refill,
         },
         other => other,
@@ -120,37 +146,12 @@ pub(super) fn cut(quota: &Quota, fraction: Fraction) -> Option<Quota> {
         .filter(|cut| limit > 0 && capacity(cut) > 0)
 }
 
-/// The capacity of a bucket that is cut.
-///
-/// A bucket remembers when it will be full. One that now fills more slowly in proportion, since its rate
-/// was rounded down, would find tokens in that: as many as drop in while the whole one fills, at a rate
-/// of less than one in a window. It is made smaller by those; one of a single token finds none.
-fn cut_capacity(quota: &Quota, fraction: Fraction) -> u64 {
-    let capacity = capacity(quota);
-    let cut = fraction.floor(capacity);
-    if fraction.is_whole(quota.limit()) || cut == 0 {
-        return cut;
-    }
-    let found = capacity.div_ceil(quota.limit().max(1));
-    cut.saturating_sub(found).max(1)
-}
-
 // === impl Fraction ===
 
 impl Fraction {
-    fn product(self, whole: u64) -> u128 {
-        u128::from(whole) * u128::from(self.of)
-    }
-
-    /// So much of `whole`, rounded down.
+    /// That part of `whole`, rounded down.
     fn floor(self, whole: u64) -> u64 {
-        let part = self.product(whole) / u128::from(self.parts.max(1));
+        let part = u128::from(whole) * u128::from(self.of) / u128::from(self.parts.max(1));
         u64::try_from(part).unwrap_or(whole).min(whole)
-    }
-
-    /// Whether nothing is rounded.
-    fn is_whole(self, whole: u64) -> bool {
-        self.product(whole)
-            .is_multiple_of(u128::from(self.parts.max(1)))
     }
 }

@@ -1,32 +1,30 @@
-//! What nodes ask of the common store for a split limit: the reserve that its plan leaves there.
+//! Requests to the common store for a split limit: for the reserve that its plan leaves there.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use smallvec::SmallVec;
-use tidegate_algorithms::{Decision, Outcome, Quota, Retry, Time};
+use tidegate_algorithms::{Decision, Meter, Quota, Time};
 use tidegate_store::{Charge, Clock, Consistency, LimitId, StoreError};
 
-use super::cut::divisible;
-use super::portion::least_reserve;
+use super::cut::{divisible, memory};
+use super::limit::least_reserve;
+use super::store_time::Bounds;
 use super::{Split, whole};
-use crate::refusals::Trust;
+use crate::replies::Lifetime;
 
-/// The quotas with which the common store is asked, one for each charge; `None` for the charge's own.
+/// The quotas for a call to the common store, one for each charge; `None` for the charge's own.
 #[derive(Debug)]
 pub(crate) struct Reserves(SmallVec<[Option<Arc<Quota>>; 8]>);
 
-/// How long a refusal is believed at the longest: somebody may have given back what he took.
-const LONGEST: Duration = Duration::from_secs(1);
-
-/// How long the reserve is left alone at the least by who has a share to live on. A bucket of the reserve
-/// has another token every moment, and all nodes would run for each.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// The time within which nearly all calls have been decided in the store. A call that is sent less than this
+/// before the end of an epoch may ask only for what the next epoch leaves there, too.
+const CALL: Duration = Duration::from_millis(10);
 
 // === impl Split ===
 
 impl<M: Clock> Split<M> {
-    /// The quotas with which the common store is to be asked.
+    /// The quotas for a call to the common store.
     pub(crate) fn reserves(&self, charges: &[Charge<'_>]) -> Reserves {
         let reserve = |charge: &Charge<'_>| match charge.consistency {
             Consistency::Split => self.reserve(charge.key.limit, charge.quota),
@@ -35,12 +33,12 @@ impl<M: Clock> Split<M> {
         Reserves(charges.iter().map(reserve).collect())
     }
 
-    /// Makes of what the store said at `now` decisions on whole limits.
+    /// Turns the store's decisions at `now` into decisions on whole limits, and remembers them.
     ///
     /// # Errors
     ///
-    /// If a plan had ended when the store got to it, and the next leaves less in the store: what was
-    /// admitted must not count.
+    /// If a plan had ended when the store decided, and the next leaves less in the store: the admission must
+    /// not count.
     pub(crate) fn settle(
         &self,
         charges: &[Charge<'_>],
@@ -48,61 +46,64 @@ impl<M: Clock> Split<M> {
         now: Time,
         decisions: &mut [Decision],
     ) -> Result<(), StoreError> {
+        let own_now = self.own_now();
         let asked = charges.iter().zip(&reserves.0).zip(decisions);
         for ((charge, reserve), decision) in asked {
-            let Some(reserve) = reserve else { continue };
-            if self.reserve_at(charge, now).limit() < reserve.limit() {
-                return Err(StoreError::Unavailable {
-                    reason: "the shares of a limit changed meanwhile".into(),
-                });
+            if charge.consistency != Consistency::Split {
+                continue;
             }
-            *decision = whole(charge.quota, charge.cost, *decision);
-            let trust = self.trust(charge);
-            self.refusals.remember(charge, *decision, now, trust);
+            if let Some(reserve) = reserve {
+                let is_allowed = decision.is_allowed();
+                if is_allowed && self.reserve_at(charge, now).limit() < reserve.limit() {
+                    return Err(StoreError::Unavailable {
+                        reason: "the shares of a limit changed meanwhile".into(),
+                    });
+                }
+                *decision = whole(charge.quota, charge.cost, *decision);
+            }
+            let lifetime = self.lifetime(charge);
+            self.replies.remember(charge, *decision, own_now, lifetime);
         }
         Ok(())
     }
 
-    /// What the node says by itself when the store cannot be asked: that its own share is used up. `None`
-    /// if it does not know that of each limit.
-    pub(crate) fn refusals(&self, charges: &[Charge<'_>]) -> Option<SmallVec<[Decision; 8]>> {
-        charges.iter().map(|charge| self.refusal(charge)).collect()
-    }
-
-    /// For how long to leave the reserve alone after a refusal.
-    fn trust(&self, charge: &Charge<'_>) -> Trust {
-        let limits = self.limits.load();
-        let portion = limits.get(&charge.key.limit);
-        let has_share = portion
-            .zip(self.time().bounds())
-            .is_some_and(|(portion, bounds)| portion.held().has_share(bounds));
-        let least = if has_share { PATIENCE } else { Duration::ZERO };
-        Trust {
-            least,
-            most: LONGEST,
-        }
-    }
-
-    fn refusal(&self, charge: &Charge<'_>) -> Option<Decision> {
-        if charge.consistency != Consistency::Split {
-            return None;
-        }
-        let share = self.peek_share(charge.key, charge.quota, charge.headroom)?;
-        if share.remaining >= charge.cost {
-            return None;
-        }
-        let outcome = Outcome::Denied {
-            retry: Retry::After(share.reset_after),
+    /// How long a denial is remembered. A reserve that refills gradually has another permit every moment: a
+    /// node that lives on its share does not ask for each, but lets them gather as far as they fit.
+    fn lifetime(&self, charge: &Charge<'_>) -> Lifetime {
+        let most = self.remember_denials;
+        let fills = match charge.quota.meter() {
+            Meter::TokenBucket(_) => memory(charge.quota) / 2,
+            _ => Duration::MAX,
         };
-        Some(Decision { outcome, ..share })
+        let least = if self.lives_on_share(charge) {
+            fills.min(most)
+        } else {
+            Duration::ZERO
+        };
+        Lifetime { least, most }
     }
 
-    /// What the common store admits of a limit now, whatever the nodes have; `None` for one that is not
-    /// split.
+    fn lives_on_share(&self, charge: &Charge<'_>) -> bool {
+        let limits = self.limits.load();
+        let limit = limits.get(&charge.key.limit).zip(self.time().bounds());
+        limit.is_some_and(|(limit, bounds)| {
+            let plans = limit.plans();
+            let share = plans.at(bounds);
+            share.is_some_and(|share| share.plan().share >= share.plan().reserve)
+        })
+    }
+
+    /// The part of a limit that the common store admits now; `None` for one that is not split.
     pub(crate) fn reserve(&self, limit: LimitId, quota: &Quota) -> Option<Arc<Quota>> {
         let limits = self.limits.load();
         match (limits.get(&limit), self.time().bounds()) {
-            (Some(portion), Some(bounds)) => Some(portion.held().reserve(bounds, quota)),
+            (Some(limit), Some(bounds)) => {
+                let bounds = Bounds {
+                    latest: bounds.latest.plus(CALL),
+                    ..bounds
+                };
+                Some(limit.plans().reserve(bounds, quota))
+            }
             _ if divisible(quota).is_ok() => Some(least_reserve(quota)),
             _ => None,
         }
@@ -111,7 +112,7 @@ impl<M: Clock> Split<M> {
     fn reserve_at(&self, charge: &Charge<'_>, now: Time) -> Arc<Quota> {
         let limits = self.limits.load();
         match limits.get(&charge.key.limit) {
-            Some(portion) => portion.held().reserve_at(now, charge.quota),
+            Some(limit) => limit.plans().reserve_at(now, charge.quota),
             None => least_reserve(charge.quota),
         }
     }
@@ -120,6 +121,10 @@ impl<M: Clock> Split<M> {
 // === impl Reserves ===
 
 impl Reserves {
+    pub(super) fn new(reserves: impl Iterator<Item = Option<Arc<Quota>>>) -> Self {
+        Self(reserves.collect())
+    }
+
     /// The charges with those quotas.
     pub(crate) fn apply<'a>(&'a self, charges: &[Charge<'a>]) -> SmallVec<[Charge<'a>; 8]> {
         let asked = charges.iter().zip(&self.0);

@@ -1,13 +1,14 @@
-//! What requests do to a node's shares.
+//! Requests for a node's shares.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use tidegate_algorithms::{Decision, Headroom, Outcome, Quota, Retry, Time};
 use tidegate_store::{Charge, Charging, Clock, CounterKey, LimitId, StoreError};
 
 use super::Split;
 use super::counters::is_aligned;
-use super::portion::{Held, Portion, Share};
+use super::limit::{KnownPlans, PlannedShare, SplitLimit};
 use super::store_time::Bounds;
 use crate::capacity::capacity;
 use crate::edge;
@@ -19,17 +20,18 @@ impl<M: Clock> FromMemory for Split<M> {
     /// `None` if the store is to be asked for the [reserve](super::reserve::Reserves).
     fn take(&self, charge: &Charge<'_>, charging: Charging) -> Result<Option<Took>, StoreError> {
         let limits = self.limits.load();
-        let Some(portion) = limits.get(&charge.key.limit) else {
+        let taken = if let Some(limit) = limits.get(&charge.key.limit) {
+            self.take_share(limit, charge, charging)?
+        } else {
             self.meet(charge);
-            return Ok(None);
+            None
         };
-        portion.ask(charge.cost);
-        let admitted = self.take_share(portion, charge, charging)?;
-        Ok(admitted.or_else(|| self.recall(charge).map(Took::from)))
+        let denial = || self.replies.denial(charge, self.own_now());
+        Ok(taken.or_else(|| denial().map(Took::from)))
     }
 
-    /// What was taken before the edge of an aligned window is not put back after it, where others would
-    /// spend it.
+    /// An admission from before the edge of an aligned window is not put back after it, where it would make
+    /// room for others.
     fn put_back(&self, charge: &Charge<'_>, took: &Took) {
         let (Some(charged), Some(bounds)) = (took.charged, self.time().bounds()) else {
             return;
@@ -48,27 +50,37 @@ impl<M: Clock> FromMemory for Split<M> {
             decision.reset_after = untouched.reset_after;
         }
     }
+
+    fn note_demand(&self, charge: &Charge<'_>, decision: &Decision) {
+        let limits = self.limits.load();
+        if let Some(limit) = limits.get(&charge.key.limit)
+            && (decision.is_allowed() || self.replies.is_demand(charge, self.own_now()))
+        {
+            // No request is worth more than the limit.
+            limit.ask(charge.cost.min(charge.quota.limit()));
+        }
+    }
 }
 
 impl<M: Clock> Split<M> {
-    /// What the node's own share admits; `None` if it does not, or the node has none now.
+    /// The admission from the node's share; `None` if it does not admit, or the node has no share now.
     fn take_share(
         &self,
-        portion: &Portion,
+        limit: &SplitLimit,
         charge: &Charge<'_>,
         charging: Charging,
     ) -> Result<Option<Took>, StoreError> {
-        let held = portion.held();
+        let plans = limit.plans();
         let bounds = self.time().bounds();
-        let share = bounds.and_then(|bounds| share_at(&held, bounds, charge.quota));
+        let share = bounds.and_then(|bounds| share_at(&plans, bounds, charge.quota));
         let (Some(bounds), Some(share)) = (bounds, share) else {
             return Ok(None);
         };
         if share.is_for_others(charge.quota) {
-            portion.renumber(charge.quota);
+            limit.renumber(charge.quota);
         }
-        let cuts = share.cuts(charge.quota);
-        let Some(own) = &cuts.own else {
+        let quotas = share.quotas(charge.quota);
+        let Some(own) = &quotas.own else {
             return Ok(None);
         };
         let decision = self.counters.charge(charge, own, charging)?;
@@ -83,12 +95,14 @@ impl<M: Clock> Split<M> {
         }))
     }
 
-    /// The refusal of the store that still stands, if there is one.
-    fn recall(&self, charge: &Charge<'_>) -> Option<Decision> {
-        self.refusals.recall(charge, self.time().bounds()?)
+    /// The most likely decision of a limit that memory cannot decide on, for a request that another limit
+    /// denies: from the last reply of the store, else from the share.
+    pub(crate) fn look(&self, charge: &Charge<'_>) -> Option<Decision> {
+        let last = self.replies.last(charge, self.own_now());
+        last.or_else(|| self.peek_share(charge.key, charge.quota, charge.headroom))
     }
 
-    /// What the node's own share of a counter says; `None` if it has none.
+    /// The state of the node's share of a counter; `None` if it has no share.
     pub(crate) fn peek_share(
         &self,
         key: CounterKey<'_>,
@@ -100,30 +114,30 @@ impl<M: Clock> Split<M> {
         Some(whole(quota, 0, decision))
     }
 
-    /// Gives back to the node's own share of a counter; says whether it has one.
+    /// Refunds to the node's share of a counter; returns whether it has a share.
     pub(crate) fn refund_share(&self, key: CounterKey<'_>, quota: &Quota, cost: u64) -> bool {
-        self.refusals.forget(key);
+        self.replies.forget(key);
         let own = self.own_quota(key.limit, quota);
         own.is_some_and(|own| self.counters.refund(key, &own, cost).is_ok())
     }
 
-    /// Forgets what the node itself has counted.
+    /// Resets the node's own counter.
     pub(crate) fn reset_share(&self, key: CounterKey<'_>, quota: &Quota) -> bool {
-        self.refusals.forget(key);
+        self.replies.forget(key);
         self.counters.reset(key, quota).unwrap_or(false)
     }
 
-    /// What the node admits by itself of a limit now; `None` if nothing.
+    /// The part of a limit that the node admits from memory now; `None` if nothing.
     fn own_quota(&self, limit: LimitId, quota: &Quota) -> Option<Quota> {
         let limits = self.limits.load();
-        let held = limits.get(&limit)?.held();
-        let share = share_at(&held, self.time().bounds()?, quota)?;
-        share.cuts(quota).own.clone()
+        let plans = limits.get(&limit)?.plans();
+        let share = share_at(&plans, self.time().bounds()?, quota)?;
+        share.quotas(quota).own.clone()
     }
 
-    /// The quota that a charge was taken from, or one that gives back less. A bucket fills the faster the more
-    /// it has, and so gives back the less for a request: where the plan is another by now, and it may have had
-    /// more before, the whole quota stands in.
+    /// The quota that a charge was taken from, or one that refunds less. A bucket with a larger quota fills
+    /// faster and so refunds less for a request: if another plan is in force by now, under which the share may
+    /// be smaller, the whole quota is used.
     fn quota_taken_from<'a>(
         &self,
         charge: &Charge<'a>,
@@ -131,15 +145,15 @@ impl<M: Clock> Split<M> {
         bounds: Bounds,
     ) -> Cow<'a, Quota> {
         let limits = self.limits.load();
-        let held = limits.get(&charge.key.limit).map(|portion| portion.held());
-        let share = held.as_ref().and_then(|held| held.at(bounds));
+        let plans = limits.get(&charge.key.limit).map(|limit| limit.plans());
+        let share = plans.as_ref().and_then(|plans| plans.at(bounds));
         let own = share
             .filter(|share| share.plan().starts <= charged)
-            .and_then(|share| share.cuts(charge.quota).own.clone());
+            .and_then(|share| share.quotas(charge.quota).own.clone());
         own.map_or(Cow::Borrowed(charge.quota), Cow::Owned)
     }
 
-    fn is_still(&self, share: &Share, quota: &Quota) -> bool {
+    fn is_still(&self, share: &PlannedShare, quota: &Quota) -> bool {
         let plan = share.plan();
         self.time().bounds().is_some_and(|bounds| {
             bounds.are_within(plan.starts, plan.ends) && is_one_window(bounds, quota)
@@ -147,12 +161,12 @@ impl<M: Clock> Split<M> {
     }
 }
 
-/// The share of the plan that it surely is the time of.
-fn share_at<'a>(held: &'a Held, bounds: Bounds, quota: &Quota) -> Option<&'a Share> {
-    held.at(bounds).filter(|_| is_one_window(bounds, quota))
+/// The share of the plan that is surely in force.
+fn share_at<'a>(plans: &'a KnownPlans, bounds: Bounds, quota: &Quota) -> Option<&'a PlannedShare> {
+    plans.at(bounds).filter(|_| is_one_window(bounds, quota))
 }
 
-/// Whether all of those times count for the same window of a quota, if that matters.
+/// Whether all of those times are in one window of a quota, if it counts by windows.
 fn is_one_window(bounds: Bounds, quota: &Quota) -> bool {
     !is_aligned(quota) || bounds.are_in_one(quota.window())
 }
@@ -160,19 +174,26 @@ fn is_one_window(bounds: Bounds, quota: &Quota) -> bool {
 /// A decision on a part of a limit, as one on the whole.
 pub(crate) fn whole(quota: &Quota, cost: u64, decision: Decision) -> Decision {
     let capacity = capacity(quota);
-    let most = capacity.saturating_add(quota.most_extra());
+    let decision = soften(quota, cost, decision, quota.window());
+    Decision {
+        limit: capacity,
+        ..decision
+    }
+}
+
+/// A request that costs more than a part of a limit is denied, but not for ever.
+pub(super) fn soften(quota: &Quota, cost: u64, decision: Decision, after: Duration) -> Decision {
+    let most = capacity(quota).saturating_add(quota.most_extra());
     let outcome = match decision.outcome {
-        // It does not fit this part, and may fit what the next epoch brings.
         Outcome::Denied {
             retry: Retry::Never,
         } if cost <= most => Outcome::Denied {
-            retry: Retry::After(quota.window()),
+            retry: Retry::After(after),
         },
         outcome => outcome,
     };
     Decision {
         outcome,
-        limit: capacity,
         ..decision
     }
 }

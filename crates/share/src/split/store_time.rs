@@ -28,13 +28,11 @@ pub(super) struct StoreTime<C> {
     heard: ArcSwapOption<Heard>,
 }
 
-/// Between what times the store's is.
+/// The earliest and the latest time that the store's clock can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Bounds {
-    /// It is not before this.
-    pub(crate) earliest: Time,
-    /// It is not after this.
-    pub(crate) latest: Time,
+pub(super) struct Bounds {
+    pub(super) earliest: Time,
+    pub(super) latest: Time,
 }
 
 // === impl StoreTime ===

@@ -1,7 +1,7 @@
 //! A common store that can be lost, for nodes in one process.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tidegate_algorithms::{Algorithm, Allowance, Decision, Headroom, Quota, QuotaSpec, Time};
 use tidegate_share::{EventualConfig, SharedConfig, SplitConfig};
@@ -18,6 +18,7 @@ pub(crate) struct Common<C> {
     counters: Arc<EmbeddedStore<C>>,
     members: Arc<ModelMembers>,
     is_gone: Arc<AtomicBool>,
+    calls: Arc<AtomicU64>,
 }
 
 // === impl Common ===
@@ -28,6 +29,7 @@ impl<C: Clock> Common<C> {
             counters: Arc::new(EmbeddedStore::with_clock(small(), clock)),
             members: Arc::default(),
             is_gone: Arc::default(),
+            calls: Arc::default(),
         }
     }
 
@@ -37,6 +39,11 @@ impl<C: Clock> Common<C> {
 
     pub(crate) fn find(&self) {
         self.is_gone.store(false, Ordering::Relaxed);
+    }
+
+    /// Returns how many requests the store was asked to decide since the last call.
+    pub(crate) fn take_calls(&self) -> u64 {
+        self.calls.swap(0, Ordering::Relaxed)
     }
 
     fn reach(&self) -> Result<&EmbeddedStore<C>, StoreError> {
@@ -55,6 +62,7 @@ impl<C: Clock> Store for Common<C> {
         charging: Charging,
         decisions: &mut Decisions,
     ) -> Result<Receipt, StoreError> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
         self.reach()?.charge_now(charges, charging, decisions)
     }
 
@@ -153,10 +161,14 @@ pub(crate) fn shared(split: SplitConfig) -> SharedConfig {
 }
 
 pub(crate) fn fixed_window(limit: u64, window: std::time::Duration) -> Quota {
+    quota(Algorithm::FixedWindow, limit, window)
+}
+
+pub(crate) fn quota(algorithm: Algorithm, limit: u64, window: std::time::Duration) -> Quota {
     let spec = QuotaSpec {
         limit,
         window,
-        algorithm: Algorithm::FixedWindow,
+        algorithm,
         allowance: Allowance::Hard,
     };
     Quota::new(&spec).unwrap()

@@ -183,24 +183,24 @@ impl World {
         let quota = self.quota.clone();
         let charge = charge(&quota, cost);
         let split = &self.nodes[node].split;
-        match split.take(&charge, Charging::AllOrNone).expect("it fits") {
-            Some(took) if took.decision.is_allowed() => {
+        let taken = split.take(&charge, Charging::AllOrNone);
+        if let Some(took) = taken.expect("it fits") {
+            split.note_demand(&charge, &took.decision);
+            if took.decision.is_allowed() {
                 self.admitted.push((self.clock.now(), cost));
             }
-            Some(_) => {}
-            None => {
-                let reserves = split.reserves(&[charge]);
-                self.asked += 1;
-                self.send(
-                    node,
-                    Event::Asked {
-                        node,
-                        cost,
-                        reserves,
-                    },
-                );
-            }
+            return;
         }
+        let reserves = split.reserves(&[charge]);
+        self.asked += 1;
+        self.send(
+            node,
+            Event::Asked {
+                node,
+                cost,
+                reserves,
+            },
+        );
     }
 
     /// The store's time.
@@ -250,6 +250,7 @@ impl World {
                 let mut decisions = [decision];
                 let split = &self.nodes[node].split;
                 let settled = split.settle(&[charge], &reserves, at, &mut decisions);
+                split.note_demand(&charge, &decisions[0]);
                 if settled.is_ok() && decisions[0].is_allowed() {
                     self.admitted.push((at, cost));
                 }

@@ -1,0 +1,193 @@
+//! Replies of the common store that a node remembers for a short time: so that a caller who keeps asking costs
+//! the store next to nothing, and so that a node that is left alone knows who was denied.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tidegate_algorithms::{Algorithm, Decision, Headroom, Outcome, Retry, Time};
+use tidegate_store::{Charge, CounterKey, Digester};
+
+use crate::numbers::Numbers;
+
+/// The most replies that are remembered.
+const SLOTS: usize = 1 << 13;
+
+/// Slots under one lock.
+const SLOTS_OF_SHARD: usize = 1 << 8;
+
+/// Remembered replies. Each key has one slot; of two keys with the same slot, the newer reply stays, but a
+/// denial that still stands does not make way for an admission.
+#[derive(Debug)]
+pub(crate) struct ReplyCache {
+    digester: Digester,
+    shards: Box<[Mutex<Slots>]>,
+}
+
+type Slots = Box<[Option<CachedReply>]>;
+
+#[derive(Clone, Copy, Debug)]
+struct CachedReply {
+    digest: u128,
+    /// A reload of the rules may change them.
+    numbers: Numbers,
+    cost: u64,
+    headroom: Headroom,
+    decision: Decision,
+    /// The time of the reply, by the clock that the node uses for this cache.
+    at: Time,
+    until: Time,
+    /// What denied requests have asked for since `denied_since`.
+    denied: u64,
+    denied_since: Time,
+}
+
+/// Bounds for how long a reply is remembered, whatever it says itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lifetime {
+    pub(crate) least: Duration,
+    pub(crate) most: Duration,
+}
+
+// === impl ReplyCache ===
+
+impl ReplyCache {
+    pub(crate) fn new() -> Self {
+        let shard = || Mutex::new(vec![None; SLOTS_OF_SHARD].into_boxed_slice());
+        Self {
+            digester: Digester::new(),
+            shards: (0..SLOTS / SLOTS_OF_SHARD).map(|_| shard()).collect(),
+        }
+    }
+
+    /// Remembers a reply: a denial until it can change, within the `lifetime`.
+    pub(crate) fn remember(
+        &self,
+        charge: &Charge<'_>,
+        decision: Decision,
+        at: Time,
+        lifetime: Lifetime,
+    ) {
+        if logs_denied(charge) || charge.cost == 0 {
+            return;
+        }
+        let lasts = match decision.outcome {
+            Outcome::Denied {
+                retry: Retry::After(after),
+            } => after.min(lifetime.most).max(lifetime.least),
+            _ => lifetime.most,
+        };
+        let digest = self.digester.digest(charge.key);
+        self.with_slot(digest, |slot| {
+            let before = slot.filter(|before| before.digest == digest);
+            let is_taken =
+                slot.is_some_and(|other| !other.decision.is_allowed() && at < other.until);
+            if before.is_none() && is_taken && decision.is_allowed() {
+                return;
+            }
+            *slot = Some(CachedReply {
+                digest,
+                numbers: Numbers::of(charge.quota),
+                cost: charge.cost,
+                headroom: charge.headroom,
+                decision,
+                at,
+                until: at.plus(lasts),
+                denied: before.map_or(0, |before| before.denied),
+                denied_since: before.map_or(at, |before| before.denied_since),
+            });
+        });
+    }
+
+    /// The denial of such a request, if one is remembered.
+    pub(crate) fn denial(&self, charge: &Charge<'_>, now: Time) -> Option<Decision> {
+        let reply = self.find(charge, now)?;
+        let is_denial = !reply.decision.is_allowed()
+            && reply.cost <= charge.cost
+            && reply.headroom == charge.headroom;
+        is_denial.then(|| reply.decision_at(now))
+    }
+
+    /// The last reply on a counter, if it is remembered.
+    pub(crate) fn last(&self, charge: &Charge<'_>, now: Time) -> Option<Decision> {
+        self.find(charge, now).map(|reply| reply.decision_at(now))
+    }
+
+    /// Whether a denied request is demand: a caller who keeps asking has no more demand in a window than the
+    /// limit.
+    pub(crate) fn is_demand(&self, charge: &Charge<'_>, now: Time) -> bool {
+        let digest = self.digester.digest(charge.key);
+        self.with_slot(digest, |slot| {
+            let Some(reply) = slot.as_mut().filter(|reply| reply.digest == digest) else {
+                return true;
+            };
+            if reply.denied_since.plus(charge.quota.window()) <= now {
+                reply.denied = 0;
+                reply.denied_since = now;
+            }
+            reply.denied = reply.denied.saturating_add(charge.cost);
+            reply.denied <= charge.quota.limit()
+        })
+    }
+
+    /// Forgets the reply on a counter that has changed.
+    pub(crate) fn forget(&self, key: CounterKey<'_>) {
+        let digest = self.digester.digest(key);
+        self.with_slot(digest, |slot| *slot = None);
+    }
+
+    fn find(&self, charge: &Charge<'_>, now: Time) -> Option<CachedReply> {
+        if charge.cost == 0 {
+            return None;
+        }
+        let digest = self.digester.digest(charge.key);
+        let reply = self.with_slot(digest, |slot| *slot)?;
+        let is_it = reply.digest == digest
+            && reply.numbers == Numbers::of(charge.quota)
+            && now < reply.until;
+        is_it.then_some(reply)
+    }
+
+    fn with_slot<T>(&self, digest: u128, act: impl FnOnce(&mut Option<CachedReply>) -> T) -> T {
+        // The digest is random enough to be cut anywhere.
+        let bits = usize::try_from(digest % SLOTS as u128).unwrap_or(0);
+        let mut shard = self.shard(bits / SLOTS_OF_SHARD);
+        act(&mut shard[bits % SLOTS_OF_SHARD])
+    }
+
+    fn shard(&self, number: usize) -> MutexGuard<'_, Slots> {
+        // A slot is written whole.
+        self.shards[number]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl CachedReply ===
+
+impl CachedReply {
+    /// The decision, with times as they are at `now`.
+    fn decision_at(&self, now: Time) -> Decision {
+        let since = now.since(self.at);
+        let outcome = match self.decision.outcome {
+            Outcome::Denied {
+                retry: Retry::After(after),
+            } => Outcome::Denied {
+                retry: Retry::After(after.saturating_sub(since)),
+            },
+            outcome => outcome,
+        };
+        Decision {
+            outcome,
+            reset_after: self.decision.reset_after.saturating_sub(since),
+            ..self.decision
+        }
+    }
+}
+
+/// Whether the store must count every denied request.
+fn logs_denied(charge: &Charge<'_>) -> bool {
+    matches!(
+        charge.quota.algorithm(),
+        Algorithm::SlidingLog { log_refused: true }
+    )
+}
