@@ -119,6 +119,33 @@ fn a_dead_nodes_permits_come_back_with_the_window() {
     });
 }
 
+/// A killed node takes along what it holds: no more than it spent in a life before it drew that, nor than a 64th of the
+/// limit, and one for a draw that only asks what is left.
+#[test]
+fn a_node_holds_no_more_than_it_spent() {
+    Stage::play(1, async |mut stage| {
+        let limit = fixed_window(100_000);
+        let ask = charge(1, &limit);
+        let step = WINDOW / 64 / 8;
+        stage.next_window(WINDOW).await;
+        let mut spent = vec![0_u64; 24];
+        for round in 0..400_u64 {
+            // From nothing to far more than a 64th in a life, and back.
+            let n = [0, 3, 40, 700, 5][usize::try_from(round / 16 % 5).expect("few")];
+            spent.push(stage.admitted(0, ask, n).await);
+            let leases = stage.leases(0);
+            let gone = leases.spent + leases.given_back + leases.lapsed;
+            let held = leases.drawn - gone;
+            let lately: u64 = spent.iter().rev().take(24).sum();
+            assert!(
+                held <= (lately + 1).min(100_000 / 64 + 2),
+                "{held} held, {lately} spent"
+            );
+            stage.pass(step).await;
+        }
+    });
+}
+
 #[test]
 fn permits_outlive_the_store() {
     Stage::play(1, async |stage| {

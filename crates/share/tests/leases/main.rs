@@ -6,6 +6,7 @@ mod lending;
 mod never_over;
 mod redis_store;
 mod refusals;
+mod reloads;
 mod stage;
 mod time;
 mod together;

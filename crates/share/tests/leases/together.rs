@@ -12,8 +12,8 @@ use crate::world::settle;
 
 /// How the limits are shared, and how large they are.
 const LIMITS: [(Consistency, u64); 5] = [
-    (Consistency::Leased, 60),
-    (Consistency::Leased, 200),
+    (Consistency::Leased, 700),
+    (Consistency::Leased, 2_000),
     (Consistency::Strict, 90),
     (Consistency::Node, 80),
     (Consistency::Node, 300),
@@ -39,7 +39,7 @@ proptest! {
     /// At the end, with all permits given back, each counter has been charged with what its requests
     /// were told, and with nothing else.
     #[test]
-    fn what_was_told_was_charged(requests in prop::collection::vec(request(), 1..30)) {
+    fn what_was_told_was_charged(requests in prop::collection::vec(request(), 1..40)) {
         Stage::play(1, async |mut stage| {
             stage.next_window(WINDOW).await;
             let quotas = LIMITS.map(|(_, limit)| fixed_window(limit));
@@ -98,7 +98,7 @@ fn request() -> impl Strategy<Value = Request> {
         2 => Just(Mode::Quota),
         1 => Just(Mode::Shadow),
     ];
-    let pick = (0..LIMITS.len(), 0..4_u64, mode).prop_map(|(limit, cost, mode)| Pick {
+    let pick = (0..LIMITS.len(), 0..9_u64, mode).prop_map(|(limit, cost, mode)| Pick {
         limit,
         cost,
         mode,
