@@ -106,7 +106,8 @@ impl LeasedCounter {
         // A loan that is about to end will not be spent.
         let kept = self.held.permits(now.plus(life / 8));
         let wanted = self.demand.within(span, life).saturating_sub(kept);
-        let room = self.terms.most_held.saturating_sub(held);
+        // Permits whose time is over are held until they are given back.
+        let room = self.terms.most_held.saturating_sub(self.held.permits(Time::ZERO));
         let extra = wanted.min(room);
         if extra == 0 && held == 0 {
             return None;
