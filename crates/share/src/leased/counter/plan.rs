@@ -107,7 +107,10 @@ impl LeasedCounter {
         let kept = self.held.permits(now.plus(life / 8));
         let wanted = self.demand.within(span, life).saturating_sub(kept);
         // Permits whose time is over are held until they are given back.
-        let room = self.terms.most_held.saturating_sub(self.held.permits(Time::ZERO));
+        let room = self
+            .terms
+            .most_held
+            .saturating_sub(self.held.permits(Time::ZERO));
         let extra = wanted.min(room);
         if extra == 0 && held == 0 {
             return None;
