@@ -1,7 +1,8 @@
 //! Split limits while the common store is unavailable.
 //!
 //! ```text
-//! plan in force ──► the share; then an even part of the reserve, less what the store admitted here of it
+//! plan in force ──► the share; then, if the reserve is at least half of the limit or the node has no share,
+//!      │            half of an even part of the reserve, less what the store admitted here of it
 //!      │ its epoch ends, and no other plan is known
 //!      ▼
 //! no plan ──► an even part of the limit but for the least reserve, less what the share and the reserve
@@ -107,6 +108,9 @@ impl<M: Clock> FromMemory for SplitAlone<'_, M> {
         if let Some(took) = self.split.take(charge, charging)? {
             return Ok(Some(took));
         }
+        if let Some(denial) = self.split.denial_above_share(charge) {
+            return Ok(Some(Took::from(denial)));
+        }
         if divisible(charge.quota).is_err() || self.split.has_plan(charge) {
             return Ok(None);
         }
@@ -156,6 +160,23 @@ impl<M: Clock> Split<M> {
             half.filter(|_| !is_whole).or(Some(reserve))
         };
         Reserves::new(charges.iter().map(reserve))
+    }
+
+    /// The denial of a request that the share does not admit, while the limit is in use: the reserve, which
+    /// other nodes may still reach, is then no node's own.
+    fn denial_above_share(&self, charge: &Charge<'_>) -> Option<Decision> {
+        let bounds = self.time().bounds()?;
+        let limits = self.limits.load();
+        let plans = limits.get(&charge.key.limit)?.plans();
+        let plan = plans.at(bounds)?.plan();
+        if plan.share == 0 || plan.reserve.saturating_mul(2) >= plan.parts {
+            return None;
+        }
+        let share = self.peek_share(charge.key, charge.quota, charge.headroom)?;
+        let outcome = Outcome::Denied {
+            retry: Retry::After(share.reset_after),
+        };
+        Some(Decision { outcome, ..share })
     }
 
     /// Refunds what the node admitted alone, as one of so many.
