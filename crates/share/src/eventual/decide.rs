@@ -215,7 +215,15 @@ impl<C: Clock> Eventual<C> {
             .saturating_add(extra)
             .saturating_add(after);
         let most = capacity(quota).saturating_add(extra);
-        after <= budget(left.min(most), self.config.slack, self.members())
+        let left = left.clamp(self.least_left(most), most);
+        after <= budget(left, self.config.slack, self.members())
+    }
+
+    /// What counts as left of a limit at least. Between regions a budget lasts for a round trip, so that little
+    /// would be used of what becomes free bit by bit if budgets shrank with it. The bound is that of the whole
+    /// limit in any case.
+    const fn least_left(&self, most: u64) -> u64 {
+        if self.regions.len() > 1 { most / 4 } else { 0 }
     }
 
     /// Decides by this node's share, because some region cannot be reached.

@@ -232,10 +232,20 @@ impl Entry {
         }
     }
 
-    /// Forgets what no longer matters at a slot. `others` is as in [`History::advance`].
-    pub(super) fn advance(&mut self, layout: SlotLayout, slot: u64, others: u64) {
+    /// Forgets what no longer matters at a slot.
+    pub(super) fn advance(&mut self, layout: SlotLayout, slot: u64, members: u64) {
         let first = slot.saturating_sub(layout.span);
         let then = self.history.first();
+        let own: SmallVec<[(u64, i64); 18]> = match self.alone_since() {
+            Some(_) => self.own_sums().collect(),
+            None => SmallVec::new(),
+        };
+        let alone = self.alone_since().map(|since| Alone {
+            since,
+            members,
+            own: &own,
+        });
+        self.history.advance(&self.quota, layout, slot, alone);
         let matters = |own: &OwnSlot| {
             let at = own.slot(then);
             at >= first && (own.unsent != 0 || at + 1 >= slot)
@@ -244,14 +254,16 @@ impl Entry {
             self.own.retain(|own| matters(own));
             self.own.shrink_to_fit();
         }
-        let quota = Arc::clone(&self.quota);
         let is_over = |rare: &Rare| rare.is_over(first);
         if self.rare.as_deref().is_some_and(is_over) {
             self.rare = None;
         }
-        let alone = self.alone_since();
-        let alone = alone.map(|since| Alone { since, others });
-        self.history.advance(&quota, layout, slot, alone);
+    }
+
+    /// What this node admitted, by slot.
+    fn own_sums(&self) -> impl Iterator<Item = (u64, i64)> + '_ {
+        let first = self.history.first();
+        self.own.iter().map(move |own| (own.slot(first), own.net()))
     }
 
     /// Makes all nodes forget what is used: refunds, slot by slot, what is known now, and what is received

@@ -38,13 +38,15 @@ pub(super) struct Overshoot {
     pub(super) worst: u64,
 }
 
-/// A node that knows nothing of the others.
+/// A node that does not know what some others admit.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Alone {
+pub(super) struct Alone<'a> {
     /// The slot in which it was cut off.
     pub(super) since: u64,
-    /// How many others there are.
-    pub(super) others: u64,
+    /// How many nodes there are.
+    pub(super) members: u64,
+    /// What this node admitted, by slot.
+    pub(super) own: &'a [(u64, i64)],
 }
 
 /// Where a history continues from.
@@ -132,7 +134,7 @@ impl History {
         quota: &Quota,
         layout: SlotLayout,
         now: u64,
-        alone: Option<Alone>,
+        alone: Option<Alone<'_>>,
     ) {
         let first = now.saturating_sub(layout.span);
         if first <= self.first {
@@ -145,13 +147,13 @@ impl History {
             for (slot, sum) in self.sums().take(gone) {
                 usage.charge(quota, slot, sum, last);
                 let alone = alone.filter(|alone| slot >= alone.since && usage.state() > 0);
-                if let Some(Alone { others, .. }) = alone {
-                    let assumed = sum.saturating_mul(i64::try_from(others).unwrap_or(1));
+                if let Some(alone) = alone {
+                    let assumed = alone.assumed(slot).saturating_sub(sum);
                     // A little below the capacity: what is only assumed is no overshoot.
                     let left = usage.decide(quota, 0, 0, layout.end(slot)).remaining;
                     let room = left.saturating_sub(most(quota) / ASSUMED_MARGIN);
                     let room = i64::try_from(room).unwrap_or(i64::MAX);
-                    usage.charge(quota, slot, assumed.min(room), last);
+                    usage.charge(quota, slot, assumed.clamp(0, room), last);
                 }
             }
             usage.settle(quota, last);
@@ -260,6 +262,17 @@ impl History {
 
 fn saturate(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+// === impl Alone ===
+
+impl Alone<'_> {
+    /// What all nodes admitted in a slot, if each admitted as much as this one.
+    fn assumed(&self, slot: u64) -> i64 {
+        let own = self.own.iter().find(|(at, _)| *at == slot);
+        let members = i64::try_from(self.members).unwrap_or(1);
+        own.map_or(0, |(_, own)| own.saturating_mul(members))
+    }
 }
 
 // === impl PackedSlot ===

@@ -153,7 +153,7 @@ impl<C: Clock> Eventual<C> {
         if entry.is_ahead(layout, slot) {
             entry.redate(layout, slot, self.next_life());
         }
-        entry.advance(layout, slot, u64::from(self.members()) - 1);
+        entry.advance(layout, slot, u64::from(self.members()));
     }
 
     /// What to send a region about one counter; `None` if it is gone.

@@ -56,7 +56,6 @@ impl Entry {
         });
         let epoch = layout.epoch_start(slot);
         let is_fresh = self.known.slot + layout.span < slot;
-        let own = self.own.iter();
         Draft {
             life: self.life,
             counter: self.counter(),
@@ -74,7 +73,7 @@ impl Entry {
                 self.history.base(&self.quota, layout, epoch)
             },
             totals,
-            own: own.map(|own| (own.slot(first), own.net())).collect(),
+            own: self.own_sums().collect(),
             pending,
             is_fresh,
         }

@@ -172,19 +172,24 @@ fn check(name: &str, quota: &Quota, is_aligned: bool, spread: [u64; 4], cut: Cut
     let seen = outside_overshoot(quota, &traffic.world.admitted);
     for node in &traffic.world.nodes {
         let report = node.eventual.report();
-        let is_near = |seen: u64, reported: u64| seen.abs_diff(reported) <= capacity(quota) / 50;
         let what = format!("{what}: {seen:?} seen, {report:?}");
+        let tolerance = capacity(quota) / 50;
+        // What counts in windows of its own may be a little above the limit in each of them.
+        let n_windows = if is_aligned { 1 } else { 5 };
         // A node that is not asked knows nothing.
         if report.counters > 0 {
-            assert!(is_near(seen.total, report.overshoot), "{what}");
-            assert!(is_near(seen.worst, report.worst_overshoot), "{what}");
+            let total = seen.total.abs_diff(report.overshoot);
+            assert!(total <= tolerance * n_windows, "{what}");
+            let worst = seen.worst.abs_diff(report.worst_overshoot);
+            assert!(worst <= tolerance, "{what}");
         }
     }
 }
 
 /// After an outage of a second, a window and three windows, the first whole window admits at least 90 % of
 /// the limit, less what was truly admitted above it; it keeps to the bound; and every node reports the
-/// overshoot to within 2 % of the limit (of a bucket, its capacity).
+/// overshoot to within 2 % of the limit (of a bucket, its capacity): the most at one time, and the total, for
+/// limits that do not count in the clock's windows in each of their windows.
 #[test]
 fn windows_that_are_over_are_not_paid_for_after_an_outage() {
     for (name, quota, is_aligned) in limits() {
