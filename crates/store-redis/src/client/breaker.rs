@@ -54,6 +54,8 @@ struct BreakerState {
     failures: u64,
     /// The answered calls when the window began.
     answered_before: u64,
+    /// The answered calls when it last closed.
+    answered_at_close: u64,
     /// The last change between open and closed.
     changed: Instant,
     cause: OpenCause,
@@ -71,7 +73,8 @@ const FAILURES: u64 = 5;
 
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// A server that fails again this soon after it was back was not back: it is given longer each time.
+/// A server that fails again this soon after it was back was not back: it is given longer each time. One that answered
+/// calls and then stalls again was back: stalls may follow each other closely, and each ends with its first answer.
 const RELAPSE: Duration = Duration::from_millis(200);
 
 // === impl Breaker ===
@@ -85,6 +88,7 @@ impl Breaker {
                 began: now,
                 failures: 0,
                 answered_before: 0,
+                answered_at_close: 0,
                 changed: now,
                 cause: OpenCause::Failure,
                 opened: 0,
@@ -162,7 +166,9 @@ impl Breaker {
         if self.is_open() {
             return Tripped::Not;
         }
-        let is_relapse = state.opened > 0 && now.duration_since(state.changed) < RELAPSE;
+        let is_soon = state.opened > 0 && now.duration_since(state.changed) < RELAPSE;
+        let was_back = cause == OpenCause::Silence && self.answered() > state.answered_at_close;
+        let is_relapse = is_soon && !was_back;
         state.relapses = if is_relapse { state.relapses + 1 } else { 0 };
         state.changed = now;
         state.cause = cause;
@@ -199,7 +205,9 @@ impl Breaker {
         }
         let open_for = now.duration_since(state.changed);
         state.changed = now;
-        state.begin_window(now, self.answered());
+        let answered = self.answered();
+        state.answered_at_close = answered;
+        state.begin_window(now, answered);
         self.is_open.store(false, Ordering::Release);
         Some(open_for)
     }
@@ -284,6 +292,26 @@ mod tests {
             assert_eq!(breaker.relapses(), relapses);
             now += RELAPSE * 2;
             breaker.close(now);
+        }
+    }
+
+    /// A Redis that stalled for 300 ms again and again was used up to 0.7 s late after the seventh stall.
+    #[test]
+    fn a_server_that_answered_before_it_stalled_again_has_no_relapse() {
+        for (cause, answered, relapses) in [
+            (OpenCause::Silence, 1, 0),
+            (OpenCause::Silence, 0, 7),
+            (OpenCause::Failure, 1, 7),
+        ] {
+            let (breaker, mut now) = breaker();
+            for _ in 0..8 {
+                assert_eq!(trip(&breaker, cause, now), Tripped::Now);
+                now += RELAPSE * 2;
+                breaker.close(now);
+                breaker.succeeded(answered);
+                now += RELAPSE / 2;
+            }
+            assert_eq!(breaker.relapses(), relapses, "{cause:?} {answered}");
         }
     }
 

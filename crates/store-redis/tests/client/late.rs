@@ -6,7 +6,7 @@ use tidegate_store::report::Breaker;
 use tidegate_store_redis::client::{Client, ClientConfig};
 use tidegate_store_redis::test_util::{Fault, FaultyProxy, RedisServer};
 use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::{ask, client, insist, until};
 
@@ -96,6 +96,35 @@ async fn a_stall_opens_the_breaker_and_late_replies_close_it() {
     insist(&patient, &["PING"]).await;
     assert_eq!(client_report(&patient).0, 1);
     calls.shutdown().await;
+}
+
+/// Each stall ends with its connection lost, so that only a probe can find the end of it. Each probe came later than that of the
+/// stall before: after seven stalls the server was used up to a second late.
+#[tokio::test]
+async fn stalls_that_follow_each_other_closely_do_not_delay_the_probe() {
+    let server = RedisServer::start();
+    let proxy = FaultyProxy::start(server.address());
+    let patient = client(&proxy.url());
+    let hasty = patient.with_timeout(MILLI * 5);
+    let mut longest = Duration::ZERO;
+    for _ in 0..8 {
+        insist(&patient, &["PING"]).await;
+        proxy.set(Fault::Pause);
+        let mut calls = JoinSet::new();
+        let mut ticks = interval(MILLI * 2);
+        while patient.report()[0].breaker == Breaker::Closed {
+            ticks.tick().await;
+            let client = hasty.clone();
+            calls.spawn(async move { ask(&client, &["PING"]).await });
+        }
+        until(|| patient.report()[0].connections == 0).await;
+        proxy.set(Fault::None);
+        let went_on = Instant::now();
+        until(|| patient.report()[0].breaker == Breaker::Closed).await;
+        longest = longest.max(went_on.elapsed());
+        calls.shutdown().await;
+    }
+    assert!(longest < MILLI * 500, "used again after {longest:?}");
 }
 
 fn client_report(client: &Client) -> (u64, Breaker) {
