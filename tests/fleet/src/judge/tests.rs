@@ -7,6 +7,17 @@ const START: u64 = 60_000_000_000;
 
 /// A run of 12 seconds of one scenario.
 fn check(scenario: &str, judge: &Judge, judged: Vec<Record>, twin: Vec<Record>) -> Finding {
+    check_with(scenario, judge, judged, twin, Vec::new())
+}
+
+/// The same, with faults.
+fn check_with(
+    scenario: &str,
+    judge: &Judge,
+    judged: Vec<Record>,
+    twin: Vec<Record>,
+    faults: Vec<FaultSpan>,
+) -> Finding {
     let text = format!("{{ name: run, judges: [], {scenario} }}");
     let scenario: Scenario = serde_json::from_value(yaml::parse(&text).unwrap()).unwrap();
     judge.judge(&Measured {
@@ -16,7 +27,7 @@ fn check(scenario: &str, judge: &Judge, judged: Vec<Record>, twin: Vec<Record>) 
         end: START + micros(12.0),
         judged,
         twin,
-        faults: Vec::new(),
+        faults,
         probes: Vec::new(),
         overshoot: Vec::new(),
         script_calls: 0,
@@ -175,4 +186,29 @@ fn a_run_with_degraded_answers_says_nothing_about_use() {
     assert!(matches!(finding.verdict, Verdict::Invalid(_)));
     let degraded = check(PER_SECOND, &Judge::Degraded(0.1), records, Vec::new());
     assert_eq!(degraded.verdict, Verdict::Broken);
+}
+
+#[test]
+fn a_recovery_ends_with_the_first_pause_unless_redis_fails_again() {
+    let outage = FaultSpan {
+        action: Action::StallRedis,
+        from: START + micros(2.0),
+        to: START + micros(4.0),
+        factor: 1.0,
+    };
+    for (degraded, expected) in [
+        (2_000..4_040, Verdict::Kept),
+        (2_000..4_100, Verdict::Broken),
+        // One late batch, and a breaker that opens again.
+        (6_000..6_012, Verdict::Kept),
+        (6_000..6_500, Verdict::Broken),
+    ] {
+        let records = (0..1_200).map(|n| Record {
+            is_degraded: degraded.contains(&(n * 10)),
+            ..allowed(n * 10, 1)
+        });
+        let (judge, faults) = (Judge::Recovery(50.0), vec![outage]);
+        let finding = check_with(PER_SECOND, &judge, records.collect(), Vec::new(), faults);
+        assert_eq!(finding.verdict, expected, "{degraded:?}");
+    }
 }
