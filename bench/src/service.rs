@@ -18,10 +18,11 @@ use crate::statistic::Statistic;
 use crate::table::{About, Aim, Bound, Row, Table};
 pub use client::{Answer, Client};
 pub use keys::{Keys, Spread};
-pub use load::{Load, Sample, Shape};
+pub use load::{Denials, Load, Sample, Shape};
 pub use noise::Noise;
-pub use process::{NULL_SERVER, Process, cpu_seconds};
+pub use process::{Executable, NULL_SERVER, Process, cpu_seconds};
 pub use rules::{LIMITED, RulesFile};
+pub use ticker::Ticker;
 
 /// Calls a second of the open loop.
 const RATE: u32 = 20_000;
@@ -274,6 +275,7 @@ impl Sizes {
                 let load = Load {
                     shape,
                     keys,
+                    denials: Denials::Fault,
                     warmup: self.warmup,
                     duration: self.duration,
                 };

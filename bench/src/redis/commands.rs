@@ -8,6 +8,12 @@ use std::time::Duration;
 use super::bare::Bare;
 use crate::fleet::{counter, pass};
 
+/// Reads how often one node has called its Redis.
+pub struct CallCounter {
+    bare: Bare,
+    metrics: SocketAddr,
+}
+
 /// A count under way, beside the load.
 pub struct Asked(JoinHandle<Result<Counts, String>>);
 
@@ -23,6 +29,36 @@ pub struct Counts {
 /// What a node counts its calls by.
 const CALLS: &str = "tidegate_store_calls_total";
 
+// === impl CallCounter ===
+
+impl CallCounter {
+    /// Of the node whose metrics are there.
+    pub fn connect(redis: SocketAddr, metrics: SocketAddr) -> Result<Self, Box<dyn Error>> {
+        let bare = Bare::connect(redis)?;
+        Ok(Self { bare, metrics })
+    }
+
+    /// Reads the counts since both have started.
+    pub fn read(&mut self) -> Result<Counts, Box<dyn Error>> {
+        let calls = counter(self.metrics, CALLS)?;
+        let commands = self.bare.commands()?;
+        Ok(Counts { calls, commands })
+    }
+}
+
+// === impl Counts ===
+
+impl Counts {
+    /// The counts since `before`.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            calls: self.calls - before.calls,
+            commands: self.commands - before.commands,
+        }
+    }
+}
+
 // === impl Asked ===
 
 impl Asked {
@@ -33,21 +69,14 @@ impl Asked {
         warmup: Duration,
         duration: Duration,
     ) -> Result<Self, Box<dyn Error>> {
-        let mut bare = Bare::connect(redis)?;
-        let mut counts = move || {
-            let calls = counter(metrics, CALLS).map_err(|fault| fault.to_string())?;
-            let commands = bare.commands().map_err(|fault| fault.to_string())?;
-            Ok::<_, String>(Counts { calls, commands })
-        };
+        let mut counter = CallCounter::connect(redis, metrics)?;
+        let mut counts = move || counter.read().map_err(|fault| fault.to_string());
         Ok(Self(std::thread::spawn(move || {
             pass(warmup);
             let before = counts()?;
             pass(duration);
             let after = counts()?;
-            Ok(Counts {
-                calls: after.calls - before.calls,
-                commands: after.commands - before.commands,
-            })
+            Ok(after.since(before))
         })))
     }
 

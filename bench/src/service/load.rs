@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::{JoinSet, LocalSet, spawn_local};
 
-use super::client::{Client, Fault};
+use super::client::{Answer, Client, Fault};
 use super::keys::Keys;
 use super::process::Process;
 use super::ticker::Ticker;
@@ -30,6 +30,8 @@ pub struct Load {
     pub shape: Shape,
     /// Whom to ask about.
     pub keys: Keys,
+    /// What a denial means.
+    pub denials: Denials,
     /// How long before it counts.
     pub warmup: Duration,
     /// How long it counts.
@@ -51,10 +53,21 @@ pub enum Shape {
     },
 }
 
+/// The meaning of a denied call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Denials {
+    /// The limits are so large that none is due: the run is worth nothing.
+    Fault,
+    /// Some callers ask for more than their limit.
+    Expected,
+}
+
 /// What a load came to.
 pub struct Sample {
     /// Answers in the time that counts.
     pub calls: f64,
+    /// Those of them that were denials.
+    pub denied: f64,
     /// How long that was.
     pub seconds: f64,
     /// Seconds of processor that the server took for them.
@@ -74,6 +87,8 @@ struct Window {
 /// What all calls of a load share.
 struct Course {
     window: Window,
+    denials: Denials,
+    denied: Cell<u64>,
     latencies: RefCell<Vec<u64>>,
     under_way: Cell<usize>,
     fault: RefCell<Option<Fault>>,
@@ -152,6 +167,8 @@ impl Course {
                 start,
                 end: start + load.duration,
             },
+            denials: load.denials,
+            denied: Cell::new(0),
             latencies: RefCell::default(),
             under_way: Cell::new(0),
             fault: RefCell::default(),
@@ -169,10 +186,10 @@ impl Course {
             if begun >= self.window.end {
                 break;
             }
-            client.call(question).await.map_err(text)?;
+            let answer = self.ask(&mut client, question).await.map_err(text)?;
             let done = Instant::now();
             if self.window.start <= done && done < self.window.end {
-                self.note(done - begun);
+                self.note(answer, done - begun);
             }
         }
         Ok(())
@@ -207,16 +224,26 @@ impl Course {
     }
 
     async fn call(self: Rc<Self>, mut client: Client, question: bytes::Bytes, due: Instant) {
-        let answer = client.call(question).await;
+        let answer = self.ask(&mut client, question).await;
         self.under_way.set(self.under_way.get() - 1);
         match answer {
-            Ok(()) if due >= self.window.start => self.note(due.elapsed()),
-            Ok(()) => {}
+            Ok(answer) if due >= self.window.start => self.note(answer, due.elapsed()),
+            Ok(_) => {}
             Err(fault) => *self.fault.borrow_mut() = Some(fault),
         }
     }
 
-    fn note(&self, latency: Duration) {
+    async fn ask(&self, client: &mut Client, question: bytes::Bytes) -> Result<Answer, Fault> {
+        match self.denials {
+            Denials::Fault => client.call(question).await.map(|()| Answer::Pass),
+            Denials::Expected => client.ask(question).await,
+        }
+    }
+
+    fn note(&self, answer: Answer, latency: Duration) {
+        if answer == Answer::Refusal {
+            self.denied.set(self.denied.get() + 1);
+        }
         let nanos = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
         self.latencies.borrow_mut().push(nanos);
     }
@@ -240,6 +267,7 @@ impl Course {
         }
         Ok(Sample {
             calls: latencies.len() as f64,
+            denied: self.denied.get() as f64,
             seconds: (self.window.end - self.window.start).as_secs_f64(),
             cpu_seconds,
             latencies,

@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// The word that makes this program the server of [`null`](super::null).
@@ -13,6 +13,13 @@ pub const NULL_SERVER: &str = "null-server";
 /// Names the executable to measure, for `scripts/bench` builds it.
 const EXECUTABLE: &str = "TIDEGATE";
 
+/// Names the executable of an earlier commit, which `scripts/bench --before COMMIT` builds.
+const BEFORE: &str = "TIDEGATE_BEFORE";
+
+/// An executable of tidegate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Executable(PathBuf);
+
 /// A running server. Killed when dropped.
 pub struct Process {
     child: Child,
@@ -20,6 +27,29 @@ pub struct Process {
     pub address: SocketAddr,
     /// Held, for a server that writes to a closed pipe ends.
     _stdout: BufReader<ChildStdout>,
+}
+
+// === impl Executable ===
+
+impl Executable {
+    /// The one of this commit.
+    pub fn current() -> Result<Self, Box<dyn Error>> {
+        let path = std::env::var_os(EXECUTABLE)
+            .ok_or("TIDEGATE names no executable; run scripts/bench, which builds one")?;
+        Ok(Self(path.into()))
+    }
+
+    /// The one of an earlier commit, if there is one to compare with.
+    pub fn before() -> Option<Self> {
+        let path = std::env::var_os(BEFORE).filter(|path| !path.is_empty())?;
+        Some(Self(path.into()))
+    }
+
+    /// The name of its file.
+    pub fn name(&self) -> String {
+        let name = self.0.file_name().unwrap_or(self.0.as_os_str());
+        name.to_string_lossy().into_owned()
+    }
 }
 
 // === impl Process ===
@@ -44,11 +74,22 @@ impl Process {
         flags: &[&str],
         settings: &[(&str, &str)],
     ) -> Result<Self, Box<dyn Error>> {
-        let executable = std::env::var_os(EXECUTABLE)
-            .ok_or("TIDEGATE names no executable; run scripts/bench, which builds one")?;
-        let mut command = Command::new(executable);
+        Self::tidegate_of(&Executable::current()?, rules, threads, flags, settings)
+    }
+
+    /// The same of a chosen executable.
+    pub fn tidegate_of(
+        executable: &Executable,
+        rules: &Path,
+        threads: u32,
+        flags: &[&str],
+        settings: &[(&str, &str)],
+    ) -> Result<Self, Box<dyn Error>> {
+        let mut command = Command::new(&executable.0);
         let threads = threads.to_string();
         command
+            // The server rejects variables that begin like its settings and are none.
+            .env_remove(BEFORE)
             .args(["serve", "--http", "off", "--admin", "127.0.0.1:0"])
             .args(["--grpc", "127.0.0.1:0", "--log-level", "warn"])
             .args(["--threads", &threads, "--rules"])

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::message::DOMAIN;
 
@@ -32,7 +33,20 @@ impl RulesFile {
                 "  - {{key: path, value: /resource/{n}, rate_limit: {limit}}}"
             )?;
         }
-        let name = format!("tidegate-bench-{}-{count}.yaml", std::process::id());
+        Self::create(&count.to_string(), &text)
+    }
+
+    /// One rule: a limit for each caller, in fixed windows.
+    pub fn limiting(limit: u64, window: Duration) -> Result<Self, Box<dyn Error>> {
+        let window = window.as_secs();
+        let rate = format!("{{window: {window}s, limit: {limit}}}");
+        let text =
+            format!("domain: {DOMAIN}\ndescriptors:\n  - {{key: {LIMITED}, rate_limit: {rate}}}\n");
+        Self::create(&format!("{limit}-in-{window}"), &text)
+    }
+
+    fn create(name: &str, text: &str) -> Result<Self, Box<dyn Error>> {
+        let name = format!("tidegate-bench-{}-{name}.yaml", std::process::id());
         let path = std::env::temp_dir().join(name);
         fs::write(&path, text)?;
         Ok(Self(path))
