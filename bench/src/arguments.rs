@@ -7,11 +7,15 @@ use crate::service::NULL_SERVER;
 pub const HELP: &str = "\
 Measures tidegate beside its peers and prints one table.
 
-  scripts/bench                 the whole table; takes about ten minutes
+  scripts/bench                 the whole table; takes about twenty minutes
   scripts/bench --only hot      one group of rows: hot, uniform, parts, threads, memory,
                                 shapes, flood, service or redis
   scripts/bench --quick         everything, tiny: shows that it runs, the figures mean nothing
   scripts/bench --write         also writes the table to bench/RESULTS.md
+  scripts/bench --before 475b30d
+                                builds that commit too, for the rows of redis that compare with
+                                one (without it they compare with --consistency strict); or name
+                                an executable by TIDEGATE_BEFORE
 
   bench/day                     ten minutes of a day in small: two nodes, a million users, Redis
                                 killed half-way; --quick and --write as above
