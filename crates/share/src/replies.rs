@@ -36,6 +36,8 @@ struct CachedReply {
     /// The time of the reply, by the clock that the node uses for this cache.
     at: Time,
     until: Time,
+    /// How long it is remembered at a time.
+    lasts: Duration,
     /// What denied requests have asked for since `denied_since`.
     denied: u64,
     denied_since: Time,
@@ -92,19 +94,33 @@ impl ReplyCache {
                 decision,
                 at,
                 until: at.plus(lasts),
+                lasts,
                 denied: before.map_or(0, |before| before.denied),
                 denied_since: before.map_or(at, |before| before.denied_since),
             });
         });
     }
 
-    /// The denial of such a request, if one is remembered.
+    /// The denial of such a request, if one is remembered. When its time is up although the store said that it
+    /// lasts longer, one request asks the store again, and the denial stands for all others meanwhile.
     pub(crate) fn denial(&self, charge: &Charge<'_>, now: Time) -> Option<Decision> {
-        let reply = self.find(charge, now)?;
-        let is_denial = !reply.decision.is_allowed()
-            && reply.cost <= charge.cost
-            && reply.headroom == charge.headroom;
-        is_denial.then(|| reply.decision_at(now))
+        if charge.cost == 0 {
+            return None;
+        }
+        let digest = self.digester.digest(charge.key);
+        self.with_slot(digest, |slot| {
+            let reply = slot.as_mut().filter(|reply| reply.is_for(digest, charge))?;
+            let is_denial = !reply.decision.is_allowed()
+                && reply.cost <= charge.cost
+                && reply.headroom == charge.headroom;
+            if is_denial && now < reply.until {
+                return Some(reply.decision_at(now));
+            }
+            if is_denial && now < reply.denied_until() {
+                reply.until = now.plus(reply.lasts);
+            }
+            None
+        })
     }
 
     /// The last reply on a counter, if it is remembered.
@@ -141,10 +157,7 @@ impl ReplyCache {
         }
         let digest = self.digester.digest(charge.key);
         let reply = self.with_slot(digest, |slot| *slot)?;
-        let is_it = reply.digest == digest
-            && reply.numbers == Numbers::of(charge.quota)
-            && now < reply.until;
-        is_it.then_some(reply)
+        (reply.is_for(digest, charge) && now < reply.until).then_some(reply)
     }
 
     fn with_slot<T>(&self, digest: u128, act: impl FnOnce(&mut Option<CachedReply>) -> T) -> T {
@@ -165,6 +178,23 @@ impl ReplyCache {
 // === impl CachedReply ===
 
 impl CachedReply {
+    fn is_for(&self, digest: u128, charge: &Charge<'_>) -> bool {
+        self.digest == digest && self.numbers == Numbers::of(charge.quota)
+    }
+
+    /// The time until which the store denies, as far as it said.
+    fn denied_until(&self) -> Time {
+        match self.decision.outcome {
+            Outcome::Denied {
+                retry: Retry::After(after),
+            } => self.at.plus(after),
+            Outcome::Denied {
+                retry: Retry::Never,
+            } => Time::MAX,
+            Outcome::Allowed { .. } => self.at,
+        }
+    }
+
     /// The decision, with times as they are at `now`.
     fn decision_at(&self, now: Time) -> Decision {
         let since = now.since(self.at);
