@@ -139,7 +139,7 @@ impl Sizes {
                 large_limits: PairedLoad {
                     callers: 100_000,
                     per_second: 10_000,
-                    warmup: Duration::from_secs(60),
+                    warmup: Duration::from_mins(1),
                     duration: Duration::from_secs(20),
                     rounds: 3,
                 },

@@ -52,7 +52,7 @@ impl Sizes {
         for round in 0..self.rounds {
             let seed = round as u64;
             let callers = || keys(self.keys, Spread::Even).callers(seed);
-            beside.push(self.per_million(&theirs, async {
+            beside.push(per_million(&theirs, async {
                 let pool = Rc::new(IncrementPool::connect(theirs.address()).await?);
                 let count = |caller| {
                     let pool = Rc::clone(&pool);
@@ -60,7 +60,7 @@ impl Sizes {
                 };
                 arrive(callers(), self.rate.duration, count).await
             })?);
-            ours.push(self.per_million(&own, async {
+            ours.push(per_million(&own, async {
                 let counter = Rc::new(Counter::on(&own, Algorithm::FixedWindow)?);
                 let decide = |caller| {
                     let counter = Rc::clone(&counter);
@@ -73,17 +73,6 @@ impl Sizes {
                     of envoyproxy/ratelimit beside";
         let aim = Aim::on_ratio(Bound::AtMost, 1.7, 1.2);
         Ok(Row::pair(what, "s", &beside, &ours).aiming(aim))
-    }
-
-    /// Seconds of that Redis' processor for a million of the decisions that `work` makes and counts.
-    fn per_million(
-        &self,
-        redis: &RedisServer,
-        work: impl Future<Output = Result<u64, Box<dyn Error>>>,
-    ) -> Result<f64, Box<dyn Error>> {
-        let before = cpu_seconds(redis.id())?;
-        let decisions = on_local_set(work)?;
-        Ok((cpu_seconds(redis.id())? - before) / decisions as f64 * 1e6)
     }
 }
 
@@ -107,8 +96,9 @@ impl IncrementPool {
             None => connect(self.address).await?,
         };
         stream.write_all(commands(caller)?.as_bytes()).await?;
+        // Two replies of a line each.
         let mut replies = Vec::new();
-        while replies.iter().filter(|&&byte| byte == b'\n').count() < 2 {
+        while replies.split(|&byte| byte == b'\n').count() < 3 {
             if stream.read_buf(&mut replies).await? == 0 {
                 return Err("Redis closed the connection".into());
             }
@@ -139,6 +129,16 @@ fn commands(caller: u64) -> Result<String, Box<dyn Error>> {
         }
     }
     Ok(commands)
+}
+
+/// Seconds of that Redis' processor for a million of the decisions that `work` makes and counts.
+fn per_million(
+    redis: &RedisServer,
+    work: impl Future<Output = Result<u64, Box<dyn Error>>>,
+) -> Result<f64, Box<dyn Error>> {
+    let before = cpu_seconds(redis.id())?;
+    let decisions = on_local_set(work)?;
+    Ok((cpu_seconds(redis.id())? - before) / decisions as f64 * 1e6)
 }
 
 /// Begins a decision about the next caller whenever one is due, waits for all of them, and returns their number.
