@@ -1,6 +1,8 @@
 //! What single callers find.
 
-use super::count::{at, inside, touching};
+use std::collections::BTreeMap;
+
+use super::count::{inside, touching};
 use super::{Finding, Measured};
 use crate::record::{Outcome, Record};
 use crate::scenario::Role;
@@ -59,10 +61,18 @@ pub(super) fn degraded(measured: &Measured<'_>, percent: f64) -> Finding {
     let share = measured.degraded_percent();
     let mut broken = Vec::new();
     if share > percent {
-        let mut degraded = measured.judged.iter().filter(|record| record.is_degraded);
-        let first = degraded.next().map_or(0, |record| record.received);
-        let when = at(first, measured.start);
-        broken.push(format!("the first degraded answer came at {when}"));
+        // Many in one second are one stall, a few in each are a timeout that is too short.
+        let from = measured.judged_from();
+        let degraded = measured.judged.iter().filter(|record| record.is_degraded);
+        let mut by_second: BTreeMap<u64, u64> = BTreeMap::new();
+        for record in degraded.filter(|record| record.sent >= from) {
+            let second = (record.sent - measured.start) / 1_000_000;
+            *by_second.entry(second).or_default() += 1;
+        }
+        let counts = by_second.iter();
+        let counts = counts.map(|(second, count)| format!("{count} at {second} s"));
+        let counts: Vec<String> = counts.collect();
+        broken.push(format!("degraded answers: {}", counts.join(", ")));
     }
     let promise = format!("at most {percent} % degraded");
     Finding::new(promise, format!("{share:.2} %"), broken)
