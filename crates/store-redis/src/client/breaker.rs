@@ -295,7 +295,7 @@ mod tests {
         }
     }
 
-    /// A Redis that stalled for 300 ms again and again was used up to 0.7 s late after the seventh stall.
+    /// Each of these stalls made the next probe later, up to a second.
     #[test]
     fn a_server_that_answered_before_it_stalled_again_has_no_relapse() {
         for (cause, answered, relapses) in [
