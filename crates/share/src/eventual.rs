@@ -84,6 +84,8 @@ struct Region {
     is_cut: AtomicBool,
     /// Whether a counter waits for the next one.
     is_awaited: AtomicBool,
+    /// How often the number of counters in one exchange is halved.
+    halvings: AtomicU32,
 }
 
 /// Numbers for the metrics.

@@ -15,9 +15,12 @@ use super::{Eventual, EventualConfig, seconds};
 /// The region whose store a node also reads.
 const HOME: usize = 0;
 
-/// Counters in one exchange, which is one round trip; so many that few nodes ever need a second one, and
-/// so few that the memory for it is some megabytes.
-const EXCHANGE_COUNTERS: usize = 8 * 1024;
+/// The most counters in one exchange, which is one round trip; so many that few nodes ever need a second one,
+/// and so few that the memory for it is some megabytes.
+const MOST_COUNTERS: usize = 8 * 1024;
+
+/// Counters in one exchange after many failed: a Redis that cannot do so many in time is of no use.
+const FEWEST_COUNTERS: usize = 256;
 
 /// The counters that wait to be exchanged with one region. Those that were not when it is dropped wait
 /// again.
@@ -240,8 +243,11 @@ impl<'a, C: Clock> SyncRound<'a, C> {
         }
         if self.eventual.clock.is_set() {
             loop {
-                let rest = self.queue.len().saturating_sub(EXCHANGE_COUNTERS);
-                self.exchange(&self.queue[rest..], store).await?;
+                let batch = self.batch_size();
+                let rest = self.queue.len().saturating_sub(batch);
+                let exchanged = self.exchange(&self.queue[rest..], store).await;
+                self.adapt_batch_size(batch, exchanged.is_ok());
+                exchanged?;
                 self.queue.truncate(rest);
                 if rest == 0 {
                     break;
@@ -249,6 +255,26 @@ impl<'a, C: Clock> SyncRound<'a, C> {
             }
         }
         Ok(())
+    }
+
+    /// How many counters to exchange at once.
+    fn batch_size(&self) -> usize {
+        let failed = self.eventual.regions[self.region]
+            .halvings
+            .load(Ordering::Relaxed);
+        (MOST_COUNTERS >> failed.min(8)).max(FEWEST_COUNTERS)
+    }
+
+    /// Exchanges half as many counters after a failure, which may be due to their number, and twice as many
+    /// once all that wait fit into one exchange.
+    fn adapt_batch_size(&self, batch: usize, is_ok: bool) {
+        let halvings = &self.eventual.regions[self.region].halvings;
+        let now = halvings.load(Ordering::Relaxed);
+        if is_ok && self.queue.len() <= batch {
+            halvings.store(now.saturating_sub(1), Ordering::Relaxed);
+        } else if !is_ok && self.queue.len() > FEWEST_COUNTERS && batch > FEWEST_COUNTERS {
+            halvings.store(now + 1, Ordering::Relaxed);
+        }
     }
 
     /// Exchanges some counters at once.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use tidegate_algorithms::Algorithm;
 use tidegate_store::conformance::totals::ModelTotals;
 use tidegate_store::{
-    Charge, Charging, Consistency, CounterSums, CounterUpdate, ExchangeReply, ManualClock, Mode,
-    OnFull, StoreError, Totals, TotalsSender,
+    Charge, Charging, Consistency, CounterKey, CounterSums, CounterUpdate, ExchangeReply, LimitId,
+    ManualClock, Mode, OnFull, StoreError, Totals, TotalsSender,
 };
 use tokio::time::timeout;
 
@@ -129,4 +129,54 @@ async fn a_busy_node_tells_once_in_an_interval() {
         assert!((95..=105).contains(&exchanges), "{exchanges}");
     })
     .await;
+}
+
+/// A store that takes so many counters at once, and fails for more.
+#[derive(Debug)]
+struct SlowStore(ModelTotals);
+
+impl Totals for SlowStore {
+    async fn exchange(
+        &self,
+        sender: TotalsSender,
+        updates: &[CounterUpdate<'_>],
+        replies: &mut Vec<CounterSums>,
+    ) -> Result<ExchangeReply, StoreError> {
+        if updates.len() > 1_000 {
+            return Err(StoreError::Unavailable {
+                reason: "too slow".into(),
+            });
+        }
+        Ok(self.0.exchange_now(sender, updates, replies))
+    }
+}
+
+/// More counters than a store can exchange in time are exchanged in smaller batches.
+#[tokio::test(start_paused = true)]
+async fn a_slow_store_gets_smaller_batches() {
+    let clock = Arc::new(ManualClock::at(START));
+    let eventual = Eventual::with_clock(EventualConfig::default(), clock);
+    let store = SlowStore(ModelTotals::at(START));
+    assert!(eventual.sync_now(&store).await.is_ok());
+    let quota = quota(1_000, Algorithm::FixedWindow);
+    for limit in 0..3_000 {
+        let charge = Charge {
+            key: CounterKey {
+                limit: LimitId(limit),
+                ..KEY
+            },
+            quota: &quota,
+            cost: 1,
+            mode: Mode::Enforce,
+            headroom: tidegate_algorithms::Headroom::Absent,
+            on_full: OnFull::Allow,
+            consistency: Consistency::Eventual,
+        };
+        eventual.take(&charge, Charging::AllOrNone).unwrap();
+    }
+    assert_eq!(eventual.report().pending, 3_000);
+    for _ in 0..20 {
+        let _ = eventual.sync_now(&store).await;
+    }
+    assert_eq!(eventual.report().pending, 0);
 }
