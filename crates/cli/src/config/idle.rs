@@ -25,11 +25,12 @@ enum Reason {
 }
 
 /// Settings that are about a store in Redis, or how nodes share it.
-const OF_REDIS: [&str; 14] = [
+const OF_REDIS: [&str; 15] = [
     "store.name",
     "store.password",
     "store.password_file",
     "store.timeout",
+    "store.min_timeout",
     "store.consistency",
     "store.standby",
     "store.lease_life",
