@@ -250,7 +250,7 @@ impl Reason {
                 "without Redis it goes on limiting as `on_failure` says, and its health says degraded"
             }
             StartsWithoutRedis => "it starts without Redis, and uses it once it is there",
-            Timeouts => "there it bounds connecting alone, here every call has a deadline of 5 ms",
+            Timeouts => "there it bounds connecting alone, here `store.timeout` bounds every call",
             AlwaysVerified => "the certificate of a Redis must be for its name",
             Memcached => "counters are kept in memory or in Redis",
             Xds => "rules come from files",
