@@ -1,4 +1,4 @@
-//! What a node with a store in Redis keeps on disk for the process that takes its place: the number of members,
+//! The files of a node with a store in Redis for the process that takes its place: the number of members,
 //! and at its end what it counted while Redis was unavailable.
 //!
 //! Both matter only to a node that starts without Redis, so nothing here keeps a node from starting: a folder
@@ -25,7 +25,7 @@ use crate::config::RedisUrl;
 use crate::state::{StateError, StateFile};
 use members::{MemberCounts, MembersFile};
 
-/// How often counts of members are written.
+/// The time between two writes of counts of members.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The files of one node.
@@ -62,7 +62,7 @@ struct Counters {
     _lock: File,
 }
 
-/// Where the files of one installation are.
+/// The folder and names of the files of one installation.
 #[derive(Clone, Debug)]
 struct Place {
     folder: PathBuf,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-/// What `future` comes to, or `None` after `most`. One that is ready at once costs no timer. It is asked for
+/// Returns the output of `future`, or `None` after `most`. One that is ready at once costs no timer. It is taken
 /// pinned: moved in, a large one would be copied whole.
 pub(crate) async fn within<T>(
     most: Duration,

@@ -29,7 +29,7 @@ pub struct Membership(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     floor: u32,
-    /// How long the store must return smaller counts, without a fault, before they are believed.
+    /// The time for which the store must return smaller counts, without a fault, before they are believed.
     settling: Duration,
     members: AtomicU32,
     is_known: AtomicBool,

@@ -1,9 +1,9 @@
-//! What a way of sharing that decides from memory does, seen from the request.
+//! The contract of a way of sharing that decides from memory, seen from the request.
 
 use tidegate_algorithms::{Decision, Time};
 use tidegate_store::{Charge, Charging, StoreError};
 
-/// What memory said of one limit.
+/// The decision of memory on one limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Took {
     pub(crate) decision: Decision,

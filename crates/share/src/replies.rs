@@ -36,9 +36,9 @@ struct CachedReply {
     /// The time of the reply, by the clock that the node uses for this cache.
     at: Time,
     until: Time,
-    /// How long it is remembered at a time.
+    /// The time for which it is remembered at a time.
     lasts: Duration,
-    /// What denied requests have asked for since `denied_since`.
+    /// The cost of the requests that were denied since `denied_since`.
     denied: u64,
     denied_since: Time,
 }

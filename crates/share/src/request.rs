@@ -1,5 +1,5 @@
 //! One request whose limits are shared in several ways: what memory can decide is taken first, the rest
-//! goes to the common store in one call, and a refusal puts back what was taken.
+//! goes to the common store in one call, and a denied request puts back what was taken.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -46,7 +46,7 @@ pub(crate) trait Ways {
     fn tell(&self, charge: &Charge<'_>) -> Option<Decision>;
 }
 
-/// What one limit says, and where that is from.
+/// The answer of one limit, and its source.
 #[derive(Clone, Copy, Debug)]
 enum Answer {
     /// Nothing yet: the common store is to be asked.
@@ -57,7 +57,7 @@ enum Answer {
     Told(Decision),
 }
 
-/// What the answers so far mean for the whole request.
+/// The meaning of the answers so far for the whole request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Outlook {
     /// It is refused, whatever the rest says.
@@ -117,7 +117,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// What is left for the common store to decide; nothing if that is not needed.
+    /// The charges that the common store has to decide; none if that is not needed.
     pub(crate) fn rest(&self) -> Rest<'a> {
         self.with_outlook(|_| true)
     }
@@ -350,7 +350,7 @@ impl Answer {
         }
     }
 
-    /// What memory was charged for it.
+    /// The charge that was made in memory for it.
     const fn charged(&self) -> Option<&Took> {
         match self {
             Self::Taken(took) if took.decision.is_allowed() => Some(took),

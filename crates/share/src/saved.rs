@@ -1,4 +1,4 @@
-//! What a node counted while it decided alone, saved at its end for the process that takes its place.
+//! The counters of a node that decided alone, saved at its end for the process that takes its place.
 
 use std::io::Read;
 

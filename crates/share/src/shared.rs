@@ -24,18 +24,18 @@ use crate::request::Ways;
 use crate::split::{self, Split, SplitConfig};
 use crate::standby::{Standby, StandbyLimit};
 
-/// How a node shares limits.
+/// Settings of a node that shares limits.
 #[derive(Clone, Debug, Default)]
 pub struct SharedConfig {
-    /// How permits are drawn ahead of need, and refusals remembered.
+    /// Settings of leases, and of remembered denials.
     pub leases: LeaseConfig,
-    /// How much of a limit this node enforces while the common store cannot decide.
+    /// The part of a limit that this node enforces while the common store is unavailable.
     pub standby: StandbyLimit,
-    /// How much memory there is for what it counts then.
+    /// The memory for its counters at that time.
     pub standby_memory: StoreConfig,
-    /// How it is a member, and has shares.
+    /// Settings of its membership and its shares.
     pub split: SplitConfig,
-    /// How it tells the others its totals.
+    /// Settings of the exchange of totals.
     pub eventual: EventualConfig,
 }
 
@@ -87,12 +87,12 @@ impl<R, W, M> SharedStore<R, W, M> {
         self.common.node().store()
     }
 
-    /// What this node decides by when it is alone.
+    /// Decides while the common store is unavailable.
     fn standby(&self) -> &Standby {
         self.common.standby()
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     pub const fn membership(&self) -> &Membership {
         self.split.membership()
     }
@@ -107,7 +107,7 @@ impl<R, W, M> SharedStore<R, W, M> {
         &self.eventual
     }
 
-    /// How this node shares.
+    /// The settings of this node.
     pub const fn config(&self) -> &SharedConfig {
         &self.config
     }
@@ -119,19 +119,19 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
         self.leases.run().await;
     }
 
-    /// Looks through what is in hand once, as [`run`](Self::run) does again and again.
+    /// Looks through the permits that are held once, as [`run`](Self::run) does again and again.
     pub async fn sweep(&self) {
         self.leases.sweep().await;
     }
 
-    /// Gives back all permits in hand and draws no more: for the end of a node. Requests go on, strictly.
+    /// Gives back all permits that are held and draws no more: for the end of a node. Requests go on, strictly.
     pub async fn finish(&self) {
         self.leases.finish().await;
     }
 }
 
 impl<R: Store, W: Clock, M: Clock> SharedStore<R, W, M> {
-    /// What this node's share says or, if it has none, what the common store keeps.
+    /// Looks at this node's share or, if it has none, at the reserve in the common store.
     async fn peek_split(
         &self,
         key: CounterKey<'_>,

@@ -45,7 +45,7 @@ const MOST_LIMITS: usize = 4_096;
 /// A limit that nobody asks for during this many heartbeats is forgotten.
 const IDLE_BEATS: u32 = 64;
 
-/// How long a denial is remembered, unless configured otherwise: this late a node notices that another one
+/// The time for which a denial is remembered, by default: this late a node notices that another one
 /// refunded something.
 const REMEMBER_DENIALS: Duration = Duration::from_millis(100);
 
@@ -54,7 +54,7 @@ const REMEMBER_DENIALS: Duration = Duration::from_millis(100);
 pub struct SplitConfig {
     /// The time between two heartbeats.
     pub heartbeat: Duration,
-    /// How long a node stays a member without a heartbeat.
+    /// The time for which a node stays a member without a heartbeat.
     pub expiry: Duration,
     /// The memory for counters.
     pub store: StoreConfig,
@@ -70,7 +70,7 @@ pub struct Split<M = Monotonic> {
     membership: Membership,
     counters: Counters<M>,
     replies: ReplyCache,
-    /// How long a denial of the store is remembered at the longest.
+    /// The longest time for which a denial of the store is remembered.
     remember_denials: Duration,
     limits: ArcSwap<Limits>,
     /// Held while the set of known limits changes.

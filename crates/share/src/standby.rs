@@ -1,4 +1,4 @@
-//! What a node does alone, while the common store cannot decide.
+//! Decisions of a node alone, while the common store is unavailable.
 //!
 //! It goes on limiting in its own memory. So that all nodes that are alone admit about one limit together,
 //! each enforces its share: the limit divided by the members that were last heard of. It begins with what it
@@ -25,7 +25,7 @@ use crate::Membership;
 use crate::edge;
 use crate::replies::{Lifetime, ReplyCache};
 
-/// How much of a limit a node enforces while it is alone.
+/// The part of a limit that a node enforces while it is alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StandbyLimit {
     /// The limit divided by the members that were last heard of, at least 1.
@@ -35,7 +35,7 @@ pub enum StandbyLimit {
     Whole,
 }
 
-/// What a node decides alone.
+/// Decides while the common store is unavailable.
 #[derive(Debug)]
 pub(crate) struct Standby {
     limit: StandbyLimit,
@@ -46,14 +46,14 @@ pub(crate) struct Standby {
     refused: AtomicU64,
 }
 
-/// What became of a note.
+/// The result of writing a note.
 #[derive(Clone, Copy, Debug)]
 enum Written {
     /// It is there, or there is no room for its counter.
     All,
     /// It did not fit.
     Nothing {
-        /// What would.
+        /// The permits that would fit.
         left: u64,
     },
 }
@@ -61,7 +61,7 @@ enum Written {
 /// When who asks for more than a share ever admits may come again: the whole limit may be there by then.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// What the store refused to a strict request stands for as long as it said.
+/// A denial of the store stands for as long as the store said.
 const UNTIL_RETRY: Lifetime = Lifetime {
     least: Duration::ZERO,
     most: Duration::MAX,
@@ -148,7 +148,7 @@ impl Standby {
         self.replies.remember(charge, decision, now, UNTIL_RETRY);
     }
 
-    /// What the common store refused, if that still stands.
+    /// The last denial of the common store, if it still stands.
     pub(crate) fn recall<W: Clock>(
         &self,
         store: &EmbeddedStore<W>,

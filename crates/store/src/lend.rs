@@ -36,7 +36,7 @@ pub trait Lender: Store {
     ) -> impl Future<Output = Result<u64, StoreError>> + Send;
 }
 
-/// What a node asks for.
+/// The size and the terms of a loan that a node asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Draw {
     /// The fewest permits that are of use: what the request at hand costs. With fewer left nothing is
@@ -50,7 +50,7 @@ pub struct Draw {
     /// With no more than this left beyond the fewest, nothing is lent, so that the last permits are found wherever
     /// they are asked for.
     pub reserve: u64,
-    /// How long they are to live at the longest.
+    /// The longest time for which they may be spent.
     pub life: std::time::Duration,
 }
 
@@ -59,12 +59,12 @@ pub struct Draw {
 pub struct Loan {
     /// The store's time at which it was made.
     pub now: Time,
-    /// How many permits; 0 if the store refused.
+    /// The number of permits; 0 if the store denied the draw.
     pub permits: u64,
     /// The store's time from which on they must not be spent: at most `now` plus the life asked for,
     /// and before the window ends where the algorithm needs that.
     pub ends: Time,
-    /// What the limit said to `least`, and what is left to others after the loan.
+    /// The decision on `least`, with what is left to others after the loan.
     pub decision: Decision,
     /// What had been given back to the counter before, for the store to compare with when this is.
     pub given_back: GivenBack,

@@ -32,7 +32,7 @@ pub trait Totals: Send + Sync {
 pub struct TotalsSender {
     /// Its identifier, another one after each start.
     pub node: NodeId,
-    /// How long it counts as a member without another exchange.
+    /// The time for which it counts as a member without another exchange.
     pub life: Duration,
 }
 
@@ -64,9 +64,9 @@ pub struct CounterUpdate<'a> {
 pub struct SlotTotal {
     /// The slot.
     pub slot: u64,
-    /// What the node admitted in it.
+    /// The node's admissions in it.
     pub admitted: u64,
-    /// What the node refunded in it, whoever admitted it.
+    /// The node's refunds in it, of its own admissions and others'.
     pub refunded: u64,
 }
 
@@ -97,7 +97,7 @@ pub struct EpochInfo {
 pub struct ExchangeReply {
     /// The store's time.
     pub now: Time,
-    /// How many nodes exchange totals here, this one included.
+    /// The number of nodes that exchange totals here, this one included.
     pub members: u32,
     /// The time of this node's previous exchange, as in [`Pulse::previous`](crate::Pulse::previous).
     pub previous: Option<Time>,

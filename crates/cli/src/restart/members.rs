@@ -15,11 +15,11 @@ use tidegate_store_redis::book::Digest;
 
 use crate::state::StateFile;
 
-/// How long a count is kept after it was last received. It runs only while counts are received: in an outage
+/// The time for which a count is kept after it was last received. It runs only while counts are received: in an outage
 /// nothing expires.
 const KEPT: Duration = Duration::from_hours(1);
 
-/// How old the times in the file may become before it is written again.
+/// The age of the times in the file at which it is written again.
 const REFRESHED: Duration = Duration::from_mins(1);
 
 /// The start of the file. The digest of the rest follows it.

@@ -1,4 +1,4 @@
-//! What a node remembers of one counter.
+//! The state of one counter on this node.
 
 mod exchange;
 mod own;
@@ -23,15 +23,15 @@ pub(super) struct Entry {
     /// an entry needs no padding.
     ids: [[u64; 2]; 2],
     pub(super) quota: Arc<Quota>,
-    /// What all nodes admitted, as far as this one knows.
+    /// The admissions of all nodes, as far as this one knows.
     pub(super) history: History,
-    /// What this node admitted in slots that a region may not know, and in the last two.
+    /// This node's admissions in slots that a region may not know, and in the last two.
     own: SmallVec<[OwnSlot; 1]>,
-    /// What this node admitted that its own region may not know, less what it refunded.
+    /// This node's admissions that its own region may not know, less its refunds.
     pending: i64,
     /// The same for each other region.
     pending_elsewhere: Box<[i64]>,
-    /// What was last received.
+    /// The last reply.
     known: Known,
     rare: Option<Box<Rare>>,
     /// Another number for each life of the counter. A reply to another life says nothing about this one.
@@ -42,7 +42,7 @@ pub(super) struct Entry {
     queued: RegionSet,
 }
 
-/// What most counters do not need.
+/// Fields that most counters do not need.
 #[derive(Debug, Default)]
 struct Rare {
     /// The slot in which the node was cut off, if it decides by its share.
@@ -208,7 +208,7 @@ impl Entry {
         &mut self.own[place]
     }
 
-    /// What this node admitted and some region may not know.
+    /// This node's admissions that some region may not know.
     pub(super) fn pending(&self) -> u64 {
         let elsewhere = self.pending_elsewhere.iter().copied();
         let most = elsewhere.fold(self.pending, i64::max);
@@ -260,7 +260,7 @@ impl Entry {
         }
     }
 
-    /// What this node admitted, by slot.
+    /// This node's admissions, by slot.
     fn own_sums(&self) -> impl Iterator<Item = (u64, i64)> + '_ {
         let first = self.history.first();
         self.own.iter().map(move |own| (own.slot(first), own.net()))

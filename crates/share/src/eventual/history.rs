@@ -1,4 +1,4 @@
-//! What all nodes admitted of one limit, slot by slot.
+//! The admissions of all nodes for one limit, slot by slot.
 
 use smallvec::SmallVec;
 use tidegate_algorithms::{Meter, Quota, Time};
@@ -15,7 +15,7 @@ pub(super) struct History {
     slots: SmallVec<[PackedSlot; 2]>,
     /// Of a bucket, its state before `first`.
     state: u64,
-    /// What was admitted above the limit before `first`, and is not paid off.
+    /// Admissions above the limit before `first` that are not paid off.
     debt: u64,
     /// Overshoot in `slots` that was reported already.
     reported: u32,
@@ -43,18 +43,18 @@ pub(super) struct Overshoot {
 pub(super) struct Alone<'a> {
     /// The slot in which it was cut off.
     pub(super) since: u64,
-    /// How many nodes there are.
+    /// The number of nodes.
     pub(super) members: u64,
-    /// What this node admitted, by slot.
+    /// This node's admissions, by slot.
     pub(super) own: &'a [(u64, i64)],
 }
 
-/// Where a history continues from.
+/// The start of a history that continues an earlier one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Base {
     /// The first slot after it.
     pub(super) slot: u64,
-    /// How much was in use then.
+    /// The part of the limit that was in use then.
     pub(super) used: u64,
 }
 
@@ -165,7 +165,7 @@ impl History {
         self.reported = saturate(self.count_overshoot(quota, layout).0);
     }
 
-    /// How much of the limit is in use.
+    /// The use of the limit at `now`.
     pub(super) fn usage(&self, quota: &Quota, layout: SlotLayout, now: Time) -> Usage {
         let mut usage = Usage::begin(quota, layout, self.first, self.state, self.debt);
         for (slot, sum) in self.sums() {
@@ -175,7 +175,7 @@ impl History {
         usage
     }
 
-    /// What was in use when a slot began, apart from what windows that are not over say: the base of
+    /// The use of the limit when a slot began, apart from what windows that are not over say: the base of
     /// [`from_base`](Self::from_base).
     pub(super) fn base(&self, quota: &Quota, layout: SlotLayout, slot: u64) -> u64 {
         let end = layout.end(slot.saturating_sub(1));
@@ -213,7 +213,7 @@ impl History {
         Overshoot { more, worst }
     }
 
-    /// What was admitted above the limit in the slots, in all and the most at one time. What is above it for
+    /// Admissions above the limit in the slots, in all and the most at one time. What is above it for
     /// several slots on end counts once.
     fn count_overshoot(&self, quota: &Quota, layout: SlotLayout) -> (u64, u64) {
         if !keeps_debt(quota) {
@@ -242,7 +242,7 @@ impl History {
         (seen, worst)
     }
 
-    /// What was admitted above the limit in the window that ends with a slot.
+    /// Admissions above the limit in the window that ends with a slot.
     fn excess(&self, quota: &Quota, layout: SlotLayout, last: u64) -> u64 {
         let window = self.sums().filter(|(slot, _)| *slot <= last);
         let window = window.filter(|(slot, _)| *slot + layout.span > last);
@@ -267,7 +267,7 @@ fn saturate(number: u64) -> u32 {
 // === impl Alone ===
 
 impl Alone<'_> {
-    /// What all nodes admitted in a slot, if each admitted as much as this one.
+    /// The admissions of all nodes in a slot, if each admitted as much as this one.
     fn assumed(&self, slot: u64) -> i64 {
         let own = self.own.iter().find(|(at, _)| *at == slot);
         let members = i64::try_from(self.members).unwrap_or(1);

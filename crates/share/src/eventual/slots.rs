@@ -9,12 +9,12 @@ use crate::capacity::capacity;
 /// The most slots of a window, so that admissions are dated to within a 16th of it.
 const WINDOW_SLOTS: u64 = 16;
 
-/// How the time of a limit is cut into slots, counted from the Unix epoch.
+/// The cut of a limit's time into slots, counted from the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SlotLayout {
     /// Nanoseconds in a slot, not zero.
     pub(super) nanos: u64,
-    /// How many slots before the current one still matter to the counter. As many make an epoch, so
+    /// The number of slots before the current one that still matter. As many make an epoch, so
     /// that all that matters is in two epochs.
     pub(super) span: u64,
 }
@@ -81,7 +81,7 @@ impl SlotLayout {
         Time::from_nanos(next.saturating_sub(1))
     }
 
-    /// How long a counter can matter after its last use: two epochs.
+    /// The time for which a counter can matter after its last use: two epochs.
     pub(super) const fn expiry(&self) -> Duration {
         Duration::from_nanos(self.nanos.saturating_mul(self.span.saturating_mul(2)))
     }

@@ -1,4 +1,4 @@
-//! How fresh this node's view of a counter is, and how fresh it has to be.
+//! The age of this node's view of a counter, and the age that it may have.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How a request finds its way: to this node's own store, to the common one, or through memory first.
+//! The route of a request: to this node's own store, to the common one, or through memory first.
 
 use std::pin::Pin;
 
@@ -11,7 +11,7 @@ use super::SharedStore;
 use crate::leased::Taken;
 use crate::request::{Request, Rest, Undecided};
 
-/// How a request is decided.
+/// The route of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Route<'a> {
     /// By this node alone.

@@ -66,7 +66,7 @@ pub fn strict_from(quota: &Quota) -> u32 {
     parts(quota) / LEAST_PARTS + 1
 }
 
-/// How long a counter remembers what was before the edge of a window.
+/// The time for which a counter remembers admissions from before the edge of a window.
 pub(super) fn memory(quota: &Quota) -> Duration {
     let window = quota.window();
     match quota.meter() {

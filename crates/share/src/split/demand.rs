@@ -16,7 +16,7 @@ pub(super) struct DemandEstimate {
     current: Sample,
     /// The end of the current sample so far, by the node's clock.
     at: Time,
-    /// How often in a row nothing was asked for.
+    /// The number of heartbeats in a row for which nothing was requested.
     idle: u32,
 }
 
@@ -38,7 +38,7 @@ impl DemandEstimate {
         }
     }
 
-    /// How many heartbeats in a row nothing was asked for.
+    /// The number of heartbeats in a row for which nothing was requested.
     pub(super) const fn idle(&self) -> u32 {
         self.idle
     }

@@ -16,7 +16,7 @@ use super::store_time::Bounds;
 /// One limit that is split.
 #[derive(Debug)]
 pub(super) struct SplitLimit {
-    /// What requests have asked for since the last heartbeat.
+    /// The cost of the requests since the last heartbeat.
     asked: AtomicU64,
     plans: ArcSwap<KnownPlans>,
     demand: Mutex<Demand>,
@@ -42,9 +42,9 @@ pub(super) struct PlannedShare {
 #[derive(Clone, Debug)]
 pub(super) struct PlanQuotas {
     whole: Quota,
-    /// What this node admits from memory; `None` if nothing.
+    /// The part that this node admits from memory; `None` if nothing.
     pub(super) own: Option<Quota>,
-    /// What the common store admits.
+    /// The part that the common store admits.
     pub(super) reserve: Arc<Quota>,
 }
 
@@ -117,7 +117,7 @@ impl SplitLimit {
         }
     }
 
-    /// How many heartbeats in a row nothing was asked for.
+    /// The number of heartbeats in a row for which nothing was requested.
     pub(super) fn idle(&self) -> u32 {
         self.lock().estimate.idle()
     }

@@ -67,7 +67,7 @@ impl<M: Clock> Split<M> {
         Ok(())
     }
 
-    /// How long a denial is remembered. A reserve that refills gradually has another permit every moment: a
+    /// The time for which a denial is remembered. A reserve that refills gradually has another permit every moment: a
     /// node that lives on its share does not ask for each, but lets them gather as far as they fit.
     fn lifetime(&self, charge: &Charge<'_>) -> Lifetime {
         let most = self.remember_denials;

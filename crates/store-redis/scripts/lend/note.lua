@@ -2,7 +2,7 @@
 --
 -- KEYS[2] is where it lies: beside the counter, which is the same whether there is a note or not. A give-back
 -- writes it and a draw reads it, so that a loan can tell what was given back since. It is kept for an eighth of
--- the window after either, twice as long as any loan lives: the clock of a server that takes over may be ahead.
+-- the window after either, eight times as long as any loan lives: the clock of a server that takes over may be ahead.
 local function note_ends(a) return format('%d', math.ceil((now + a[10] / 4) / 1000) + shift) end
 
 local function noted(v)

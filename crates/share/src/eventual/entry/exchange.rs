@@ -8,7 +8,7 @@ use super::own::{LAST_BIT, bit};
 use crate::eventual::history::{Base, History};
 use crate::eventual::slots::SlotLayout;
 
-/// What was last received of a counter.
+/// The last reply about a counter.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Known {
     /// The slot that was current then; 0 if nothing was received yet.
@@ -17,7 +17,7 @@ pub(super) struct Known {
     created: [u32; 2],
 }
 
-/// What one exchange says about a counter.
+/// The part of one exchange that is about one counter.
 #[derive(Clone, Debug)]
 pub(in crate::eventual) struct Draft {
     pub(in crate::eventual) life: u32,
@@ -30,7 +30,7 @@ pub(in crate::eventual) struct Draft {
     pub(in crate::eventual) totals: SmallVec<[SlotTotal; 1]>,
     /// This node's totals when it was made, by slot.
     own: SmallVec<[(u64, i64); 2]>,
-    /// What the region did not know then.
+    /// This node's admissions that the region did not know then.
     pending: i64,
     /// Whether the base that was received counts, because this node does not know enough.
     is_fresh: bool,
@@ -188,7 +188,7 @@ impl Entry {
 // === impl Draft ===
 
 impl Draft {
-    /// What to send.
+    /// The message to send.
     pub(in crate::eventual) fn update(&self) -> CounterUpdate<'_> {
         CounterUpdate {
             counter: self.counter,
