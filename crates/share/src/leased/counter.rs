@@ -47,8 +47,8 @@ pub(super) struct LeasedCounter {
     contact: Contact,
     /// The last request.
     used: Time,
-    /// Whether the table will look at its loans again.
-    pub(super) is_scheduled: bool,
+    /// The time at which the table will look at its loans again.
+    pub(super) scheduled: Option<Time>,
 }
 
 /// The next step of a request for one limit.
@@ -99,7 +99,7 @@ impl LeasedCounter {
             drawing: DrawState::Idle,
             replies: LastReplies::default(),
             used: now,
-            is_scheduled: false,
+            scheduled: None,
         }
     }
 

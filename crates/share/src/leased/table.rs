@@ -187,11 +187,11 @@ impl Shard {
         let Some(counter) = self.find_any(digest) else {
             return;
         };
-        if counter.is_scheduled {
+        if counter.scheduled.is_some() {
             return;
         }
         if let Some(at) = counter.next_due(now) {
-            counter.is_scheduled = true;
+            counter.scheduled = Some(at);
             self.due.push(Reverse((at, digest)));
         }
     }
@@ -202,11 +202,14 @@ impl Shard {
             && at <= now
         {
             self.due.pop();
+            // The counter of this entry may have been reset since, and the key have another one with its own entry.
+            let counter = self.find_any(digest);
+            let Some(counter) = counter.filter(|counter| counter.scheduled == Some(at)) else {
+                continue;
+            };
             let mut released = Released::default();
-            if let Some(counter) = self.find_any(digest) {
-                counter.is_scheduled = false;
-                counter.release_due(now, &mut released);
-            }
+            counter.scheduled = None;
+            counter.release_due(now, &mut released);
             self.release(released);
             self.schedule(digest, now);
         }
