@@ -33,8 +33,9 @@ const LOG_LIVES: u32 = 256;
 /// A shorter life is over before a reply of the store is of use.
 const SHORTEST_LIFE: Duration = Duration::from_millis(2);
 
-/// Permits that a limit must refill within the life of a loan. Below that a loan saves too few calls for what it
-/// costs: a draw and a refund are about two decisions (`bench/RESULTS.md`, "limits per caller").
+/// Permits that a limit must refill within the life of a loan. Below that a loan saves too little for what it
+/// costs Redis: a draw and a refund are two to three decisions that come alone, and up to seven of those that wait
+/// together and share a command (`bench/RESULTS.md`, "a draw and a refund").
 const WORTH_LENDING: u128 = 10;
 
 /// A smaller limit is never lent: two permits on the wrong node would be more than 2 % of it.
