@@ -197,7 +197,6 @@ fn sharing(store: &Store, other_regions: usize, members: StartMembers) -> Shared
             memory: part,
             other_regions,
             members: members.eventual,
-            ..EventualConfig::default()
         },
     }
 }
