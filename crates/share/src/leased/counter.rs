@@ -131,6 +131,11 @@ impl LeasedCounter {
         if let Some(decision) = self.replies.denied(Demanded::of(charge), now) {
             return Step::Denied(decision);
         }
+        if self.terms.life.is_none() {
+            // Of a limit that is lent, one request draws and the others wait for it.
+            let remember = self.terms.remember_denials;
+            self.replies.renew(Demanded::of(charge), remember, now);
+        }
         self.draw_or_ask(digest, charge, charging, now)
     }
 
@@ -200,6 +205,9 @@ impl LeasedCounter {
     /// Remembers the store's reply to one request.
     pub(super) fn hear(&mut self, charge: &Charge<'_>, decision: Decision, heard: Heard) {
         if decision.is_allowed() {
+            if self.terms.life.is_none() {
+                self.replies.disprove(Demanded::of(charge));
+            }
             self.allow(decision, charge.cost, heard);
         } else {
             self.deny(Demanded::of(charge), decision, Duration::ZERO, heard);

@@ -39,6 +39,8 @@ struct Denial {
     demanded: Demanded,
     /// The end of the time in which it is answered from memory, by this node's clock.
     until: Time,
+    /// The end of the time in which the store denies, as far as it said.
+    ends: Time,
 }
 
 // === impl LastReplies ===
@@ -61,13 +63,14 @@ impl LastReplies {
         remember: Duration,
         heard: Heard,
     ) {
-        let mut span = remember;
+        let (mut span, mut ends) = (remember, Time::MAX);
         if let Outcome::Denied {
             retry: Retry::After(wait),
         } = &mut decision.outcome
         {
             *wait = (*wait).max(pause);
             span = span.min(*wait);
+            ends = heard.asked.plus(safely(*wait));
         }
         self.denied = (!span.is_zero()).then_some(Denial {
             dated: DatedDecision {
@@ -76,7 +79,24 @@ impl LastReplies {
             },
             demanded,
             until: heard.asked.plus(safely(span)),
+            ends,
         });
+    }
+
+    /// Remembers a denial for another `span`, if it still stands by what the store said. To be called by a request
+    /// that asks the store again, so that others do not ask meanwhile.
+    pub(super) fn renew(&mut self, demanded: Demanded, span: Duration, now: Time) {
+        if let Some(denial) = &mut self.denied
+            && denial.demanded == demanded
+            && now < denial.ends
+        {
+            denial.until = now.plus(span).min(denial.ends);
+        }
+    }
+
+    /// Forgets the denial of a request that the store has allowed since.
+    pub(super) fn disprove(&mut self, demanded: Demanded) {
+        self.denied = self.denied.filter(|denial| denial.demanded != demanded);
     }
 
     /// Forgets the denial: permits have come back to the counter.
