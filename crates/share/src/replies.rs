@@ -38,6 +38,8 @@ struct CachedReply {
     until: Time,
     /// The time for which it is remembered at a time.
     lasts: Duration,
+    /// Whether a request was let through to ask the store again.
+    is_asked_again: bool,
     /// The cost of the requests that were denied since `denied_since`.
     denied: u64,
     denied_since: Time,
@@ -95,6 +97,7 @@ impl ReplyCache {
                 at,
                 until: at.plus(lasts),
                 lasts,
+                is_asked_again: false,
                 denied: before.map_or(0, |before| before.denied),
                 denied_since: before.map_or(at, |before| before.denied_since),
             });
@@ -118,14 +121,27 @@ impl ReplyCache {
             }
             if is_denial && now < reply.denied_until() {
                 reply.until = now.plus(reply.lasts);
+                reply.is_asked_again = true;
             }
             None
         })
     }
 
-    /// The last reply on a counter, if it is remembered.
+    /// The last reply on a counter, if it is remembered, for a request that does not ask the store because another
+    /// limit denies it. If that request was let through to ask again, the next one is instead.
     pub(crate) fn last(&self, charge: &Charge<'_>, now: Time) -> Option<Decision> {
-        self.find(charge, now).map(|reply| reply.decision_at(now))
+        if charge.cost == 0 {
+            return None;
+        }
+        let digest = self.digester.digest(charge.key);
+        self.with_slot(digest, |slot| {
+            let reply = slot.as_mut().filter(|reply| reply.is_for(digest, charge))?;
+            let decision = (now < reply.until).then(|| reply.decision_at(now));
+            if std::mem::take(&mut reply.is_asked_again) {
+                reply.until = now;
+            }
+            decision
+        })
     }
 
     /// Whether a denied request is demand: a caller who keeps asking has no more demand in a window than the
@@ -149,15 +165,6 @@ impl ReplyCache {
     pub(crate) fn forget(&self, key: CounterKey<'_>) {
         let digest = self.digester.digest(key);
         self.with_slot(digest, |slot| *slot = None);
-    }
-
-    fn find(&self, charge: &Charge<'_>, now: Time) -> Option<CachedReply> {
-        if charge.cost == 0 {
-            return None;
-        }
-        let digest = self.digester.digest(charge.key);
-        let reply = self.with_slot(digest, |slot| *slot)?;
-        (reply.is_for(digest, charge) && now < reply.until).then_some(reply)
     }
 
     fn with_slot<T>(&self, digest: u128, act: impl FnOnce(&mut Option<CachedReply>) -> T) -> T {
