@@ -127,7 +127,11 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
         let asked = self.leases.own_now();
         let now = self.charge_rest(&rest, charging, decisions).await?;
         let heard = self.leases.heard(now, asked);
-        let admission = Admission::of(&rest, decisions);
+        let admission = match charging {
+            Charging::AllOrNone => Admission::of(&rest, decisions),
+            // Each limit that allows is charged, whatever the others do.
+            Charging::EveryMatch => Admission::Admitted,
+        };
         for (charge, decision) in rest.iter().zip(&*decisions) {
             if matches!(
                 charge.consistency,
