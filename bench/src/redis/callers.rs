@@ -30,7 +30,7 @@ pub(super) struct PairedLoad {
     pub(super) rounds: usize,
 }
 
-/// What a node is compared with.
+/// The node that another one is compared with.
 #[derive(Clone)]
 pub(super) enum Baseline {
     /// The executable of an earlier commit.
@@ -46,7 +46,7 @@ struct CountedNode {
     counter: CallCounter,
 }
 
-/// What one round of a load came to.
+/// The figures of one round of a load.
 struct Figures {
     counts: Counts,
     /// Seconds of Redis' processor.

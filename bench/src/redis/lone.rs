@@ -21,7 +21,7 @@ use crate::table::{Aim, Bound, Row};
 /// Decisions a second.
 const RATE: u32 = 10_000;
 
-/// How often the arrivals are looked at: one decision is due each time.
+/// The time between two decisions that are due.
 const TICK: Duration = Duration::from_micros(100);
 
 /// Connections of envoyproxy/ratelimit to Redis, its `REDIS_POOL_SIZE`.

@@ -28,7 +28,7 @@ pub const TOKEN_BUCKET: Algorithm = Algorithm::TokenBucket {
 pub struct Work {
     /// Each piece of it.
     pub task: Task,
-    /// How counters count.
+    /// The algorithm of the counters.
     pub algorithm: Algorithm,
     /// Callers, at random.
     pub keys: u64,

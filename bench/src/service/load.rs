@@ -30,7 +30,7 @@ pub struct Load {
     pub shape: Shape,
     /// Whom to ask about.
     pub keys: Keys,
-    /// What a denial means.
+    /// The meaning of a denial.
     pub denials: Denials,
     /// How long before it counts.
     pub warmup: Duration,

@@ -22,7 +22,7 @@ pub(crate) struct Store {
     pub(crate) redis: Redis,
     pub(crate) sharing: Sharing,
     pub(crate) max_memory: Bytes,
-    /// Where a node keeps what it needs to start without Redis, if anywhere.
+    /// The folder for what a node needs to start without Redis, if there is one.
     pub(crate) folder: Option<PathBuf>,
     pub(crate) state: State,
 }
