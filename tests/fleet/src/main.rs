@@ -109,7 +109,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     println!("{count}");
     if arguments.write {
         let settings: Vec<String> = arguments.set.iter().map(setting_text).collect();
-        results::write(&root().join("bench/RESULTS.md"), &reports, &settings)?;
+        results::write(&root(), &reports, &settings)?;
     }
     Ok(count.is_all_kept())
 }

@@ -33,11 +33,13 @@ pub fn print(report: &ScenarioReport) {
     }
 }
 
+/// How the table begins.
+pub const TABLE_HEAD: &str =
+    "| scenario | limit | promise | measured | kept | degraded |\n|---|---|---|---|---|---|\n";
+
 /// The table in Markdown.
 pub fn table(reports: &[ScenarioReport]) -> String {
-    let mut text = String::from(
-        "| scenario | limit | promise | measured | kept | degraded |\n|---|---|---|---|---|---|\n",
-    );
+    let mut text = TABLE_HEAD.to_owned();
     for report in reports {
         for finding in &report.findings {
             let kept = match &finding.verdict {

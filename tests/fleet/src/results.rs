@@ -1,6 +1,6 @@
-//! The section of bench/RESULTS.md that this harness writes.
+//! The section of bench/RESULTS.md that this harness writes, and the pages that quote it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fs, thread};
 
@@ -9,12 +9,65 @@ use crate::report;
 
 /// How the section begins; it ends where the next one begins. `bench/src/page.rs` keeps it in its place.
 const HEADING: &str = "## Promises, measured from outside\n";
+const RESULTS: &str = "bench/RESULTS.md";
 
-/// Writes the section in the place of the one before, or at the end.
-pub fn write(page: &Path, reports: &[ScenarioReport], settings: &[String]) -> Result<(), String> {
-    let before = fs::read_to_string(page).map_err(|error| error.to_string())?;
+/// A line of a page that begins so names scenarios, separated by spaces. The rows of those whose names begin so
+/// stand below it, up to [`QUOTE_END`].
+const QUOTE_START: &str = "<!-- measured: ";
+const QUOTE_END: &str = "<!-- end -->";
+
+/// Writes the section in the place of the one before, or at the end, and into the pages what they quote of it.
+pub fn write(root: &Path, reports: &[ScenarioReport], settings: &[String]) -> Result<(), String> {
     let section = section(reports, settings);
-    fs::write(page, replace(&before, &section)).map_err(|error| error.to_string())
+    change(&root.join(RESULTS), |page| replace(page, &section))?;
+    pages(root)?
+        .iter()
+        .try_for_each(|page| change(page, |text| quote(text, &section)))
+}
+
+fn change(file: &Path, to: impl FnOnce(&str) -> String) -> Result<(), String> {
+    let faulty = |error: std::io::Error| format!("{}: {error}", file.display());
+    let text = fs::read_to_string(file).map_err(faulty)?;
+    fs::write(file, to(&text)).map_err(faulty)
+}
+
+/// The pages that quote the section.
+fn pages(root: &Path) -> Result<Vec<PathBuf>, String> {
+    let folder = fs::read_dir(root.join("docs/distribution")).map_err(|error| error.to_string())?;
+    let mut pages: Vec<PathBuf> = folder.flatten().map(|entry| entry.path()).collect();
+    pages.push(root.join("docs/failure.md"));
+    Ok(pages)
+}
+
+/// The page with the rows that it asks for, as they stand in the section.
+fn quote(page: &str, section: &str) -> String {
+    let mut quoted = String::new();
+    let mut lines = page.split_inclusive('\n');
+    while let Some(line) = lines.next() {
+        quoted.push_str(line);
+        let Some(names) = quoted_names(line) else {
+            continue;
+        };
+        let is_named = |row: &&str| names.iter().any(|name| is_row_of(row, name));
+        quoted.push_str(report::TABLE_HEAD);
+        for row in section.lines().filter(is_named) {
+            quoted.push_str(row);
+            quoted.push('\n');
+        }
+        quoted.extend(lines.find(|line| line.trim_end() == QUOTE_END));
+    }
+    quoted
+}
+
+/// The names of scenarios in a line that asks for their rows.
+fn quoted_names(line: &str) -> Option<Vec<&str>> {
+    let names = line.strip_prefix(QUOTE_START)?.split_whitespace();
+    Some(names.take_while(|name| *name != "-->").collect())
+}
+
+fn is_row_of(row: &str, name: &str) -> bool {
+    let row = row.strip_prefix("| ");
+    row.is_some_and(|row| row.starts_with(name))
 }
 
 fn section(reports: &[ScenarioReport], settings: &[String]) -> String {
@@ -80,5 +133,39 @@ mod tests {
         let page = format!("# Page\n\n{HEADING}\nold\n\n## Next\n\nlast\n");
         let replaced = replace(&page, &section);
         assert_eq!(replaced, format!("# Page\n\n{section}\n## Next\n\nlast\n"));
+    }
+
+    #[test]
+    fn a_page_quotes_the_rows_of_the_scenarios_that_it_names() {
+        let section = "| a_1 | x |\n| b_1 | y |\n| a_2 | z |\n";
+        let page = "text\n<!-- measured: a_ c_ -->\nold\n<!-- end -->\nmore\n";
+        let head = report::TABLE_HEAD;
+        assert_eq!(
+            quote(page, section),
+            format!(
+                "text\n<!-- measured: a_ c_ -->\n{head}| a_1 | x |\n| a_2 | z |\n<!-- end -->\nmore\n"
+            )
+        );
+    }
+
+    #[test]
+    fn the_pages_quote_what_the_results_say() {
+        let root = crate::root();
+        let results = fs::read_to_string(root.join(RESULTS)).unwrap();
+        let pages = pages(&root).unwrap();
+        for page in &pages {
+            let text = fs::read_to_string(page).unwrap();
+            for name in text.lines().filter_map(quoted_names).flatten() {
+                let is_there = results.lines().any(|row| is_row_of(row, name));
+                assert!(is_there, "{}: no scenario {name}", page.display());
+            }
+            let fresh = quote(&text, &results);
+            assert_eq!(
+                text,
+                fresh,
+                "{}: run `tests/fleet/run --all --write`",
+                page.display()
+            );
+        }
     }
 }
