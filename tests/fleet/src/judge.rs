@@ -107,6 +107,8 @@ pub struct Finding {
     pub verdict: Verdict,
     /// Where it was broken: which window, how many.
     pub details: Vec<String>,
+    /// Whether it has to be kept in every run of a fleet, not only in the median of them.
+    pub is_for_every_run: bool,
 }
 
 /// Whether a promise was kept.
@@ -160,9 +162,9 @@ impl Judge {
             Self::FailoverLoss(millis) => outage::failover_loss(measured, *millis),
             Self::RedisCalls(rate) => callers::redis_calls(measured, *rate),
         };
-        // Too many is too many, however busy the machine was.
-        let is_certain = finding.verdict == Verdict::Broken
-            && matches!(self, Self::NeverOver | Self::OutageBound(_));
+        // Too many is too many, however busy the machine was, and however seldom.
+        finding.is_for_every_run = matches!(self, Self::NeverOver | Self::OutageBound(_));
+        let is_certain = finding.has_too_many();
         if let Some(reason) = measured.is_worthless(self).filter(|_| !is_certain) {
             finding.verdict = Verdict::Invalid(reason);
         }
@@ -261,6 +263,7 @@ impl Finding {
             measured,
             verdict,
             details: broken,
+            is_for_every_run: false,
         }
     }
 
@@ -271,6 +274,47 @@ impl Finding {
             measured: "nothing".to_owned(),
             verdict: Verdict::Invalid(reason.to_owned()),
             details: Vec::new(),
+            is_for_every_run: false,
+        }
+    }
+
+    /// Whether it found too many in a window, which no noise excuses.
+    pub fn has_too_many(&self) -> bool {
+        self.is_for_every_run && self.verdict == Verdict::Broken
+    }
+
+    /// What several runs found about one promise, of which there is at least one. It is kept or broken if it was
+    /// in more than half of them, which is the same as the median of the measurements; one that has to be kept in
+    /// every run is broken if any run broke it.
+    pub fn of_runs(runs: &[Self]) -> Self {
+        let count =
+            |is_it: fn(&Verdict) -> bool| runs.iter().filter(|run| is_it(&run.verdict)).count();
+        let kept = count(|verdict| *verdict == Verdict::Kept);
+        let broken = count(|verdict| *verdict == Verdict::Broken);
+        let is_for_every_run = runs[0].is_for_every_run;
+        let (which, needed) = if is_for_every_run {
+            ("each", runs.len())
+        } else {
+            ("median", runs.len() / 2 + 1)
+        };
+        let invalid = || {
+            let mut verdicts = runs.iter().map(|run| &run.verdict);
+            verdicts.find(|verdict| matches!(verdict, Verdict::Invalid(_)))
+        };
+        let verdict = if kept >= needed {
+            Verdict::Kept
+        } else if broken + needed > runs.len() {
+            Verdict::Broken
+        } else {
+            invalid().cloned().unwrap_or(Verdict::Broken)
+        };
+        let measured: Vec<&str> = runs.iter().map(|run| run.measured.as_str()).collect();
+        Self {
+            promise: format!("{} ({which} of {} runs)", runs[0].promise, runs.len()),
+            measured: measured.join(" / "),
+            verdict,
+            details: runs.iter().flat_map(|run| run.details.clone()).collect(),
+            is_for_every_run,
         }
     }
 }

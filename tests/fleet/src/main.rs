@@ -17,6 +17,7 @@ mod report;
 mod results;
 mod rules;
 mod scenario;
+mod schedule;
 mod signals;
 mod yaml;
 
@@ -27,7 +28,6 @@ use std::{env, fs};
 use clap::Parser;
 use serde::de::DeserializeOwned;
 
-use crate::fleet::ScenarioReport;
 use crate::matrix::Matrix;
 use crate::scenario::{Consistency, FleetSpec};
 
@@ -98,11 +98,14 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
     let executable = node::find_executable(&target)?;
     println!("nodes are {}", executable.display());
+    let measure = |spec: &FleetSpec| {
+        let reports = fleet::run(spec, &executable, &arguments.set);
+        println!("{}", report::text(spec, &reports));
+        reports
+    };
     let mut reports = Vec::new();
     for _ in 0..arguments.repeat {
-        for spec in &fleets {
-            reports.extend(run_fleet(spec, &executable, arguments));
-        }
+        reports.extend(schedule::run_all(&fleets, arguments.retries, measure));
     }
     println!("\n{}", report::table(&reports));
     let count = report::count(&reports);
@@ -112,27 +115,6 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         results::write(&root(), &reports, &settings)?;
     }
     Ok(count.is_all_kept())
-}
-
-fn run_fleet(spec: &FleetSpec, executable: &Path, arguments: &Arguments) -> Vec<ScenarioReport> {
-    println!(
-        "\n{} ({} nodes, {} s)",
-        spec.fleet, spec.nodes, spec.seconds
-    );
-    let run = || {
-        let reports = fleet::run(spec, executable, &arguments.set);
-        reports.iter().for_each(report::print);
-        reports
-    };
-    let mut reports = run();
-    for _ in 0..arguments.retries {
-        if !report::count(&reports).has_invalid() {
-            break;
-        }
-        println!("  results are invalid; running the fleet again");
-        reports = run();
-    }
-    reports
 }
 
 /// The folder of the repository.
@@ -189,15 +171,18 @@ fn select(fleets: Vec<FleetSpec>, arguments: &Arguments) -> Vec<FleetSpec> {
 
 fn list(fleets: &[FleetSpec]) {
     for spec in fleets {
-        let ci = if spec.ci { ", in CI" } else { "" };
-        println!(
-            "{} ({} nodes, {} s{ci})",
-            spec.fleet, spec.nodes, spec.seconds
-        );
+        println!("{}", spec.describe());
         for scenario in &spec.scenarios {
             println!("  {}: {}", scenario.name, scenario.subject());
         }
     }
+    let seconds = |fleets: &[FleetSpec]| schedule::estimate(fleets);
+    let ci: Vec<FleetSpec> = fleets.iter().filter(|spec| spec.ci).cloned().collect();
+    println!(
+        "\nabout {:.0} minutes in all; the short selection of CI about {:.0} seconds",
+        (seconds(fleets) / 60.0).ceil(),
+        seconds(&ci)
+    );
 }
 
 fn parse_consistency(text: &str) -> Result<Consistency, String> {

@@ -30,6 +30,9 @@ struct Condition {
     #[serde(default)]
     redis: RedisKind,
     round_trip: Option<f64>,
+    /// Whether its fleet may run beside others.
+    #[serde(default)]
+    beside: bool,
     #[serde(default)]
     faults: Vec<FaultStep>,
 }
@@ -96,6 +99,8 @@ impl Matrix {
                 FleetSpec {
                     fleet: format!("matrix_{}", condition.name),
                     ci: false,
+                    beside: condition.beside,
+                    runs: 1,
                     nodes: 4,
                     redis: condition.redis,
                     round_trip: condition.round_trip,

@@ -3,34 +3,69 @@
 use std::fmt::{self, Write as _};
 
 use crate::fleet::ScenarioReport;
-use crate::judge::Verdict;
+use crate::judge::{Finding, Verdict};
+use crate::scenario::FleetSpec;
 
 /// As many places of a broken promise are printed.
 const MOST_DETAILS: usize = 6;
 
-/// One line for each judge, and below it where its promise was broken.
-pub fn print(report: &ScenarioReport) {
-    println!(
-        "  {} ({}; {} requests, {:.2} % degraded)",
-        report.name, report.subject, report.requests, report.degraded
-    );
-    for finding in &report.findings {
-        let verdict = match &finding.verdict {
-            Verdict::Kept => "ok     ".to_owned(),
-            Verdict::Broken => "BROKEN ".to_owned(),
-            Verdict::Invalid(reason) => format!("INVALID ({reason}) "),
-        };
-        println!("    {verdict} {}: {}", finding.promise, finding.measured);
-        if finding.verdict != Verdict::Kept {
-            for detail in finding.details.iter().take(MOST_DETAILS) {
-                println!("            {detail}");
-            }
-            let more = finding.details.len().saturating_sub(MOST_DETAILS);
-            if more > 0 {
-                println!("            and {more} more");
-            }
+/// The results of a fleet: one line for each judge, and below it where its promise was broken.
+pub fn text(spec: &FleetSpec, reports: &[ScenarioReport]) -> String {
+    let mut text = format!("\n{}", spec.describe());
+    for report in reports {
+        let _ = write!(
+            text,
+            "\n  {} ({}; {} requests, {:.2} % degraded)",
+            report.name, report.subject, report.requests, report.degraded
+        );
+        for finding in &report.findings {
+            write_finding(&mut text, finding);
         }
     }
+    text
+}
+
+fn write_finding(text: &mut String, finding: &Finding) {
+    let verdict = match &finding.verdict {
+        Verdict::Kept => "ok     ".to_owned(),
+        Verdict::Broken => "BROKEN ".to_owned(),
+        Verdict::Invalid(reason) => format!("INVALID ({reason}) "),
+    };
+    let (promise, measured) = (&finding.promise, &finding.measured);
+    let _ = write!(text, "\n    {verdict} {promise}: {measured}");
+    if finding.verdict != Verdict::Kept {
+        for detail in finding.details.iter().take(MOST_DETAILS) {
+            let _ = write!(text, "\n            {detail}");
+        }
+        let more = finding.details.len().saturating_sub(MOST_DETAILS);
+        if more > 0 {
+            let _ = write!(text, "\n            and {more} more");
+        }
+    }
+}
+
+/// Joins the reports of several runs of one fleet, which are about the same scenarios.
+pub fn join_runs(mut runs: Vec<Vec<ScenarioReport>>) -> Vec<ScenarioReport> {
+    let Some(mut joined) = runs.pop() else {
+        return Vec::new();
+    };
+    if runs.is_empty() {
+        return joined;
+    }
+    for (place, report) in joined.iter_mut().enumerate() {
+        let of_runs = || runs.iter().filter_map(|run| run.get(place));
+        let mut degraded: Vec<f64> = of_runs().map(|run| run.degraded).collect();
+        degraded.push(report.degraded);
+        degraded.sort_by(f64::total_cmp);
+        report.degraded = degraded[degraded.len() / 2];
+        report.requests += of_runs().map(|run| run.requests).sum::<usize>();
+        for (judge, finding) in report.findings.iter_mut().enumerate() {
+            let others = of_runs().filter_map(|run| run.findings.get(judge));
+            let all: Vec<Finding> = others.chain([&*finding]).cloned().collect();
+            *finding = Finding::of_runs(&all);
+        }
+    }
+    joined
 }
 
 /// How the table begins.
@@ -63,6 +98,7 @@ pub struct PromiseCount {
     kept: usize,
     broken: usize,
     invalid: usize,
+    too_many: usize,
 }
 
 /// Counts the promises of several scenarios.
@@ -73,6 +109,7 @@ pub fn count(reports: &[ScenarioReport]) -> PromiseCount {
         kept: count(|verdict| *verdict == Verdict::Kept),
         broken: count(|verdict| *verdict == Verdict::Broken),
         invalid: count(|verdict| matches!(verdict, Verdict::Invalid(_))),
+        too_many: all().filter(|finding| finding.has_too_many()).count(),
     }
 }
 
@@ -82,6 +119,11 @@ impl PromiseCount {
     /// Whether all were measured and kept.
     pub fn is_all_kept(self) -> bool {
         self.broken == 0 && self.invalid == 0
+    }
+
+    /// Whether a window had too many.
+    pub fn has_too_many(self) -> bool {
+        self.too_many > 0
     }
 
     /// Whether noise kept any from being measured.
@@ -96,6 +138,7 @@ impl fmt::Display for PromiseCount {
             kept,
             broken,
             invalid,
+            ..
         } = self;
         write!(
             f,

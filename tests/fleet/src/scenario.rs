@@ -19,6 +19,12 @@ pub struct FleetSpec {
     /// Whether it is part of the short selection for CI.
     #[serde(default)]
     pub ci: bool,
+    /// Whether it may run at the same time as others for which that is true.
+    #[serde(default)]
+    pub beside: bool,
+    /// How often it runs. A promise is judged by the median of the runs; one about too many by every run.
+    #[serde(default = "one")]
+    pub runs: u32,
     /// How many nodes there are at the start.
     #[serde(default = "default_nodes")]
     pub nodes: usize,
@@ -244,6 +250,22 @@ fn one() -> u32 {
 
 fn yes() -> bool {
     true
+}
+
+// === impl FleetSpec ===
+
+impl FleetSpec {
+    /// Its name, its size and its time.
+    pub fn describe(&self) -> String {
+        let runs = match self.runs {
+            1 => String::new(),
+            runs => format!(", {runs} times"),
+        };
+        let beside = if self.beside { ", beside others" } else { "" };
+        let ci = if self.ci { ", in CI" } else { "" };
+        let (name, nodes, seconds) = (&self.fleet, self.nodes, self.seconds);
+        format!("{name} ({nodes} nodes, {seconds} s{runs}{beside}{ci})")
+    }
 }
 
 // === impl Scenario ===

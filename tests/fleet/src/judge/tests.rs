@@ -212,3 +212,26 @@ fn a_recovery_ends_with_the_first_pause_unless_redis_fails_again() {
         assert_eq!(finding.verdict, expected, "{degraded:?}");
     }
 }
+
+#[test]
+fn several_runs_are_judged_by_their_median_and_too_many_by_each() {
+    let finding = |verdict: &Verdict, is_for_every_run| Finding {
+        verdict: verdict.clone(),
+        is_for_every_run,
+        ..Finding::nothing("promise".to_owned(), "")
+    };
+    let (kept, broken) = (Verdict::Kept, Verdict::Broken);
+    let invalid = Verdict::Invalid("noise".to_owned());
+    for (runs, median, each) in [
+        ([&kept, &kept, &kept], &kept, &kept),
+        ([&kept, &broken, &kept], &kept, &broken),
+        ([&broken, &kept, &broken], &broken, &broken),
+        ([&kept, &invalid, &kept], &kept, &invalid),
+        ([&kept, &invalid, &broken], &invalid, &broken),
+    ] {
+        for (is_for_every_run, expected) in [(false, median), (true, each)] {
+            let runs = runs.map(|verdict| finding(verdict, is_for_every_run));
+            assert_eq!(Finding::of_runs(&runs).verdict, *expected, "{runs:?}");
+        }
+    }
+}
