@@ -20,4 +20,6 @@ class Nginx(Proxied, World):
             },
         )
         command = [tool("nginx"), "-p", str(self.folder), "-e", "stderr", "-c", str(config)]
-        self.start(*command, port=self.clients, name="nginx")
+        master = self.start(*command, port=self.clients, name="nginx")
+        # Before it is killed: only a master that ends by itself takes its workers along.
+        self.addCleanup(self.stop, master, "terminate")
