@@ -70,15 +70,16 @@ impl Sentinels {
         self.known().master.clone()
     }
 
-    /// Connects to the master: to one that was promoted just now, else asks the Sentinels in turn, and believes
-    /// the first one whose master says of itself that it is.
+    /// Connects to the master: to one that was promoted just now and does not say that it is a replica, else asks
+    /// the Sentinels in turn, and believes the first one whose master says of itself that it is.
     pub(crate) async fn connect(&self, manners: &Manners) -> Result<Session, SessionError> {
         let promoted = self.known().promoted();
         if let Some(promoted) = promoted {
             match self.connect_to(&promoted, manners).await {
-                Ok(session) => return Ok(session),
                 // The failover came to nothing.
-                Err(_) => self.known().replaced = None,
+                Err(SessionError::NoMaster { .. }) => self.known().replaced = None,
+                // Other failures may be over soon, and what the old master is charged until then is lost.
+                connected => return connected,
             }
         }
         let mut error = SessionError::NoSentinel;
@@ -196,7 +197,8 @@ impl Sentinels {
 impl Known {
     /// The master, if it was promoted by a failover that may not be over.
     fn promoted(&self) -> Option<Address> {
-        self.replaced.as_ref().and(self.master.clone())
+        let (replaced, _) = self.replaced.as_ref()?;
+        self.master.clone().filter(|_| self.is_replaced(replaced))
     }
 
     /// Whether a server was the master and is not any more, whatever Sentinels say.
@@ -225,7 +227,103 @@ pub(super) fn master(reply: &Reply) -> Option<Address> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+    use tokio::time::{advance, pause, resume};
+
     use super::*;
+    use crate::client::config::Changes;
+    use crate::client::timeout::TimeoutBounds;
+    use crate::test_util::PATIENCE;
+
+    /// A server that has one reply to everything, or that closes every connection.
+    struct FakeServer {
+        address: Address,
+        reply: Arc<Mutex<Option<String>>>,
+    }
+
+    impl FakeServer {
+        async fn start(reply: Option<String>) -> Self {
+            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+            let port = listener.local_addr().expect("it is bound").port();
+            let reply = Arc::new(Mutex::new(reply));
+            let current = Arc::clone(&reply);
+            tokio::spawn(async move {
+                while let Ok((mut client, _)) = listener.accept().await {
+                    let reply = current.lock().expect("nobody panics").clone();
+                    if let Some(reply) = reply {
+                        let _ = client.read(&mut [0; 1024]).await;
+                        let _ = client.write_all(reply.as_bytes()).await;
+                    }
+                }
+            });
+            Self {
+                address: Address::tcp("127.0.0.1", port),
+                reply,
+            }
+        }
+    }
+
+    fn array(words: &[&str]) -> String {
+        let bulk = |word: &&str| format!("${}\r\n{word}\r\n", word.len());
+        let bulks: String = words.iter().map(bulk).collect();
+        format!("*{}\r\n{bulks}", words.len())
+    }
+
+    fn manners() -> Manners {
+        Manners {
+            credentials: None,
+            database: 0,
+            tls: None,
+            timeouts: TimeoutBounds {
+                min: PATIENCE,
+                max: PATIENCE,
+            },
+            connect_timeout: PATIENCE,
+            changes: Changes::Logged,
+        }
+    }
+
+    /// The old master, the promoted server, which closes every connection, and what a client knows in a failover that
+    /// its Sentinel has not finished.
+    async fn failover() -> (FakeServer, FakeServer, Sentinels) {
+        let old = FakeServer::start(Some(array(&["master"]))).await;
+        let promoted = FakeServer::start(None).await;
+        let Address::Tcp { host, port } = &old.address else {
+            unreachable!("it listens on TCP");
+        };
+        let named = array(&[host, &port.to_string()]);
+        let sentinel = FakeServer::start(Some(named)).await;
+        let sentinels = Sentinels::new(vec![sentinel.address], "main".to_owned(), None);
+        sentinels.promote(&old.address);
+        sentinels.promote(&promoted.address);
+        (old, promoted, sentinels)
+    }
+
+    /// While the promoted server cannot be reached, the old master took charges that were lost.
+    #[tokio::test]
+    async fn a_promoted_server_that_cannot_be_reached_is_waited_for() {
+        let (old, promoted, sentinels) = failover().await;
+        for _ in 0..3 {
+            assert!(sentinels.connect(&manners()).await.is_err());
+        }
+        assert_eq!(sentinels.found(), Some(promoted.address));
+        pause();
+        advance(LONGEST_FAILOVER).await;
+        resume();
+        assert!(sentinels.connect(&manners()).await.is_ok());
+        assert_eq!(sentinels.found(), Some(old.address), "the failover failed");
+    }
+
+    #[tokio::test]
+    async fn a_promoted_server_that_is_a_replica_again_is_forgotten() {
+        let (old, promoted, sentinels) = failover().await;
+        *promoted.reply.lock().unwrap() = Some(array(&["slave"]));
+        assert!(sentinels.connect(&manners()).await.is_ok());
+        assert_eq!(sentinels.found(), Some(old.address));
+    }
 
     #[test]
     fn a_master_that_was_replaced_is_not_believed_until_the_failover_is_over() {
