@@ -135,6 +135,10 @@ fn only_the_store_reads_a_clock() {
                 reason: "it measures how long a decision takes, and decides nothing by it",
             },
             Exception {
+                place: "crates/server/src/within.rs",
+                reason: "it measures how long a caller has waited, and decides no limit by it",
+            },
+            Exception {
                 place: "bench/src/fleet.rs",
                 reason: "a trial takes as long as it says, whatever happens in it",
             },

@@ -22,7 +22,7 @@ use crate::door::SharedDoor;
 use crate::drain::Drain;
 use crate::wire::Question;
 use crate::wire::protobuf::write_response;
-use crate::within::within;
+use crate::within::{timed_within, within};
 
 /// A call as it was accepted.
 pub(super) type Call = (Request<RecvStream>, SendResponse<Bytes>);
@@ -82,8 +82,9 @@ impl<S: Store> Office<S> {
         trace: TraceHeaders<'_>,
         most: Duration,
     ) -> Result<Bytes, Status> {
-        let message = within(most, pin!(messages.only())).await;
-        let message = message.unwrap_or_else(|| Err(Status::late()))?;
+        let received = timed_within(most, pin!(messages.only())).await;
+        let (message, waited) = received.ok_or_else(Status::late)?;
+        let message = message?;
         let mut question = Question::default();
         question
             .read(&message)
@@ -94,7 +95,9 @@ impl<S: Store> Office<S> {
             hits: question.hits(),
             trace,
         };
-        let verdict = self.door.check_within(&asked, less_margin(most)).await?;
+        // The caller has waited since its headers.
+        let left = less_margin(most).saturating_sub(waited);
+        let verdict = self.door.check_within(&asked, left).await?;
         Ok(framed(&mut self.out.borrow_mut(), |out| {
             write_response(&verdict, &self.door.answers.headers, out);
         }))
