@@ -4,6 +4,7 @@
 
 mod asking;
 mod cluster;
+mod distant_server;
 mod encrypted;
 mod failing;
 mod greeting;
