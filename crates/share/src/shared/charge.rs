@@ -30,6 +30,10 @@ pub(super) enum Mixed<'a> {
     Later(Pin<Box<dyn Future<Output = Result<Receipt, StoreError>> + Send + 'a>>),
 }
 
+/// Calls for one request, if the shares of its limits change meanwhile. A second change during the second call
+/// takes an epoch as short as a call.
+const TRIES: u32 = 2;
+
 // === impl Route ===
 
 impl<'a> Route<'a> {
@@ -145,17 +149,54 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
         Ok(Receipt { now, admission })
     }
 
-    /// Asks the common store: for whole limits, and for what it keeps of split ones.
+    /// Asks the common store: for whole limits, and for what it keeps of split ones. If the shares of one changed
+    /// while the call was under way, it is asked again.
     async fn charge_rest(
         &self,
         rest: &[Charge<'_>],
         charging: Charging,
         decisions: &mut Decisions,
     ) -> Result<Time, StoreError> {
-        let reserves = self.split.reserves(rest);
-        let asked = reserves.apply(rest);
-        let receipt = self.common.charge(&asked, charging, decisions).await?;
-        self.split.settle(rest, &reserves, receipt.now, decisions)?;
-        Ok(receipt.now)
+        for _ in 0..TRIES {
+            let reserves = self.split.reserves(rest);
+            let asked = reserves.apply(rest);
+            let receipt = self.common.charge(&asked, charging, decisions).await?;
+            let is_charged =
+                charging == Charging::EveryMatch || receipt.admission == Admission::Admitted;
+            let is_outdated = || {
+                self.split
+                    .is_outdated(rest, &reserves, receipt.now, decisions)
+            };
+            if !is_charged || !is_outdated() {
+                self.split.settle(rest, &reserves, decisions);
+                return Ok(receipt.now);
+            }
+            self.refund_charged(&asked, receipt.now, decisions).await?;
+        }
+        Err(StoreError::Unavailable {
+            reason: "the shares of a limit changed meanwhile".into(),
+        })
+    }
+
+    /// Refunds what the common store charged at `now`.
+    async fn refund_charged(
+        &self,
+        asked: &[Charge<'_>],
+        now: Time,
+        decisions: &[Decision],
+    ) -> Result<(), StoreError> {
+        for (charge, decision) in asked.iter().zip(decisions) {
+            let Charge {
+                key,
+                quota,
+                cost,
+                consistency,
+                ..
+            } = *charge;
+            if decision.is_allowed() && cost > 0 && self.split.is_refundable(quota, now) {
+                self.common.refund(key, quota, cost, consistency).await?;
+            }
+        }
+        Ok(())
     }
 }

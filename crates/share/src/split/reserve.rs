@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 use tidegate_algorithms::{Decision, Meter, Quota, Time};
-use tidegate_store::{Charge, Clock, Consistency, LimitId, StoreError};
+use tidegate_store::{Charge, Clock, Consistency, LimitId};
 
 use super::cut::{divisible, memory};
 use super::limit::least_reserve;
 use super::store_time::Bounds;
 use super::{Split, whole};
+use crate::edge;
 use crate::replies::Lifetime;
 
 /// The quotas for a call to the common store, one for each charge; `None` for the charge's own.
@@ -20,6 +21,9 @@ pub(crate) struct Reserves(SmallVec<[Option<Arc<Quota>>; 8]>);
 /// The time within which nearly all calls have been decided in the store. A call that is sent less than this
 /// before the end of an epoch may ask only for what the next epoch leaves there, too.
 const CALL: Duration = Duration::from_millis(10);
+
+/// The longest time that a call takes, with the default `store.timeout`.
+const LONGEST_CALL: Duration = Duration::from_millis(50);
 
 // === impl Split ===
 
@@ -33,38 +37,49 @@ impl<M: Clock> Split<M> {
         Reserves(charges.iter().map(reserve).collect())
     }
 
-    /// Turns the store's decisions at `now` into decisions on whole limits, and remembers them.
-    ///
-    /// # Errors
-    ///
-    /// If a plan had ended when the store decided, and the next leaves less in the store: the admission must
-    /// not count.
-    pub(crate) fn settle(
+    /// Whether a plan had ended when the store decided at `now`, and the next leaves less in the store: such an
+    /// admission must not count.
+    pub(crate) fn is_outdated(
         &self,
         charges: &[Charge<'_>],
         reserves: &Reserves,
         now: Time,
+        decisions: &[Decision],
+    ) -> bool {
+        let asked = charges.iter().zip(&reserves.0).zip(decisions);
+        asked
+            .filter(|(_, decision)| decision.is_allowed())
+            .filter_map(|((charge, reserve), _)| Some((charge, reserve.as_ref()?)))
+            .any(|(charge, reserve)| self.reserve_at(charge, now).limit() < reserve.limit())
+    }
+
+    /// Whether what the store charged at `then` can be refunded there: not after an edge, where it would be
+    /// taken from what others were charged.
+    pub(crate) fn is_refundable(&self, quota: &Quota, then: Time) -> bool {
+        let bounds = self.time().bounds();
+        bounds
+            .is_some_and(|bounds| !edge::is_between(quota, then, bounds.latest.plus(LONGEST_CALL)))
+    }
+
+    /// Turns the store's decisions into decisions on whole limits, and remembers them.
+    pub(crate) fn settle(
+        &self,
+        charges: &[Charge<'_>],
+        reserves: &Reserves,
         decisions: &mut [Decision],
-    ) -> Result<(), StoreError> {
+    ) {
         let own_now = self.own_now();
         let asked = charges.iter().zip(&reserves.0).zip(decisions);
         for ((charge, reserve), decision) in asked {
             if charge.consistency != Consistency::Split {
                 continue;
             }
-            if let Some(reserve) = reserve {
-                let is_allowed = decision.is_allowed();
-                if is_allowed && self.reserve_at(charge, now).limit() < reserve.limit() {
-                    return Err(StoreError::Unavailable {
-                        reason: "the shares of a limit changed meanwhile".into(),
-                    });
-                }
+            if reserve.is_some() {
                 *decision = whole(charge.quota, charge.cost, *decision);
             }
             let lifetime = self.lifetime(charge);
             self.replies.remember(charge, *decision, own_now, lifetime);
         }
-        Ok(())
     }
 
     /// The time for which a denial is remembered. A reserve that refills gradually has another permit every moment: a

@@ -1,7 +1,7 @@
 //! A common store that can be lost, for nodes in one process.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use tidegate_algorithms::{Algorithm, Allowance, Decision, Headroom, Quota, QuotaSpec, Time};
 use tidegate_share::{EventualConfig, SharedConfig, SplitConfig};
@@ -19,7 +19,10 @@ pub(crate) struct Common<C> {
     members: Arc<ModelMembers>,
     is_gone: Arc<AtomicBool>,
     calls: Arc<AtomicU64>,
+    before_charge: Arc<Mutex<Option<Act>>>,
 }
+
+type Act = Box<dyn FnOnce() + Send>;
 
 // === impl Common ===
 
@@ -30,6 +33,7 @@ impl<C: Clock> Common<C> {
             members: Arc::default(),
             is_gone: Arc::default(),
             calls: Arc::default(),
+            before_charge: Arc::default(),
         }
     }
 
@@ -44,6 +48,11 @@ impl<C: Clock> Common<C> {
     /// Returns how many requests the store was asked to decide since the last call.
     pub(crate) fn take_calls(&self) -> u64 {
         self.calls.swap(0, Ordering::Relaxed)
+    }
+
+    /// Does something before the next request is decided, while it is on its way.
+    pub(crate) fn before_next_charge(&self, act: impl FnOnce() + Send + 'static) {
+        *self.before_charge.lock().unwrap() = Some(Box::new(act));
     }
 
     fn reach(&self) -> Result<&EmbeddedStore<C>, StoreError> {
@@ -63,6 +72,9 @@ impl<C: Clock> Store for Common<C> {
         decisions: &mut Decisions,
     ) -> Result<Receipt, StoreError> {
         self.calls.fetch_add(1, Ordering::Relaxed);
+        if let Some(act) = self.before_charge.lock().unwrap().take() {
+            act();
+        }
         self.reach()?.charge_now(charges, charging, decisions)
     }
 

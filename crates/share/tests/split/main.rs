@@ -179,6 +179,27 @@ async fn a_denial_is_remembered_until_something_changes() {
     assert_eq!(node.admitted(&quota, 200).await, 100);
 }
 
+/// A request that reaches the store in the next epoch, where nodes have shares, was an error and charged.
+#[tokio::test]
+async fn a_call_over_the_edge_of_an_epoch_is_decided_and_charged_once() {
+    let (clock, quota) = (at(0), fixed_window(100, SECOND));
+    let common = Common::new(Arc::clone(&clock));
+    let node = Node::new(&common, &clock);
+    // Both plans are made before there is demand: all of the limit is in the store.
+    node.admitted(&quota, 1).await;
+    node.beat().await;
+    node.admitted(&quota, 100).await;
+    clock.advance(SECOND);
+    node.beat().await;
+    clock.advance(Duration::from_millis(480));
+    let over = Arc::clone(&clock);
+    common.before_next_charge(move || over.advance(Duration::from_millis(30)));
+    common.take_calls();
+    let (admission, _) = node.charge(&quota).await.unwrap();
+    assert_eq!((admission, common.take_calls()), (Admission::Admitted, 2));
+    assert_eq!(node.admitted(&quota, 200).await, 99);
+}
+
 #[tokio::test]
 async fn a_node_that_leaves_is_not_counted() {
     let (clock, quota) = (at(0), fixed_window(100, SECOND));

@@ -249,9 +249,10 @@ impl World {
                 let charge = charge(&self.quota, cost);
                 let mut decisions = [decision];
                 let split = &self.nodes[node].split;
-                let settled = split.settle(&[charge], &reserves, at, &mut decisions);
+                let is_outdated = split.is_outdated(&[charge], &reserves, at, &decisions);
+                split.settle(&[charge], &reserves, &mut decisions);
                 split.note_demand(&charge, &decisions[0]);
-                if settled.is_ok() && decisions[0].is_allowed() {
+                if !is_outdated && decisions[0].is_allowed() {
                     self.admitted.push((at, cost));
                 }
             }
