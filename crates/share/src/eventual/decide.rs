@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tidegate_algorithms::{Algorithm, Decision, Outcome, Quota, Retry, Standing, Time};
+use tidegate_algorithms::{Algorithm, Decision, Outcome, Quota, Refill, Retry, Standing, Time};
 use tidegate_store::{Charge, Charging, Clock, CounterId, CounterKey, OnFull, StoreError};
 
 use super::budget::budget;
@@ -35,7 +35,10 @@ impl<C: Clock> FromMemory for Eventual<C> {
             return Ok(None);
         }
         let layout = SlotLayout::of(charge.quota);
-        // Before the counter is charged: a window that begins in between gets nothing for free.
+        let digest = self.digest(charge.key, charge.quota);
+        let mut part = self.table.part(digest);
+        // Under the lock, so that charges are in the order of their times, and before the counter is charged: a
+        // window that begins in between gets nothing for free.
         let now = self.clock.now();
         let ask = Ask {
             charge,
@@ -44,33 +47,32 @@ impl<C: Clock> FromMemory for Eventual<C> {
             now,
             slot: layout.at(now),
         };
-        let digest = self.digester.digest(charge.key);
-        let mut part = self.table.part(digest);
         let decision = if self.enter(&mut part, digest, charge.key, charge.quota) {
             let decision = part.update(digest, |entry| self.decide(entry, &ask));
             part.queue(digest);
-            decision
+            decision.flatten()
         } else {
             None
         };
-        let decision = decision.unwrap_or_else(|| self.decide_untracked(&ask));
         Ok(Some(Took {
-            decision,
-            charged: Some(now),
+            charged: decision.map(|_| now),
+            decision: decision.unwrap_or_else(|| self.decide_untracked(&ask)),
         }))
     }
 
     fn put_back(&self, charge: &Charge<'_>, took: &Took) {
-        let digest = self.digester.digest(charge.key);
+        let Some(charged) = took.charged else {
+            return;
+        };
+        let digest = self.digest(charge.key, charge.quota);
         let mut part = self.table.part(digest);
-        let slot = took.charged.map(|at| SlotLayout::of(charge.quota).at(at));
         let was_alone = part.update(digest, |entry| {
-            entry.put_back(slot.unwrap_or_default(), charge.cost);
-            entry.alone_since().is_some()
+            entry.put_back(SlotLayout::of(charge.quota).at(charged), charge.cost);
+            entry.alone_since().is_some_and(|since| since <= charged)
         });
         part.queue(digest);
         if was_alone == Some(true) {
-            self.refund_share(charge, took);
+            self.refund_share(charge, charged);
         }
     }
 
@@ -85,7 +87,7 @@ impl<C: Clock> Eventual<C> {
     /// What is left of a limit as this node sees it.
     pub(crate) fn peek(&self, key: CounterKey<'_>, quota: &Quota) -> Decision {
         let (layout, now) = (SlotLayout::of(quota), self.clock.now());
-        let digest = self.digester.digest(key);
+        let digest = self.digest(key, quota);
         let part = self.table.part(digest);
         let entry = part.get(digest);
         let entry = entry.filter(|entry| SlotLayout::of(&entry.quota) == layout);
@@ -100,7 +102,7 @@ impl<C: Clock> Eventual<C> {
     /// in use.
     pub(crate) fn refund(&self, key: CounterKey<'_>, quota: &Quota, cost: u64) {
         let (layout, now) = (SlotLayout::of(quota), self.clock.now());
-        let digest = self.digester.digest(key);
+        let digest = self.digest(key, quota);
         let mut part = self.table.part(digest);
         part.update(digest, |entry| {
             if SlotLayout::of(&entry.quota) == layout {
@@ -117,7 +119,7 @@ impl<C: Clock> Eventual<C> {
     /// whether something was used here.
     pub(crate) fn reset(&self, key: CounterKey<'_>, quota: &Quota) -> bool {
         let (layout, now) = (SlotLayout::of(quota), self.clock.now());
-        let digest = self.digester.digest(key);
+        let digest = self.digest(key, quota);
         let mut part = self.table.part(digest);
         self.enter(&mut part, digest, key, quota);
         let was_used = part.update(digest, |entry| {
@@ -133,6 +135,12 @@ impl<C: Clock> Eventual<C> {
         }
         self.hurry();
         was_used.unwrap_or(false)
+    }
+
+    /// The digest by which this node finds a counter.
+    fn digest(&self, key: CounterKey<'_>, quota: &Quota) -> u128 {
+        // As it is secret, no caller finds a second one that differs from it by two shapes.
+        self.digester.digest(key) ^ shape(quota)
     }
 
     /// Makes sure that a counter has an entry, with this quota. Returns whether it has.
@@ -155,13 +163,14 @@ impl<C: Clock> Eventual<C> {
             Room::None => return false,
         }
         let quota = part.quota(quota);
-        let mut entry = Entry::new(digest, counter_id(key), quota, self.regions.len());
+        let mut entry = Entry::new(digest, counter_id(key, &quota), quota, self.regions.len());
         entry.life = self.next_life();
         part.insert(entry);
         true
     }
 
-    fn decide(&self, entry: &mut Entry, ask: &Ask<'_>) -> Decision {
+    /// `None` if there is no room to count by the node's share.
+    fn decide(&self, entry: &mut Entry, ask: &Ask<'_>) -> Option<Decision> {
         entry.used_at = seconds(self.clock.own());
         self.advance(entry, ask.layout, ask.slot);
         if self.is_cut_off() {
@@ -171,22 +180,22 @@ impl<C: Clock> Eventual<C> {
         let usage = entry.history.usage(ask.charge.quota, ask.layout, ask.now);
         let decision = judge(entry, &usage, ask);
         if ask.charge.cost == 0 {
-            return decision;
+            return Some(decision);
         }
         if !decision.is_allowed() {
             note_denied(entry, ask, &decision);
-            return decision;
+            return Some(decision);
         }
         if usage.debt == 0 && self.may_spend(entry, ask, &decision) {
             entry.spend(ask.slot, ask.charge.cost);
-            return decision;
+            return Some(decision);
         }
         self.hurry();
-        Decision {
+        Some(Decision {
             outcome: wait_for(self.config.beat()),
             remaining: 0,
             ..decision
-        }
+        })
     }
 
     /// Whether this node may admit so much that some region does not know. The first request since all
@@ -227,7 +236,7 @@ impl<C: Clock> Eventual<C> {
     }
 
     /// Decides by this node's share, because some region cannot be reached.
-    fn decide_alone(&self, entry: &mut Entry, ask: &Ask<'_>) -> Decision {
+    fn decide_alone(&self, entry: &mut Entry, ask: &Ask<'_>) -> Option<Decision> {
         let Charge {
             key, quota, cost, ..
         } = *ask.charge;
@@ -238,19 +247,17 @@ impl<C: Clock> Eventual<C> {
             let usage = entry.history.usage(quota, ask.layout, ask.now);
             let left = usage.decide(quota, 0, 0, ask.now).remaining / u64::from(self.members());
             self.open_share(key, part, left);
-            entry.set_alone_since(Some(ask.slot));
+            entry.set_alone_since(Some(ask.now));
         }
         let charge = Charge {
             quota: part,
             ..*ask.charge
         };
-        let Ok(decision) = self.shares.charge(&charge, ask.charging) else {
-            return self.decide_untracked(ask);
-        };
+        let decision = self.shares.charge(&charge, ask.charging).ok()?;
         if decision.is_allowed() {
             entry.spend(ask.slot, cost);
         }
-        decision
+        Some(decision)
     }
 
     /// Begins with the node's part of what was left when it was cut off, or with what is left of a share
@@ -273,10 +280,8 @@ impl<C: Clock> Eventual<C> {
     }
 
     /// Refunds to the node's share what was charged to it, unless that was in a window that is over.
-    fn refund_share(&self, charge: &Charge<'_>, took: &Took) {
-        let now = self.clock.now();
-        let is_over = |charged| edge::is_between(charge.quota, charged, now);
-        if !took.charged.is_some_and(is_over)
+    fn refund_share(&self, charge: &Charge<'_>, charged: Time) {
+        if !edge::is_between(charge.quota, charged, self.clock.now())
             && let Some(part) = self.share_of(charge.quota)
         {
             self.shares.refund(charge.key, &part, charge.cost);
@@ -334,13 +339,14 @@ fn note_denied(entry: &mut Entry, ask: &Ask<'_>, decision: &Decision) {
 
 /// The name of a counter among all nodes. Each part is hashed after its length, so that no two counters are
 /// alike, and no string of a client leaves the node.
-fn counter_id(key: CounterKey<'_>) -> CounterId {
+fn counter_id(key: CounterKey<'_>, quota: &Quota) -> CounterId {
     let mut context = ring::digest::Context::new(&ring::digest::SHA256);
     let mut add = |bytes: &[u8]| {
         context.update(&u64::try_from(bytes.len()).unwrap_or(u64::MAX).to_le_bytes());
         context.update(bytes);
     };
     add(&key.limit.0.to_le_bytes());
+    add(&shape(quota).to_le_bytes());
     for value in key.values {
         add(value.as_bytes());
     }
@@ -348,6 +354,22 @@ fn counter_id(key: CounterKey<'_>) -> CounterId {
     // Half of it: a pair that collides takes 2^64 tries to find, and is the finder's own.
     let half = digest.as_ref().first_chunk().copied().unwrap_or_default();
     CounterId(u128::from_be_bytes(half))
+}
+
+/// The algorithm and the window of a quota. Another window is another counter: a count by one says nothing about
+/// another. The limit and the burst are left out, so that a reload that changes them restarts nothing.
+fn shape(quota: &Quota) -> u128 {
+    let (letter, parts) = match quota.algorithm() {
+        Algorithm::FixedWindow => (b'f', 0),
+        Algorithm::SlidingLog { .. } => (b'g', 0),
+        Algorithm::SlidingCounter { sub_windows, .. } => (b'c', sub_windows),
+        Algorithm::TokenBucket { refill, .. } => match refill {
+            Refill::Continuous => (b't', 0),
+            Refill::Interval => (b'i', 0),
+        },
+        Algorithm::LeakyBucket { .. } => (b'l', 0),
+    };
+    (quota.window().as_nanos() << 24) | (u128::from(parts) << 8) | u128::from(letter)
 }
 
 const fn wait_for(wait: Duration) -> Outcome {

@@ -45,8 +45,8 @@ pub(super) struct Entry {
 /// Fields that most counters do not need.
 #[derive(Debug, Default)]
 struct Rare {
-    /// The slot in which the node was cut off, if it decides by its share.
-    alone_since: Option<u64>,
+    /// When the node began to decide by its share, if it does.
+    alone_since: Option<Time>,
     /// Since when the counter is over its limit, if that is tolerated for a while only.
     over_since: Option<Time>,
     /// The last slot of which the store lost sums.
@@ -103,8 +103,8 @@ impl Entry {
         self.queued &= !bit(region);
     }
 
-    /// Continues with another quota. Where time is cut into other slots by it, a bucket keeps its level and
-    /// everything else begins anew.
+    /// Continues with another quota of the same algorithm and window. A bucket whose time is cut into other slots by
+    /// it keeps its level.
     pub(super) fn change_quota(&mut self, quota: Arc<Quota>, life: u32, now: Time) {
         let (old, new) = (SlotLayout::of(&self.quota), SlotLayout::of(&quota));
         if old != new {
@@ -241,7 +241,7 @@ impl Entry {
             None => SmallVec::new(),
         };
         let alone = self.alone_since().map(|since| Alone {
-            since,
+            since: layout.at(since),
             members,
             own: &own,
         });
@@ -298,15 +298,15 @@ impl Entry {
         is_reset
     }
 
-    /// The slot in which the node was cut off, if it decides by its share.
-    pub(super) fn alone_since(&self) -> Option<u64> {
+    /// When the node began to decide by its share, if it does.
+    pub(super) fn alone_since(&self) -> Option<Time> {
         self.rare.as_ref()?.alone_since
     }
 
-    /// Decides by the node's share from a slot on, or no longer.
-    pub(super) fn set_alone_since(&mut self, slot: Option<u64>) {
-        if slot != self.alone_since() {
-            self.rare_mut().alone_since = slot;
+    /// Decides by the node's share from then on, or no longer.
+    pub(super) fn set_alone_since(&mut self, since: Option<Time>) {
+        if since != self.alone_since() {
+            self.rare_mut().alone_since = since;
         }
     }
 

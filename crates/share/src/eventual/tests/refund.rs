@@ -1,6 +1,9 @@
 //! Requests that are denied by another limit, operators' refunds, and stores that lose their data.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
+
+use tidegate_store::StoreConfig;
 
 use super::quotas;
 use super::world::{KEY, World};
@@ -24,6 +27,45 @@ fn a_denied_request_costs_nothing() {
             assert_eq!(world.take(node, 0).remaining, 970, "{node}: {quota:?}");
             assert_eq!(world.nodes[node].eventual.report().pending, 0);
         }
+    }
+}
+
+/// A request that was admitted before the node was cut off was not charged to its share, and is not refunded to it.
+#[test]
+fn a_share_is_refunded_only_what_it_was_charged() {
+    for quota in quotas(1_000) {
+        let mut world = World::new(&[0; 2], quota.clone());
+        world.look_all();
+        let took = [(); 5].map(|()| world.request(0, 20));
+        world.links[0].is_cut.store(true, Ordering::Relaxed);
+        world.sync_all();
+        world.advance(Duration::from_millis(1));
+        assert!(world.take(0, 1).is_allowed());
+        for took in &took {
+            world.put_back(0, 20, took);
+        }
+        // Half of what was left.
+        assert_eq!(world.exhaust(0), 449, "{quota:?}");
+    }
+}
+
+/// A request that was not counted, because memory is full, is not refunded either.
+#[test]
+fn a_request_that_was_not_counted_is_not_refunded() {
+    for quota in quotas(1_000) {
+        let mut world = World::new(&[0], quota.clone());
+        world.config.memory = StoreConfig { max_memory: 0 };
+        world.restart(0);
+        let took = world.request(0, 5);
+        assert!(took.decision.is_allowed());
+        // As if another counter had made room meanwhile.
+        world.config.memory = StoreConfig {
+            max_memory: 1 << 20,
+        };
+        world.restart(0);
+        world.take(0, 5);
+        world.put_back(0, 5, &took);
+        assert_eq!(world.take(0, 0).remaining, 995, "{quota:?}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_algorithms::{Algorithm, Refill};
+use tidegate_algorithms::{Algorithm, Quota, QuotaSpec, Refill};
 
 use super::world::{Fate, KEY, World, poll};
 use super::{quota, quotas};
@@ -239,6 +239,33 @@ fn nodes_hear_of_each_other_after_a_reload() {
         world.sync_node(1);
         world.look(0);
         assert_eq!(world.take(0, 0).remaining, before - 10, "{new:?}");
+    }
+}
+
+/// A counter that is asked about by two windows in turn keeps both counts.
+#[test]
+fn another_window_does_not_restart_the_count() {
+    for quota in quotas(100) {
+        let wide = QuotaSpec {
+            limit: quota.limit(),
+            window: quota.window() * 2,
+            algorithm: quota.algorithm(),
+            allowance: quota.allowance(),
+        };
+        let wide = Quota::new(&wide).unwrap();
+        let mut world = World::new(&[0], quota.clone());
+        for _ in 0..10 {
+            world.quota = quota.clone();
+            assert!(world.take(0, 10).is_allowed(), "{quota:?}");
+            world.sync_node(0);
+            world.quota = wide.clone();
+            assert!(world.take(0, 5).is_allowed(), "{quota:?}");
+            world.sync_node(0);
+        }
+        assert_eq!(world.take(0, 0).remaining, 50, "{quota:?}");
+        world.quota = quota.clone();
+        assert_eq!(world.take(0, 0).remaining, 0, "{quota:?}");
+        assert!(!world.take(0, 1).is_allowed(), "{quota:?}");
     }
 }
 
