@@ -51,7 +51,7 @@ pub struct EventualConfig {
     /// about; if there is none, a new counter goes by its rule's `on_full`.
     pub memory: StoreConfig,
     /// How many more stores get this node's totals than the one that it reads: those of the other
-    /// regions.
+    /// regions. At most 63.
     pub other_regions: usize,
     /// The number of members before the first exchange of totals.
     pub members: KnownMembers,
@@ -158,13 +158,24 @@ impl Default for EventualConfig {
 
 impl Eventual {
     /// The limits of a node that has started just now.
+    ///
+    /// # Panics
+    ///
+    /// If there are more than 64 regions.
     pub fn new(config: EventualConfig) -> Self {
         Self::with_clock(config, Monotonic::new())
     }
 }
 
 impl<C: Clock> Eventual<C> {
+    /// The most regions: each has a bit in every counter.
+    const MOST_REGIONS: usize = 64;
+
     /// The same with another clock to measure spans by.
+    ///
+    /// # Panics
+    ///
+    /// If there are more than 64 regions.
     pub fn with_clock(config: EventualConfig, clock: C) -> Self {
         Self::with_shares(config, clock, None).0
     }
@@ -183,6 +194,7 @@ impl<C: Clock> Eventual<C> {
         let for_entries = config.memory.max_memory - for_shares.max_memory;
         let (shares, restored) = saved::open(for_shares, clock.clone(), saved);
         let regions = 1 + config.other_regions;
+        assert!(regions <= Self::MOST_REGIONS, "more than 64 regions");
         let settling = config.life() + config.life() * 2 / 3;
         let membership = Membership::new(config.members, settling, clock.own());
         let eventual = Self {

@@ -11,7 +11,7 @@ use tidegate_store::CounterId;
 
 pub(super) use self::exchange::Draft;
 use self::exchange::Known;
-use self::own::{LAST_BIT, OwnSlot, RegionSet, bit};
+use self::own::{OwnSlot, RegionSet, bit};
 use super::history::{Alone, Base, History};
 use super::slots::SlotLayout;
 use crate::capacity::capacity;
@@ -39,7 +39,7 @@ pub(super) struct Entry {
     /// When it was last asked about, in seconds of the node's own clock.
     pub(super) used_at: u32,
     /// A bit for each region whose exchange it waits for.
-    queued: RegionSet,
+    queued: u64,
 }
 
 /// Fields that most counters do not need.
@@ -93,14 +93,14 @@ impl Entry {
 
     /// Notes that the counter waits for an exchange with a region. Returns whether it did not before.
     pub(super) fn enqueue(&mut self, region: usize) -> bool {
-        let was_queued = self.queued & bit(region) != 0;
-        self.queued |= bit(region);
-        !was_queued || bit(region) == LAST_BIT
+        let was_queued = self.queued & (1 << region) != 0;
+        self.queued |= 1 << region;
+        !was_queued
     }
 
     /// Notes that the counter no longer waits for an exchange with a region.
     pub(super) fn dequeue(&mut self, region: usize) {
-        self.queued &= !bit(region);
+        self.queued &= !(1 << region);
     }
 
     /// Continues with another quota of the same algorithm and window. A bucket whose time is cut into other slots by

@@ -242,6 +242,29 @@ fn nodes_hear_of_each_other_after_a_reload() {
     }
 }
 
+/// However often a counter is asked about between two exchanges, it waits once for each region.
+#[test]
+fn a_counter_waits_once_for_each_of_many_regions() {
+    let regions: Vec<usize> = (0..33).collect();
+    let mut world = World::new(&regions, quota(100_000, Algorithm::FixedWindow));
+    for _ in 0..100 {
+        assert!(world.take(0, 1).is_allowed());
+    }
+    let eventual = &world.nodes[0].eventual;
+    let queued = |region: usize| {
+        let parts = eventual.table.each();
+        parts.map(|part| part.queues[region].len()).sum::<usize>()
+    };
+    let queued: Vec<usize> = (0..33).map(queued).collect();
+    assert_eq!(queued, [1; 33]);
+    // Each learns of all.
+    world.sync_all();
+    world.look_all();
+    for node in 0..33 {
+        assert_eq!(world.take(node, 0).remaining, 99_900, "{node}");
+    }
+}
+
 /// A counter that is asked about by two windows in turn keeps both counts.
 #[test]
 fn another_window_does_not_restart_the_count() {
