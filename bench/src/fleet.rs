@@ -38,7 +38,8 @@ pub struct Terms {
     pub limit: u64,
     /// In each of these.
     pub windows: Windows,
-    /// How long a decision waits for Redis. A machine that the crowd keeps busy is no dead Redis.
+    /// How long a decision waits for Redis, whatever Redis took before. A machine that the crowd keeps busy is
+    /// no dead Redis.
     pub timeout: &'static str,
 }
 
@@ -103,6 +104,7 @@ impl Fleet {
         let settings = [
             ("TIDEGATE_LISTENERS_METRICS_ADDRESS", address.as_str()),
             ("TIDEGATE_STORE_TIMEOUT", self.timeout),
+            ("TIDEGATE_STORE_MIN_TIMEOUT", self.timeout),
         ];
         let process = Process::tidegate_with(&self.rules, 1, &flags, &settings)?;
         Ok(Node { process, metrics })
