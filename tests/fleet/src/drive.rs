@@ -1,15 +1,14 @@
 //! Sends the planned requests at their times, whatever has become of those before, and records the answers.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
+use crate::client::Client;
 use crate::clock::{self, now};
-use crate::http::Connection;
-use crate::node::Node;
-use crate::plan::{self, PlannedRequest};
-use crate::record::{Outcome, Record, read_answers};
+use crate::node::{Addresses, Node};
+use crate::plan::PlannedRequest;
+use crate::record::{Outcome, Record};
 use crate::rules;
 use crate::scenario::Scenario;
 
@@ -68,9 +67,9 @@ fn work(
     stop: &AtomicBool,
 ) -> Vec<(usize, Record)> {
     let mut records = Vec::new();
-    let mut connection = Connection::default();
+    let mut client = Client::default();
     if let Some(addresses) = nodes[node].addresses() {
-        let _ = connection.open(addresses.http);
+        client.open(addresses);
     }
     while let Some(request) = plan.get(next.fetch_add(1, Ordering::Relaxed)) {
         clock::sleep_until(request.due);
@@ -78,7 +77,7 @@ fn work(
             break;
         }
         let scenario = &scenarios[request.scenario];
-        send(scenario, nodes, node, request, &mut connection, |record| {
+        send(scenario, nodes, node, request, &mut client, |record| {
             records.push((request.scenario, record));
         });
     }
@@ -91,10 +90,9 @@ pub fn send(
     nodes: &[Node],
     first: usize,
     request: &PlannedRequest,
-    connection: &mut Connection,
+    client: &mut Client,
     mut add: impl FnMut(Record),
 ) {
-    let body = plan::body(scenario, request);
     let key = rules::key(request.scenario, request.is_twin);
     for attempt in 0..TRIES {
         let node = (first + attempt) % nodes.len();
@@ -111,15 +109,11 @@ pub fn send(
             remaining: None,
             retry_after: None,
         };
-        let Some(address) = address(&nodes[node]) else {
+        let Some(addresses) = addresses(&nodes[node]) else {
             continue;
         };
-        let response = connection.post(address, "/v1/check", &body);
+        let answers = client.check(addresses, scenario, request);
         record.received = now();
-        let answers = response
-            .ok()
-            .filter(|response| matches!(response.status, 200 | 429))
-            .and_then(|response| read_answers(&response.body, request.batch));
         if let Some(answers) = answers {
             for answer in &answers {
                 record.take_answer(answer, &key);
@@ -132,7 +126,6 @@ pub fn send(
     }
 }
 
-fn address(node: &Node) -> Option<SocketAddr> {
-    node.is_running()
-        .then(|| node.addresses().map(|addresses| addresses.http))?
+fn addresses(node: &Node) -> Option<Addresses> {
+    node.is_running().then(|| node.addresses())?
 }

@@ -1,19 +1,19 @@
 //! What goes wrong in a fleet, and when.
 
-use std::io::{self, BufRead as _, BufReader, Write as _};
-use std::net::{SocketAddr, TcpStream};
+mod load;
+
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fs, thread};
 
 use serde::Deserialize;
 
 use crate::clock::{self, now};
+use crate::http::Connection;
 use crate::node::{End, Node};
 use crate::redis::Redis;
 use crate::rules;
-use crate::scenario::Scenario;
+use crate::scenario::{Consistency, Scenario};
 
 /// One thing that is done to a fleet.
 #[derive(Clone, Debug, Deserialize)]
@@ -31,8 +31,15 @@ pub struct FaultStep {
     #[serde(default)]
     pub lasts: f64,
     /// Of a reload: by how much the limits are multiplied.
-    #[serde(default)]
+    #[serde(default = "unchanged")]
     pub factor: f64,
+    /// Of a reload: how nodes share the limits from then on, if otherwise than before.
+    pub consistency: Option<Consistency>,
+    /// Of a grant or refund: how many permits. They go to all callers together, by way of `node`.
+    #[serde(default)]
+    pub hits: u64,
+    /// The scenario that a reload, grant or refund is about. A reload is about all without it.
+    pub scenario: Option<String>,
     /// How often it is done.
     #[serde(default = "once")]
     pub times: u32,
@@ -43,6 +50,10 @@ pub struct FaultStep {
 
 fn once() -> u32 {
     1
+}
+
+fn unchanged() -> f64 {
+    1.0
 }
 
 /// What is done.
@@ -69,8 +80,12 @@ pub enum Action {
     BusyRedis,
     /// Cuts the regions off from each other, and joins them again.
     CutRegions,
-    /// Changes all judged limits and their twins by `factor`, in the rules file.
+    /// Changes judged limits and their twins by `factor`, in the rules file.
     Reload,
+    /// Gives permits back by the admin interface.
+    Grant,
+    /// Gives permits back by a check with `refund`.
+    Refund,
 }
 
 /// What faults happen to.
@@ -91,10 +106,12 @@ pub struct RulesFile<'a> {
     pub path: &'a Path,
     /// The scenarios that it was made of.
     pub scenarios: &'a [Scenario],
+    /// How limits are charged, if not as by default.
+    pub charging: Option<&'a str>,
 }
 
 /// When a fault began and ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct FaultSpan {
     /// What was done.
     pub action: Action,
@@ -104,10 +121,11 @@ pub struct FaultSpan {
     pub to: u64,
     /// Of a reload: by how much the limits were multiplied.
     pub factor: f64,
+    /// Of a grant or refund: how many permits, and of which scenario.
+    pub given: Option<(u64, String)>,
+    /// Of a busy Redis: the share of a processor's time that it used.
+    pub redis_load: Option<f64>,
 }
-
-/// Processes that use all the processor time they can get; killed when dropped.
-struct BusyProcesses(Vec<Child>);
 
 // === impl Action ===
 
@@ -133,14 +151,11 @@ pub fn inject(
             if stop.load(Ordering::Relaxed) {
                 break;
             }
-            let from = now();
-            apply(step, world)?;
-            spans.push(FaultSpan {
-                action: step.action,
-                from,
-                to: now(),
-                factor: step.factor,
-            });
+            let mut span = FaultSpan::new(step.action, now());
+            span.factor = step.factor;
+            apply(step, world, &mut span)?;
+            span.to = now();
+            spans.push(span);
         }
         Ok(spans)
     };
@@ -161,7 +176,8 @@ pub fn inject(
     })
 }
 
-fn apply(step: &FaultStep, world: &World<'_>) -> Result<(), String> {
+/// Does a step, and completes what is known of it.
+fn apply(step: &FaultStep, world: &World<'_>, span: &mut FaultSpan) -> Result<(), String> {
     let World {
         nodes,
         redis,
@@ -187,54 +203,20 @@ fn apply(step: &FaultStep, world: &World<'_>) -> Result<(), String> {
         Action::FlushRedis => redis.all().into_iter().for_each(|server| {
             let _ = server.try_command(&["FLUSHALL"]);
         }),
-        Action::FailOver => redis.fail_over()?,
+        Action::FailOver => span.from = redis.fail_over()?,
         Action::BusyHost => {
             let cores = thread::available_parallelism().map_or(1, usize::from);
-            let _busy = BusyProcesses::start(6 * cores)?;
+            let _busy = load::BusyProcesses::start(6 * cores)?;
             clock::sleep(step.lasts);
         }
-        Action::BusyRedis => occupy(redis, step.lasts)?,
+        Action::BusyRedis => span.redis_load = Some(load::occupy(redis.main(), step.lasts)?),
         Action::CutRegions => {
             redis.cut_regions(true);
             clock::sleep(step.lasts);
             redis.cut_regions(false);
         }
-        Action::Reload => rules.reload(step.factor)?,
-    }
-    Ok(())
-}
-
-/// Keeps Redis busy for about nine tenths of its time: two clients, each with four commands under way.
-fn occupy(redis: &Redis, seconds: f64) -> Result<(), String> {
-    let address = redis.main().address();
-    let end = now() + clock::micros(seconds);
-    thread::scope(|scope| {
-        let clients: Vec<_> = (0..2)
-            .map(|_| scope.spawn(move || occupy_until(address, end)))
-            .collect();
-        for client in clients {
-            let failed = Err(io::ErrorKind::Other.into());
-            let finished = client.join().unwrap_or(failed);
-            finished.map_err(|error| format!("Redis could not be kept busy: {error}"))?;
-        }
-        Ok(())
-    })
-}
-
-fn occupy_until(address: SocketAddr, end: u64) -> io::Result<()> {
-    const COMMAND: &str = "EVAL 'local x = 0 for i = 1, 20000 do x = x + i end return x' 0\r\n";
-    const COUNT: usize = 4;
-    let mut stream = TcpStream::connect(address)?;
-    let mut replies = BufReader::new(stream.try_clone()?);
-    let mut reply = String::new();
-    while now() < end {
-        let began = now();
-        stream.write_all(COMMAND.repeat(COUNT).as_bytes())?;
-        for _ in 0..COUNT {
-            replies.read_line(&mut reply)?;
-        }
-        reply.clear();
-        clock::sleep((now() - began) as f64 / 9e6);
+        Action::Reload => rules.reload(step)?,
+        Action::Grant | Action::Refund => span.given = rules.give(step, node)?,
     }
     Ok(())
 }
@@ -243,40 +225,77 @@ fn occupy_until(address: SocketAddr, end: u64) -> io::Result<()> {
 
 impl RulesFile<'_> {
     /// Replaces the file by one with other limits, as a whole, so that no node reads half of it.
-    fn reload(&self, factor: f64) -> Result<(), String> {
+    fn reload(&self, step: &FaultStep) -> Result<(), String> {
         let mut scenarios = self.scenarios.to_vec();
         for scenario in &mut scenarios {
-            scenario.limit.limit = (scenario.limit.limit as f64 * factor) as u64;
+            if !step.is_about(scenario) {
+                continue;
+            }
+            scenario.limit.limit = (scenario.limit.limit as f64 * step.factor) as u64;
+            scenario.consistency = step.consistency.unwrap_or(scenario.consistency);
         }
         let new = self.path.with_extension("new");
-        fs::write(&new, rules::write(&scenarios))
+        fs::write(&new, rules::write(&scenarios, self.charging))
             .and_then(|()| fs::rename(&new, self.path))
             .map_err(|error| error.to_string())
     }
-}
 
-// === impl BusyProcesses ===
-
-impl BusyProcesses {
-    fn start(count: usize) -> Result<Self, String> {
-        let mut processes = Self(Vec::new());
-        for _ in 0..count {
-            let child = Command::new("sh")
-                .args(["-c", "while :; do :; done"])
-                .stdin(Stdio::null())
-                .spawn()
-                .map_err(|error| error.to_string())?;
-            processes.0.push(child);
+    /// Gives permits of a limit and of its twin back. Returns how many, and of which scenario.
+    fn give(&self, step: &FaultStep, node: &Node) -> Result<Option<(u64, String)>, String> {
+        let mut scenarios = self.scenarios.iter().enumerate();
+        let Some((number, scenario)) = scenarios.find(|(_, scenario)| step.is_about(scenario))
+        else {
+            return Ok(None);
+        };
+        let addresses = node.addresses().ok_or("a grant needs a node that runs")?;
+        let (hits, domain) = (step.hits, rules::DOMAIN);
+        for is_twin in [false, true]
+            .into_iter()
+            .take(1 + usize::from(scenario.twin))
+        {
+            let key = rules::key(number, is_twin);
+            let (address, path, body) = if step.action == Action::Grant {
+                let entries = format!(r#"[{{"key":"{key}","value":"all"}}]"#);
+                let body = format!(r#"{{"domain":"{domain}","entries":{entries},"hits":{hits}}}"#);
+                (addresses.admin, "/api/v1/keys/grant", body)
+            } else {
+                let body = format!(
+                    r#"{{"domain":"{domain}","descriptors":[{{"{key}":"all"}}],"refund":{hits}}}"#
+                );
+                (addresses.http, "/v1/check", body)
+            };
+            let response = Connection::default().post(address, path, &body);
+            let status = response.map_err(|error| error.to_string())?.status;
+            if status != 200 {
+                return Err(format!("{path} answered with {status}"));
+            }
         }
-        Ok(processes)
+        Ok(Some((hits, scenario.name.clone())))
     }
 }
 
-impl Drop for BusyProcesses {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
+// === impl FaultStep ===
+
+impl FaultStep {
+    fn is_about(&self, scenario: &Scenario) -> bool {
+        self.scenario
+            .as_ref()
+            .is_none_or(|name| *name == scenario.name)
+    }
+}
+
+// === impl FaultSpan ===
+
+impl FaultSpan {
+    /// A fault that begins at a time, and ends at once as far as is known.
+    pub fn new(action: Action, from: u64) -> Self {
+        Self {
+            action,
+            from,
+            to: from,
+            factor: 1.0,
+            given: None,
+            redis_load: None,
         }
     }
 }

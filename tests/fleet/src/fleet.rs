@@ -68,17 +68,24 @@ fn try_run(
     let folder = Folder::new();
     let redis = Redis::start(spec.redis, spec.round_trip);
     let rules = folder.path().join("rules.yaml");
-    fs::write(&rules, rules::write(&spec.scenarios)).map_err(|error| error.to_string())?;
+    let charging = spec.charging.as_deref();
+    fs::write(&rules, rules::write(&spec.scenarios, charging))
+        .map_err(|error| error.to_string())?;
     let rules_file = RulesFile {
         path: &rules,
         scenarios: &spec.scenarios,
+        charging,
     };
     let nodes: Vec<Node> = (0..spec.all_nodes())
         .map(|number| {
             Node::new(NodeSetup {
                 executable: executable.to_owned(),
                 rules: rules.clone(),
-                config: redis.node_config(number),
+                config: if spec.memory_node && number + 1 == spec.nodes {
+                    "store: memory\n".to_owned()
+                } else {
+                    redis.node_config(number)
+                },
                 folder: folder.path().join(format!("node-{number}")),
                 settings: [&spec.settings[..], settings].concat(),
             })
@@ -87,7 +94,8 @@ fn try_run(
     for node in &nodes[..spec.nodes] {
         node.start()?;
     }
-    wait_for_members(&nodes[..spec.nodes], redis.members(spec.nodes));
+    let members = spec.nodes - usize::from(spec.memory_node);
+    wait_for_members(&nodes[..members], redis.members(members));
     measure(
         spec,
         &World {

@@ -30,7 +30,7 @@ impl Connection {
     pub fn post(&mut self, address: SocketAddr, path: &str, body: &str) -> io::Result<Response> {
         let length = body.len();
         let text = format!(
-            "POST {path} HTTP/1.1\r\nHost: fleet\r\nContent-Length: {length}\r\n\r\n{body}"
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n{body}"
         );
         self.exchange(address, &text)
     }

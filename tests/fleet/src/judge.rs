@@ -30,6 +30,10 @@ pub enum Judge {
     EveryWindow(f64),
     /// Each window allows all but so many of the limit's permits.
     AllBut(u64),
+    /// In all as much as the twin allows, within so many percent either way.
+    AsStrict(f64),
+    /// The window of each grant and refund allows so many percent of the limit and what was given back.
+    Given(f64),
     /// So many percent of a bucket's burst.
     Burst(f64),
     /// Honest callers get what the twin gives them, within so many percent.
@@ -59,12 +63,14 @@ pub enum Judge {
         /// Percent of the limit.
         percent: f64,
     },
-    /// The last degraded answer comes at most so many milliseconds after an outage.
+    /// Degraded answers end at most so many milliseconds after an outage.
     Recovery(f64),
     /// From the first to the last degraded answer of a stall at most so many milliseconds pass.
     StallCost(f64),
-    /// In an outage no answer takes longer than so many milliseconds.
+    /// In an outage 99 of a hundred answers take at most so many milliseconds, after a second a quarter of that.
     LongestWait(f64),
+    /// From a second after an outage began, p99 is at most so many milliseconds above that of the node without Redis.
+    MemoryGap(f64),
     /// A failover allows at most what is allowed in so many milliseconds above the limit.
     FailoverLoss(f64),
     /// At most so many calls to Redis a second and node.
@@ -131,6 +137,9 @@ const LATE: u64 = 250_000;
 /// The share of degraded answers, without an outage, that makes other judgements worth nothing.
 const DEGRADED_SHARE: f64 = 0.01;
 
+/// A busy Redis that uses less of a processor is not busy.
+const LOAD: f64 = 0.88;
+
 // === impl Judge ===
 
 impl Judge {
@@ -141,6 +150,8 @@ impl Judge {
             Self::Use(percent) => usage::mean(measured, *percent),
             Self::EveryWindow(percent) => usage::every_window(measured, *percent),
             Self::AllBut(permits) => usage::all_but(measured, *permits),
+            Self::AsStrict(percent) => usage::as_strict(measured, *percent),
+            Self::Given(percent) => usage::given(measured, *percent),
             Self::Burst(percent) => usage::burst(measured, *percent),
             Self::Honest(percent) => callers::honest(measured, *percent),
             Self::Remaining => estimate::remaining(measured),
@@ -159,6 +170,7 @@ impl Judge {
             Self::Recovery(millis) => outage::recovery(measured, *millis),
             Self::StallCost(millis) => outage::stall_cost(measured, *millis),
             Self::LongestWait(millis) => outage::longest_wait(measured, *millis),
+            Self::MemoryGap(millis) => outage::memory_gap(measured, *millis),
             Self::FailoverLoss(millis) => outage::failover_loss(measured, *millis),
             Self::RedisCalls(rate) => callers::redis_calls(measured, *rate),
         };
@@ -204,6 +216,17 @@ impl Measured<'_> {
         factors.into_iter().fold(0.0, f64::max)
     }
 
+    /// How many permits of this limit were given back in a span.
+    pub fn given_in(&self, (from, to): (u64, u64)) -> u64 {
+        let spans = self
+            .faults
+            .iter()
+            .filter(|span| span.to >= from && span.from <= to);
+        let given = spans.filter_map(|span| span.given.as_ref());
+        let of_this = given.filter(|(_, name)| *name == self.scenario.name);
+        of_this.map(|(hits, _)| hits).sum()
+    }
+
     /// Why nothing can be said, if so.
     fn is_worthless(&self, judge: &Judge) -> Option<String> {
         let all = || self.judged.iter().chain(&self.twin);
@@ -214,6 +237,10 @@ impl Measured<'_> {
         if count > 0 && late as f64 > LATE_SHARE * count as f64 {
             let percent = 100.0 * late as f64 / count as f64;
             return Some(format!("{percent:.1} % of requests were sent late"));
+        }
+        let loads = self.faults.iter().filter_map(|span| span.redis_load);
+        if let Some(load) = loads.reduce(f64::min).filter(|load| *load < LOAD) {
+            return Some(format!("Redis used only {:.0} % of a core", 100.0 * load));
         }
         let is_about_faults = self.outages().next().is_some()
             || self.faults_of(Action::FailOver).next().is_some()
@@ -226,12 +253,17 @@ impl Measured<'_> {
         None
     }
 
-    /// The share of degraded answers in percent.
+    /// The share of degraded answers in percent. Of a caller who waits a given time, also those that came too late.
     pub fn degraded_percent(&self) -> f64 {
-        let answered = |record: &&Record| record.outcome != Outcome::Unanswered;
         let from = self.judged_from();
         let all = self.judged.iter().filter(|record| record.sent >= from);
-        let all = all.filter(answered).map(|record| record.is_degraded);
+        let all = all.filter_map(|record| match self.scenario.waits {
+            Some(waits) => {
+                let is_in_time = record.received <= record.sent + micros(waits);
+                Some(record.is_degraded || record.outcome == Outcome::Unanswered || !is_in_time)
+            }
+            None => (record.outcome != Outcome::Unanswered).then_some(record.is_degraded),
+        });
         let probes = self.probes.iter().map(|probe| probe.is_degraded);
         let all: Vec<bool> = all.chain(probes).collect();
         let degraded = all.iter().filter(|is_degraded| **is_degraded).count();

@@ -1,10 +1,12 @@
 //! An outside harness: starts real nodes on a real Redis, drives traffic at given times, breaks things,
 //! and compares what callers got with what is promised.
 
+mod client;
 mod clock;
 mod drive;
 mod fault;
 mod fleet;
+mod grpc;
 mod http;
 mod judge;
 mod matrix;
@@ -19,6 +21,7 @@ mod rules;
 mod scenario;
 mod schedule;
 mod signals;
+mod traffic;
 mod yaml;
 
 use std::path::{Path, PathBuf};

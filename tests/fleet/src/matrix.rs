@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::fault::{Action, FaultStep};
 use crate::judge::Judge;
 use crate::scenario::{
-    Algorithm, Consistency, FleetSpec, LimitSpec, RedisKind, Scenario, Spread, Stream,
+    Algorithm, Consistency, FleetSpec, Interface, LimitSpec, RedisKind, Scenario, Spread, Stream,
 };
 
 /// The factors of the matrix: the file `matrix.yaml`.
@@ -104,6 +104,8 @@ impl Matrix {
                     nodes: 4,
                     redis: condition.redis,
                     round_trip: condition.round_trip,
+                    memory_node: false,
+                    charging: None,
                     seconds: self.seconds,
                     align: None,
                     settings: Vec::new(),
@@ -169,6 +171,7 @@ impl Matrix {
             burst: (is_bucket && named.window > 10.0).then_some((named.limit / 10).max(1)),
             sub_windows: algorithm.parts(named.window),
             on_failure: None,
+            mode: None,
         };
         Scenario {
             name: format!(
@@ -188,6 +191,8 @@ impl Matrix {
             also: Vec::new(),
             per_caller: false,
             probe: None,
+            by: Interface::Http,
+            waits: None,
             warm_up: if is_bucket {
                 5.0 + named.window.min(10.0)
             } else {

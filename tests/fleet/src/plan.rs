@@ -132,28 +132,27 @@ fn plan_stream(
     }
 }
 
-/// The body of a request.
+/// The keys and values of a request, one of each for each of its limits. That of the judged limit is `key`.
+pub fn descriptors(scenario: &Scenario, request: &PlannedRequest) -> Vec<(String, String)> {
+    let (number, is_twin) = (request.scenario, request.is_twin);
+    let caller = format!("c{}", request.caller);
+    let value = if scenario.per_caller { &caller } else { "all" };
+    let mut descriptors = vec![(key(number, is_twin), value.to_owned())];
+    if scenario.own_limit.is_some() {
+        descriptors.insert(0, (own_key(number, is_twin), caller.clone()));
+    }
+    let further = (0..scenario.also.len()).map(|place| further_key(number, is_twin, place));
+    descriptors.extend(further.map(|key| (key, "all".to_owned())));
+    descriptors
+}
+
+/// The body of a request by HTTP.
 pub fn body(scenario: &Scenario, request: &PlannedRequest) -> String {
-    let caller = request.caller;
-    let key = key(request.scenario, request.is_twin);
-    let value = if scenario.per_caller {
-        format!("c{caller}")
-    } else {
-        "all".to_owned()
-    };
-    let own = scenario.own_limit.as_ref().map(|_| {
-        let key = own_key(request.scenario, request.is_twin);
-        format!(r#"{{"{key}":"c{caller}"}},"#)
-    });
-    let own = own.unwrap_or_default();
-    let further = (0..scenario.also.len()).map(|place| {
-        let key = further_key(request.scenario, request.is_twin, place);
-        format!(r#",{{"{key}":"all"}}"#)
-    });
-    let further: String = further.collect();
+    let descriptors = descriptors(scenario, request).into_iter();
+    let descriptors = descriptors.map(|(key, value)| format!(r#"{{"{key}":"{value}"}}"#));
+    let descriptors = descriptors.collect::<Vec<_>>().join(",");
     let cost = request.cost;
-    let descriptors = format!(r#"[{own}{{"{key}":"{value}"}}{further}]"#);
-    let check = format!(r#"{{"domain":"{DOMAIN}","cost":{cost},"descriptors":{descriptors}}}"#);
+    let check = format!(r#"{{"domain":"{DOMAIN}","cost":{cost},"descriptors":[{descriptors}]}}"#);
     if request.batch == 1 {
         return check;
     }

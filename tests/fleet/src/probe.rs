@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 
+use crate::client::Client;
 use crate::clock::{self, SECOND, micros, now};
 use crate::drive;
-use crate::http::Connection;
 use crate::node::Node;
 use crate::plan::{PlannedRequest, RandomNumbers};
 use crate::record::{Outcome, Record};
@@ -49,7 +49,7 @@ struct Prober<'a> {
     nodes: &'a [Node],
     caller: u32,
     /// One for each node.
-    connections: Vec<Connection>,
+    clients: Vec<Client>,
     random: RandomNumbers,
     is_degraded: bool,
 }
@@ -81,7 +81,7 @@ pub fn run(
                 spec,
                 nodes,
                 caller,
-                connections: nodes.iter().map(|_| Connection::default()).collect(),
+                clients: nodes.iter().map(|_| Client::default()).collect(),
                 random: RandomNumbers::new(u64::from(caller) + 1),
                 is_degraded: false,
             };
@@ -132,10 +132,10 @@ impl Prober<'_> {
         None
     }
 
-    /// Half of the callers wait as they are told; the others poll.
+    /// Four of five callers wait as they are told; the others poll.
     fn try_out(&mut self, denial: &Record, told: u64) -> Trial {
         let longest = micros(self.spec.longest_wait);
-        let polls = self.caller % 2 == 1;
+        let polls = self.caller % 5 == 4;
         if told <= longest && !polls {
             clock::sleep_until(denial.received + told);
             let record = self.send();
@@ -167,7 +167,7 @@ impl Prober<'_> {
             is_twin: false,
             due: now(),
             caller: self.caller,
-            cost: 1,
+            cost: self.spec.cost,
             batch: 1,
         };
         let mut answered = None;
@@ -176,7 +176,7 @@ impl Prober<'_> {
             self.nodes,
             node,
             &request,
-            &mut self.connections[node],
+            &mut self.clients[node],
             |record| answered = Some(record),
         );
         let record = answered.filter(|record| record.outcome != Outcome::Unanswered)?;

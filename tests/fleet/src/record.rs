@@ -68,6 +68,24 @@ struct Answers {
     checks: Vec<Answer>,
 }
 
+// === impl Answer ===
+
+impl Answer {
+    /// An answer with one limit: that of the rule `rule`.
+    pub fn of_limit(allowed: bool, degraded: bool, rule: String, limit: (bool, u64)) -> Self {
+        Self {
+            allowed,
+            degraded,
+            retry_after: None,
+            limits: vec![LimitAnswer {
+                rule,
+                allowed: limit.0,
+                remaining: Some(limit.1),
+            }],
+        }
+    }
+}
+
 // === impl Record ===
 
 impl Record {

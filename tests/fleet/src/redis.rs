@@ -5,10 +5,10 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use tidegate_store_redis::test_util::{
-    ClusterSetup, Fault, FaultyProxy, RedisServer, SentinelSetup,
+    ClusterSetup, Fault, FaultyProxy, RedisServer, SentinelSetup, wait_until,
 };
 
-use crate::clock;
+use crate::clock::{self, micros, now};
 use crate::scenario::RedisKind;
 
 /// The servers of a fleet; killed when dropped.
@@ -33,8 +33,11 @@ struct Regions {
     ways: [FaultyProxy; 2],
 }
 
-/// How often the Sentinels are told to fail over, ten times a second.
+/// How often the Sentinels are told to fail over, ten times a second while they decline.
 const FAILOVER_TRIES: u32 = 150;
+
+/// A failover that takes longer, in seconds, was given up.
+const FAILOVER_SECONDS: f64 = 6.0;
 
 /// Bytes take so long from one region to the other.
 const FAR: Fault = Fault::Delay(Duration::from_millis(20));
@@ -114,8 +117,11 @@ impl Redis {
         }
     }
 
-    /// Has the Sentinels make the replica the master, and waits until they say that it is.
-    pub fn fail_over(&self) -> Result<(), String> {
+    /// Has the Sentinels make the replica the master, and waits until they say that it is. Returns when it began.
+    ///
+    /// They decline while the failover before is not quite over, and give up if the replica that they know is not
+    /// in sync with the master; then it is begun again.
+    pub fn fail_over(&self) -> Result<u64, String> {
         let Servers::Sentinel(setup) = &self.servers else {
             return Err("only Sentinels can fail over".to_owned());
         };
@@ -123,16 +129,36 @@ impl Redis {
         let url = setup.url();
         let hosts = url.split("://").nth(1).unwrap_or_default();
         let sentinel = hosts.split([',', '/']).next().unwrap_or_default();
-        // They decline while the failover before is not quite over.
         for _ in 0..FAILOVER_TRIES {
+            wait_until("the replica is in sync", || self.is_replica_in_sync(old));
+            let began = now();
             let reply = begin_failover(sentinel).map_err(|error| error.to_string())?;
             if reply.starts_with("+OK") {
-                setup.wait_for_failover(old);
-                return Ok(());
+                let is_over = || setup.master().port() != old;
+                while now() < began + micros(FAILOVER_SECONDS) {
+                    if is_over() {
+                        setup.wait_for_failover(old);
+                        return Ok(began);
+                    }
+                    clock::sleep(0.01);
+                }
             }
             clock::sleep(0.1);
         }
         Err("the Sentinels decline to fail over".to_owned())
+    }
+
+    /// Whether every server but the master at a port has all that the master wrote.
+    fn is_replica_in_sync(&self, master: u16) -> bool {
+        let replicas = self.all().into_iter();
+        let mut replicas = replicas.filter(|server| server.port() != master);
+        replicas.all(|server| {
+            let info = server.try_command(&["INFO", "replication"]);
+            let info = info.and_then(|info| Some(info.value().str()?.to_owned()));
+            let info = info.unwrap_or_default();
+            info.contains(&format!("master_port:{master}\r"))
+                && info.contains("master_link_status:up")
+        })
     }
 
     /// Scripts that the servers ran so far, as `INFO commandstats` counts them.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::scenario::{Algorithm, Consistency, LimitSpec, Scenario};
+use crate::scenario::{Algorithm, Consistency, Interface, LimitSpec, Scenario};
 
 /// The domain of all requests.
 pub const DOMAIN: &str = "fleet";
@@ -23,9 +23,11 @@ pub fn further_key(scenario: usize, is_twin: bool, place: usize) -> String {
     format!("{}_also_{place}", key(scenario, is_twin))
 }
 
-/// Writes the rules.
-pub fn write(scenarios: &[Scenario]) -> String {
-    let mut text = format!("domain: {DOMAIN}\ndescriptors:\n");
+/// Writes the rules; `charging` is that of the domain, if not the default.
+pub fn write(scenarios: &[Scenario], charging: Option<&str>) -> String {
+    let charging = charging.map(|how| format!("charging: {how}\n"));
+    let charging = charging.unwrap_or_default();
+    let mut text = format!("domain: {DOMAIN}\n{charging}descriptors:\n");
     for (number, scenario) in scenarios.iter().enumerate() {
         for is_twin in [false, true] {
             if is_twin && !scenario.twin {
@@ -36,12 +38,11 @@ pub fn write(scenarios: &[Scenario]) -> String {
             } else {
                 scenario.consistency
             };
-            write_rule(
-                &mut text,
-                &key(number, is_twin),
-                &scenario.limit,
-                consistency,
-            );
+            let mut limit = scenario.limit.clone();
+            if scenario.by == Interface::GrpcOverride {
+                limit.limit *= 2;
+            }
+            write_rule(&mut text, &key(number, is_twin), &limit, consistency);
             if let Some(own) = &scenario.own_limit {
                 write_rule(&mut text, &own_key(number, is_twin), own, consistency);
             }
@@ -55,7 +56,11 @@ pub fn write(scenarios: &[Scenario]) -> String {
 }
 
 fn write_rule(text: &mut String, key: &str, limit: &LimitSpec, consistency: Consistency) {
-    let _ = writeln!(text, "  - key: {key}\n    rate_limit:");
+    let _ = writeln!(text, "  - key: {key}");
+    if let Some(mode) = &limit.mode {
+        let _ = writeln!(text, "    {mode}_mode: true");
+    }
+    let _ = writeln!(text, "    rate_limit:");
     let mut field = |name: &str, value: &str| {
         let _ = writeln!(text, "      {name}: {value}");
     };

@@ -72,6 +72,7 @@ fn clock_windows(measured: &Measured<'_>, bound: Bound) -> Finding {
         let count = inside(&measured.judged, *window);
         let alone = allowed.degraded(&measured.judged, *window);
         let bound = (bound as f64 * measured.largest_factor(*window)) as u64;
+        let bound = bound + measured.given_in(*window);
         worst = worst.max(count);
         if count > bound + alone {
             let when = at(window.0, measured.start);
@@ -81,11 +82,16 @@ fn clock_windows(measured: &Measured<'_>, bound: Bound) -> Finding {
             ));
         }
     }
-    let reloads = measured.faults_of(Action::Reload).count();
-    let promise = match reloads {
-        0 => format!("at most {bound} in each window"),
-        _ => format!("at most {bound}, or what it was changed to, in each window"),
+    let is_changed = measured
+        .faults_of(Action::Reload)
+        .any(|span| (span.factor - 1.0).abs() > f64::EPSILON);
+    let is_given = measured.given_in((measured.start, measured.end)) > 0;
+    let or_else = match (is_changed, is_given) {
+        (true, _) => ", or what it was changed to,",
+        (_, true) => " and what was given back",
+        _ => "",
     };
+    let promise = format!("at most {bound}{or_else} in each window");
     let count = windows.len();
     Finding::new(promise, format!("at most {worst} in {count} windows"), over)
 }

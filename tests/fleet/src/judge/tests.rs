@@ -58,6 +58,14 @@ fn each_second(count: u64) -> Vec<Record> {
     (0..12).flat_map(in_second).collect()
 }
 
+/// An outage between two times, in seconds.
+fn outage(from: f64, to: f64) -> FaultSpan {
+    FaultSpan {
+        to: START + micros(to),
+        ..FaultSpan::new(Action::StallRedis, START + micros(from))
+    }
+}
+
 const PER_SECOND: &str = "limit: { limit: 100, window: 1 }, warm_up: 0";
 
 #[test]
@@ -190,12 +198,7 @@ fn a_run_with_degraded_answers_says_nothing_about_use() {
 
 #[test]
 fn a_recovery_ends_with_the_first_pause_unless_redis_fails_again() {
-    let outage = FaultSpan {
-        action: Action::StallRedis,
-        from: START + micros(2.0),
-        to: START + micros(4.0),
-        factor: 1.0,
-    };
+    let outage = outage(2.0, 4.0);
     for (degraded, expected) in [
         (2_000..4_040, Verdict::Kept),
         (2_000..4_100, Verdict::Broken),
@@ -207,7 +210,7 @@ fn a_recovery_ends_with_the_first_pause_unless_redis_fails_again() {
             is_degraded: degraded.contains(&(n * 10)),
             ..allowed(n * 10, 1)
         });
-        let (judge, faults) = (Judge::Recovery(50.0), vec![outage]);
+        let (judge, faults) = (Judge::Recovery(50.0), vec![outage.clone()]);
         let finding = check_with(PER_SECOND, &judge, records.collect(), Vec::new(), faults);
         assert_eq!(finding.verdict, expected, "{degraded:?}");
     }
@@ -233,5 +236,106 @@ fn several_runs_are_judged_by_their_median_and_too_many_by_each() {
             let runs = runs.map(|verdict| finding(verdict, is_for_every_run));
             assert_eq!(Finding::of_runs(&runs).verdict, *expected, "{runs:?}");
         }
+    }
+}
+
+#[test]
+fn a_node_that_waits_for_redis_all_through_an_outage_is_found() {
+    // Milliseconds that an answer takes in the first 300 ms of an outage and later; one in 50 later takes the third.
+    for (at_first, later, sometimes, expected) in [
+        (50, 1, 1, Verdict::Kept),
+        (70, 1, 1, Verdict::Broken),
+        (50, 50, 50, Verdict::Broken),
+        (50, 1, 30, Verdict::Broken),
+    ] {
+        let records = (0..1_200).map(|n| match n * 10 {
+            at @ 2_000..2_300 => allowed(at, at_first),
+            at @ 2_300..8_000 if n % 50 == 0 => allowed(at, sometimes),
+            at @ 2_300..8_000 => allowed(at, later),
+            at => allowed(at, 1),
+        });
+        let (judge, faults) = (Judge::LongestWait(60.0), vec![outage(2.0, 8.0)]);
+        let finding = check_with(PER_SECOND, &judge, records.collect(), Vec::new(), faults);
+        assert_eq!(finding.verdict, expected, "{finding:?}");
+    }
+}
+
+#[test]
+fn a_node_in_an_outage_is_compared_with_the_one_without_redis() {
+    for (took, expected) in [(2, Verdict::Kept), (4, Verdict::Broken)] {
+        let records = (0..1_200).map(|n| {
+            let node = n as usize % 2;
+            let took = if node == 0 { took } else { 2 };
+            Record {
+                node,
+                ..allowed(n * 10, took)
+            }
+        });
+        let (judge, faults) = (Judge::MemoryGap(1.0), vec![outage(2.0, 8.0)]);
+        let finding = check_with(PER_SECOND, &judge, records.collect(), Vec::new(), faults);
+        assert_eq!(finding.verdict, expected, "{finding:?}");
+    }
+}
+
+#[test]
+fn permits_that_were_given_back_are_there_and_no_more() {
+    let grant = FaultSpan {
+        given: Some((20, "run".to_owned())),
+        ..FaultSpan::new(Action::Grant, START + micros(3.5))
+    };
+    let in_that_window = |more: u64| {
+        let mut records = each_second(100);
+        records.extend((0..more).map(|n| allowed(3_600 + n, 1)));
+        records.sort_by_key(|record| record.sent);
+        records
+    };
+    for (more, over, given) in [
+        (20, Verdict::Kept, Verdict::Kept),
+        (21, Verdict::Broken, Verdict::Kept),
+        (10, Verdict::Kept, Verdict::Broken),
+    ] {
+        let verdict = |judge: &Judge| {
+            let (records, faults) = (in_that_window(more), vec![grant.clone()]);
+            check_with(PER_SECOND, judge, records, Vec::new(), faults).verdict
+        };
+        assert_eq!(verdict(&Judge::NeverOver), over, "{more}");
+        assert_eq!(verdict(&Judge::Given(98.0)), given, "{more}");
+    }
+}
+
+#[test]
+fn neither_less_nor_more_than_strict_is_as_strict() {
+    for (count, expected) in [
+        (99, Verdict::Kept),
+        (96, Verdict::Broken),
+        (104, Verdict::Broken),
+    ] {
+        let judge = Judge::AsStrict(2.0);
+        let finding = check(PER_SECOND, &judge, each_second(count), each_second(100));
+        assert_eq!(finding.verdict, expected, "{count}");
+    }
+}
+
+#[test]
+fn a_caller_who_waits_counts_late_answers() {
+    let scenario = format!("{PER_SECOND}, waits: 0.1");
+    for (took, expected) in [(90, Verdict::Kept), (110, Verdict::Broken)] {
+        let records = (0..1_200).map(|n| allowed(n * 10, if n % 100 == 0 { took } else { 1 }));
+        let judge = Judge::Degraded(0.1);
+        let finding = check(&scenario, &judge, records.collect(), Vec::new());
+        assert_eq!(finding.verdict, expected, "{took}");
+    }
+}
+
+#[test]
+fn a_redis_that_was_not_busy_shows_nothing() {
+    for (load, is_valid) in [(0.87, false), (0.9, true)] {
+        let busy = FaultSpan {
+            redis_load: Some(load),
+            ..FaultSpan::new(Action::BusyRedis, START)
+        };
+        let judge = Judge::Degraded(0.1);
+        let finding = check_with(PER_SECOND, &judge, each_second(10), Vec::new(), vec![busy]);
+        assert_eq!(finding.verdict == Verdict::Kept, is_valid);
     }
 }

@@ -86,6 +86,53 @@ pub(super) fn all_but(measured: &Measured<'_>, permits: u64) -> Finding {
     Finding::new(promise, format!("at least {fewest}"), broken)
 }
 
+/// As much as the twin allows, within a percentage either way.
+pub(super) fn as_strict(measured: &Measured<'_>, percent: f64) -> Finding {
+    let span = (measured.judged_from(), measured.end);
+    let (got, twin) = (inside(&measured.judged, span), inside(&measured.twin, span));
+    let (most, most_twin) = (
+        touching(&measured.judged, span),
+        touching(&measured.twin, span),
+    );
+    let reached = 100.0 * got as f64 / twin.max(1) as f64;
+    let text = format!("{reached:.1} % ({got} of {twin})");
+    let is_less = (most as f64) < (1.0 - percent / 100.0) * twin as f64;
+    let is_more = got as f64 > (1.0 + percent / 100.0) * most_twin as f64;
+    let broken = if is_less || is_more {
+        vec![text.clone()]
+    } else {
+        Vec::new()
+    };
+    Finding::new(format!("as strict within {percent} %"), text, broken)
+}
+
+/// Permits that are given back are there for callers of all nodes in the same window.
+pub(super) fn given(measured: &Measured<'_>, percent: f64) -> Finding {
+    let limit = measured.scenario.limit.limit;
+    let promise = format!("{percent} % of the limit and what was given back");
+    let (mut texts, mut broken) = (Vec::new(), Vec::new());
+    for span in windows(
+        measured.start,
+        measured.end,
+        measured.scenario.limit.window(),
+    ) {
+        let given = measured.given_in(span);
+        if given == 0 {
+            continue;
+        }
+        let (got, all) = (touching(&measured.judged, span), limit + given);
+        texts.push(format!("{got} of {all}"));
+        if (got as f64) < percent / 100.0 * all as f64 {
+            let when = at(span.0, measured.start);
+            broken.push(format!("window at {when}: {got} of {all}"));
+        }
+    }
+    if texts.is_empty() {
+        return Finding::nothing(promise, "nothing was given back in a full window");
+    }
+    Finding::new(promise, texts.join(", "), broken)
+}
+
 /// A percentage of the burst that the twin gave.
 pub(super) fn burst(measured: &Measured<'_>, percent: f64) -> Finding {
     let rate = measured.scenario.limit.rate();
