@@ -29,7 +29,7 @@ pub(super) fn never_over(measured: &Measured<'_>) -> Finding {
     )
 }
 
-/// No window has more than so many times the limit, whoever allowed it.
+/// No window has more than so many times the limit, whoever allowed it; before the first outage as `never_over` has it.
 pub(super) fn outage_bound(measured: &Measured<'_>, times: f64) -> Finding {
     check(
         measured,
@@ -70,15 +70,16 @@ fn clock_windows(measured: &Measured<'_>, bound: Bound) -> Finding {
     let mut over = Vec::new();
     for window in &windows {
         let count = inside(&measured.judged, *window);
-        let alone = allowed.degraded(&measured.judged, *window);
+        let alone = allowed.degraded(measured, *window);
         let bound = (bound as f64 * measured.largest_factor(*window)) as u64;
         let bound = bound + measured.given_in(*window);
         worst = worst.max(count);
         if count > bound + alone {
             let when = at(window.0, measured.start);
+            let most = bound + alone;
+            let by_node = by_node(measured, *window);
             over.push(format!(
-                "window at {when}: {count}, at most {}",
-                bound + alone
+                "window at {when}: {count} ({by_node}), at most {most}"
             ));
         }
     }
@@ -94,6 +95,20 @@ fn clock_windows(measured: &Measured<'_>, bound: Bound) -> Finding {
     let promise = format!("at most {bound}{or_else} in each window");
     let count = windows.len();
     Finding::new(promise, format!("at most {worst} in {count} windows"), over)
+}
+
+/// What each node allowed in a window, and how long after its edge the first of it was sent.
+fn by_node(measured: &Measured<'_>, (from, to): (u64, u64)) -> String {
+    let of_node = |node: usize| {
+        let records = measured.judged.iter().filter(|record| record.node == node);
+        let records = records.filter(|record| record.is_inside(from, to) && record.taken() > 0);
+        let records: Vec<&Record> = records.collect();
+        let count: u64 = records.iter().map(|record| record.taken()).sum();
+        let first = records.first().map_or(0, |record| record.sent - from);
+        format!("{count} from {} ms on", first / 1_000)
+    };
+    let texts: Vec<String> = (0..measured.nodes).map(of_node).collect();
+    format!("by node {}", texts.join(", "))
 }
 
 fn any_span(measured: &Measured<'_>, bound: Bound) -> Finding {
@@ -112,7 +127,7 @@ fn any_span(measured: &Measured<'_>, bound: Bound) -> Finding {
         let count: u64 = span.map(|record| record.taken()).sum();
         if count > worst {
             worst = count;
-            let alone = permitted.degraded(&measured.judged, (first.sent, to));
+            let alone = permitted.degraded(measured, (first.sent, to));
             if count > bound + alone {
                 let when = at(first.sent, measured.start);
                 over = vec![format!("from {when} on: {count} of {bound} in a window")];
@@ -131,7 +146,7 @@ fn bucket(measured: &Measured<'_>, bound: Bound) -> Finding {
         _ => 0.0,
     };
     let queue = u64::from(limit.algorithm == Algorithm::LeakyBucket);
-    let alone = bound.degraded(&measured.judged, (measured.start, measured.end));
+    let alone = bound.degraded(measured, (measured.start, measured.end));
     let bound = bound.of(limit.capacity() + queue) + slack(measured, bound);
     let bound = bound + (limit.rate() * life).ceil() as u64;
     let (excess, when) = largest_excess(&measured.judged, limit.rate());
@@ -174,12 +189,15 @@ impl Bound {
         (self.times * limit as f64 - 1e-6).ceil() as u64
     }
 
-    /// What degraded answers allowed in a span, if that does not count.
-    fn degraded(self, records: &[Record], span: (u64, u64)) -> u64 {
-        if self.counts_degraded {
+    /// What degraded answers allowed in a span, if that does not count. Before the first outage it does not: that is not
+    /// what an outage costs.
+    fn degraded(self, measured: &Measured<'_>, span: (u64, u64)) -> u64 {
+        let first = measured.outages().map(|outage| outage.from).min();
+        let is_before = first.is_some_and(|first| span.1 < first);
+        if self.counts_degraded && !is_before {
             0
         } else {
-            degraded(records, span)
+            degraded(&measured.judged, span)
         }
     }
 }

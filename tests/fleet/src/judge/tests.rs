@@ -102,8 +102,18 @@ fn what_a_node_allowed_without_redis_is_judged_by_outages_only() {
     records.sort_by_key(|record| record.sent);
     let without = check(PER_SECOND, &Judge::NeverOver, records.clone(), Vec::new());
     assert_eq!(without.verdict, Verdict::Kept);
-    let with = check(PER_SECOND, &Judge::OutageBound(1.0), records, Vec::new());
+    let with = check(
+        PER_SECOND,
+        &Judge::OutageBound(1.0),
+        records.clone(),
+        Vec::new(),
+    );
     assert_eq!(with.verdict, Verdict::Broken);
+    for (from, expected) in [(0.2, Verdict::Broken), (2.0, Verdict::Kept)] {
+        let (judge, faults) = (Judge::OutageBound(1.0), vec![outage(from, 3.0)]);
+        let with = check_with(PER_SECOND, &judge, records.clone(), Vec::new(), faults);
+        assert_eq!(with.verdict, expected, "{from}");
+    }
 }
 
 #[test]
