@@ -167,12 +167,13 @@ impl<R, M: Clock> Leases<R, M> {
     /// One step of a request for one limit, from memory.
     #[inline]
     fn step(&self, charge: &Charge<'_>, charging: Charging) -> Step {
-        if self.is_closed.load(Ordering::Relaxed) {
-            return Step::Ask;
-        }
         let digest = self.table.digest(charge.key);
         let now = self.clock.now();
         let mut shard = self.table.shard(digest);
+        // Under the lock: the end of a node takes it too, and so sees every draw that begins before.
+        if self.is_closed.load(Ordering::Relaxed) {
+            return Step::Ask;
+        }
         let step = match shard.find(digest, charge, now) {
             Some(counter) => counter.take(digest, charge, charging, now),
             None => Step::Ask,

@@ -20,11 +20,10 @@ use std::time::Duration;
 
 use tidegate_algorithms::{Decision, Time};
 use tidegate_store::{Charge, Charging, Consistency, Draw, Loan};
-use tokio::sync::futures::OwnedNotified;
 
 use super::contact::Contact;
 use super::demand::Demand;
-use super::handle::{CounterHandle, DrawPlan, LoanRefund, Released};
+use super::handle::{CounterHandle, DrawPlan, DrawWait, LoanRefund, Released};
 use super::last_reply::{Demanded, LastReplies, safely};
 use super::loans::{HeldLoan, HeldLoans};
 use super::terms::{LeaseConfig, LeaseTerms};
@@ -59,7 +58,7 @@ pub(super) enum Step {
     /// Denied from memory, by a denial of the store.
     Denied(Decision),
     /// Another request draws: wait for it.
-    Wait(OwnedNotified),
+    Wait(DrawWait),
     /// Draw permits, for this request and the next ones.
     Draw(DrawPlan),
     /// Ask the store for this request.
@@ -249,10 +248,10 @@ impl LeasedCounter {
     }
 
     /// Waits for the current draw, if there is one.
-    pub(super) fn drawing(&self) -> Option<OwnedNotified> {
+    pub(super) fn drawing(&self) -> Option<DrawWait> {
         let handle = self.handle.as_ref();
         let handle = handle.filter(|_| self.drawing == DrawState::Drawing);
-        handle.map(|handle| handle.wait())
+        handle.map(CounterHandle::wait)
     }
 
     /// Whether a denial is remembered now.

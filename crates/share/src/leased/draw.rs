@@ -26,12 +26,14 @@ pub(crate) enum Taken<'a> {
     Later(Pin<Box<dyn Future<Output = Result<Option<Decision>, StoreError>> + Send + 'a>>),
 }
 
-/// A draw under way. Dropped before it is settled, it has failed: the requests that wait for it are woken either
-/// way, and the next one may draw.
+/// A draw under way. Dropped before it is settled, it has failed or was cancelled: the requests that wait for it are
+/// woken either way. They get the error, because they have waited for a whole deadline; after a cancelled draw they
+/// ask the store.
 struct DrawGuard<R, M: Clock> {
     leases: Arc<Leases<R, M>>,
     plan: DrawPlan,
     is_settled: bool,
+    error: Option<StoreError>,
 }
 
 /// The decision that a draw brings.
@@ -73,9 +75,9 @@ impl<R: Lender + 'static, M: Clock + 'static> Leases<R, M> {
         let mut n_waits = 0;
         loop {
             match step {
-                Step::Wait(landed) if n_waits < MOST_WAITS => {
+                Step::Wait(draw) if n_waits < MOST_WAITS => {
                     n_waits += 1;
-                    landed.await;
+                    draw.landed().await?;
                 }
                 Step::Draw(plan) => {
                     let drawn = AwaitedDraw(Some(Box::pin(self.draw(plan, charge.cost))));
@@ -100,7 +102,7 @@ impl<R: Lender + 'static, M: Clock + 'static> Leases<R, M> {
             runtime.spawn(self.draw(plan, 0));
         } else {
             self.with_counter(&plan.handle, |counter, _| counter.cancel());
-            plan.handle.wake();
+            plan.handle.wake(None);
         }
     }
 
@@ -114,6 +116,7 @@ impl<R: Lender + 'static, M: Clock + 'static> Leases<R, M> {
             leases: Arc::clone(self),
             plan,
             is_settled: false,
+            error: None,
         };
         async move {
             // As a whole, so that it is dropped with this.
@@ -123,7 +126,13 @@ impl<R: Lender + 'static, M: Clock + 'static> Leases<R, M> {
             let key = plan.handle.key(&values);
             let asked = leases.clock.now();
             let loan = leases.remote.draw(key, &plan.handle.quota, plan.draw);
-            let loan = loan.await?;
+            let loan = match loan.await {
+                Ok(loan) => loan,
+                Err(error) => {
+                    guard.error = Some(error.clone());
+                    return Err(error);
+                }
+            };
             let heard = leases.heard(loan.now, asked);
             let decision = leases.settle(plan, loan, heard, cost);
             guard.is_settled = true;
@@ -194,7 +203,7 @@ impl<R, M: Clock> Drop for DrawGuard<R, M> {
         if !self.is_settled {
             self.leases.with_counter(handle, LeasedCounter::rest);
         }
-        handle.wake();
+        handle.wake(self.error.take());
     }
 }
 

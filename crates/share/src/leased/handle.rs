@@ -1,10 +1,10 @@
 //! Everything that the store must be sent to draw permits of a counter and to give them back.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tidegate_algorithms::Quota;
-use tidegate_store::{CounterKey, Draw, LimitId, Loan};
+use tidegate_store::{CounterKey, Draw, LimitId, Loan, StoreError};
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
@@ -19,6 +19,15 @@ pub(super) struct CounterHandle {
     is_reset: AtomicBool,
     /// Wakes the requests that wait for a draw.
     landed: Arc<Notify>,
+    /// The error of the last draw, if it failed.
+    error: Mutex<Option<StoreError>>,
+}
+
+/// A wait for the current draw of a counter.
+#[derive(Debug)]
+pub(super) struct DrawWait {
+    handle: Arc<CounterHandle>,
+    landed: OwnedNotified,
 }
 
 /// A draw to be made. Its counter expects it until it is settled or has failed.
@@ -55,6 +64,7 @@ impl CounterHandle {
             quota: quota.clone(),
             is_reset: AtomicBool::new(false),
             landed: Arc::new(Notify::new()),
+            error: Mutex::default(),
         }
     }
 
@@ -81,13 +91,29 @@ impl CounterHandle {
         self.is_reset.load(Ordering::Relaxed)
     }
 
-    /// Waits for the current draw. Woken even if the draw ends before the wait begins.
-    pub(super) fn wait(&self) -> OwnedNotified {
-        Arc::clone(&self.landed).notified_owned()
+    /// A wait for the current draw. It ends even if the draw does before the wait begins.
+    pub(super) fn wait(self: &Arc<Self>) -> DrawWait {
+        DrawWait {
+            landed: Arc::clone(&self.landed).notified_owned(),
+            handle: Arc::clone(self),
+        }
     }
 
-    /// Wakes the requests that wait for a draw.
-    pub(super) fn wake(&self) {
+    /// Wakes the requests that wait for a draw, which failed if there is an `error`.
+    pub(super) fn wake(&self, error: Option<StoreError>) {
+        *self.error.lock().unwrap_or_else(PoisonError::into_inner) = error;
         self.landed.notify_waiters();
+    }
+}
+
+// === impl DrawWait ===
+
+impl DrawWait {
+    /// Waits for the draw, and returns its error if it failed. One that was cancelled did not.
+    pub(super) async fn landed(self) -> Result<(), StoreError> {
+        self.landed.await;
+        let error = self.handle.error.lock();
+        let error = error.unwrap_or_else(PoisonError::into_inner).clone();
+        error.map_or(Ok(()), Err)
     }
 }

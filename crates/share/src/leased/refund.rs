@@ -13,8 +13,9 @@ use super::{Leases, Ordering};
 /// The pause between two looks at what is due.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Refunds that are sent at a time: they go out together, and the end of a node is quick.
-const AT_ONCE: usize = 64;
+/// The most refunds under way. Far from the store the end of a node is still quick: more than 12,000 loans go back in
+/// a second with a round trip of 20 ms. More would keep a store that is near from answering within its deadline.
+const AT_ONCE: usize = 256;
 
 /// Permits that are being given back. Dropped half-way, what is under way goes on, and the rest waits for the
 /// next time: a node that ends stops looking, and then gives back everything.
@@ -68,8 +69,9 @@ impl<R: Lender + 'static, M: Clock + 'static> Leases<R, M> {
             .flat_map(|shard| shard.draws())
             .collect();
         self.release_all().await;
-        for landed in draws {
-            landed.await;
+        for draw in draws {
+            // Nothing comes back of a draw that failed.
+            let _ = draw.landed().await;
         }
         self.release_all().await;
     }

@@ -9,12 +9,11 @@ use hashbrown::hash_table::Entry;
 use tidegate_algorithms::Time;
 use tidegate_store::report::{LeaseReport, RefusalReport};
 use tidegate_store::{Charge, CounterKey, Digester};
-use tokio::sync::futures::OwnedNotified;
 
 use super::LeaseConfig;
 use super::counter::LeasedCounter;
 use super::demand::Demand;
-use super::handle::{LoanRefund, Released};
+use super::handle::{DrawWait, LoanRefund, Released};
 use super::hot_keys::HotKeys;
 
 /// Shards: many times the cores that may meet in one.
@@ -216,7 +215,7 @@ impl Shard {
     }
 
     /// The wait for each draw that is under way.
-    pub(super) fn draws(&self) -> Vec<OwnedNotified> {
+    pub(super) fn draws(&self) -> Vec<DrawWait> {
         let counters = self.counters.iter();
         counters
             .filter_map(|(_, counter)| counter.drawing())

@@ -8,6 +8,7 @@ mod redis_store;
 mod refusals;
 mod reloads;
 mod stage;
+mod stalls;
 mod time;
 mod together;
 mod usable;
