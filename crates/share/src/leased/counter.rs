@@ -127,13 +127,14 @@ impl LeasedCounter {
         if let Some(took) = self.spend(charge.cost, now) {
             return Step::Spent(took, self.draw_ahead(digest, charge, now));
         }
-        if let Some(decision) = self.replies.denied(Demanded::of(charge), now) {
+        let (demanded, quota) = (Demanded::of(charge), charge.quota);
+        if let Some(decision) = self.replies.denied(demanded, quota, now) {
             return Step::Denied(decision);
         }
         if self.terms.life.is_none() {
             // Of a limit that is lent, one request draws and the others wait for it.
             let remember = self.terms.remember_denials;
-            self.replies.renew(Demanded::of(charge), remember, now);
+            self.replies.renew(demanded, quota, remember, now);
         }
         self.draw_or_ask(digest, charge, charging, now)
     }
@@ -205,7 +206,7 @@ impl LeasedCounter {
     pub(super) fn hear(&mut self, charge: &Charge<'_>, decision: Decision, heard: Heard) {
         if decision.is_allowed() {
             if self.terms.life.is_none() {
-                self.replies.disprove(Demanded::of(charge));
+                self.replies.forgive();
             }
             self.allow(decision, charge.cost, heard);
         } else {
@@ -219,7 +220,7 @@ impl LeasedCounter {
     }
 
     /// Forgets a denial: permits have come back to the counter.
-    pub(super) const fn forgive(&mut self) {
+    pub(super) fn forgive(&mut self) {
         self.replies.forgive();
     }
 

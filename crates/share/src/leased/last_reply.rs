@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use tidegate_algorithms::{Allowance, Decision, Headroom, Outcome, Quota, Retry, Time};
+use tidegate_algorithms::token_bucket::State;
+use tidegate_algorithms::{
+    Allowance, Decision, Headroom, Meter, Outcome, Quota, Retry, Ticks, Time,
+};
 use tidegate_store::Charge;
 
 use crate::reckoning::Heard;
@@ -11,11 +14,15 @@ use crate::reckoning::Heard;
 /// most 500 in a million, so two of them by one in a thousand.
 const DRIFT: u32 = 512;
 
-/// The last allowing and the last denying reply about a counter.
-#[derive(Clone, Copy, Debug, Default)]
+/// The most denials that are remembered of one counter, each of another cost.
+const MOST_DENIALS: usize = 4;
+
+/// The last replies about a counter.
+#[derive(Clone, Debug, Default)]
 pub(super) struct LastReplies {
     allowed: Option<DatedDecision>,
-    denied: Option<Denial>,
+    /// Denials, oldest first.
+    denied: Vec<Denial>,
 }
 
 /// The part of a request that a denial depends on.
@@ -35,12 +42,15 @@ struct DatedDecision {
 
 #[derive(Clone, Copy, Debug)]
 struct Denial {
-    dated: DatedDecision,
+    decision: Decision,
     demanded: Demanded,
+    heard: Heard,
+    /// The shortest wait that a caller is told.
+    pause: Duration,
     /// The end of the time in which it is answered from memory, by this node's clock.
     until: Time,
-    /// The end of the time in which the store denies, as far as it said.
-    ends: Time,
+    /// Whether a request was let through to ask the store again.
+    is_asked_again: bool,
 }
 
 // === impl LastReplies ===
@@ -58,50 +68,43 @@ impl LastReplies {
     pub(super) fn deny(
         &mut self,
         demanded: Demanded,
-        mut decision: Decision,
+        decision: Decision,
         pause: Duration,
         remember: Duration,
         heard: Heard,
     ) {
-        let (mut span, mut ends) = (remember, Time::MAX);
-        if let Outcome::Denied {
-            retry: Retry::After(wait),
-        } = &mut decision.outcome
-        {
-            *wait = (*wait).max(pause);
-            span = span.min(*wait);
-            ends = heard.asked.plus(safely(*wait));
+        self.denied
+            .retain(|denial| !denial.is_asked_again && denial.demanded != demanded);
+        if remember.is_zero() {
+            return;
         }
-        self.denied = (!span.is_zero()).then_some(Denial {
-            dated: DatedDecision {
-                decision,
-                at: heard.answered,
-            },
+        if self.denied.len() == MOST_DENIALS {
+            self.denied.remove(0);
+        }
+        self.denied.push(Denial {
+            decision,
             demanded,
-            until: heard.asked.plus(safely(span)),
-            ends,
+            heard,
+            pause,
+            until: heard.asked.plus(safely(remember)),
+            is_asked_again: false,
         });
     }
 
     /// Remembers a denial for another `span`, if it still stands by what the store said. To be called by a request
     /// that asks the store again, so that others do not ask meanwhile.
-    pub(super) fn renew(&mut self, demanded: Demanded, span: Duration, now: Time) {
-        if let Some(denial) = &mut self.denied
-            && denial.demanded == demanded
-            && now < denial.ends
-        {
-            denial.until = now.plus(span).min(denial.ends);
+    pub(super) fn renew(&mut self, demanded: Demanded, quota: &Quota, span: Duration, now: Time) {
+        let denials = self.denied.iter_mut().rev();
+        let mut standing = denials.filter(|denial| denial.answer(demanded, quota, now).is_some());
+        if let Some(denial) = standing.next() {
+            denial.until = now.plus(span);
+            denial.is_asked_again = true;
         }
     }
 
-    /// Forgets the denial of a request that the store has allowed since.
-    pub(super) fn disprove(&mut self, demanded: Demanded) {
-        self.denied = self.denied.filter(|denial| denial.demanded != demanded);
-    }
-
-    /// Forgets the denial: permits have come back to the counter.
-    pub(super) const fn forgive(&mut self) {
-        self.denied = None;
+    /// Forgets all denials: permits have come back to the counter, or the store has allowed a request since.
+    pub(super) fn forgive(&mut self) {
+        self.denied.clear();
     }
 
     /// The last allowing decision, with `held` permits more than the store knows of.
@@ -113,27 +116,97 @@ impl LastReplies {
         Some(decision)
     }
 
-    /// The denial that answers such a request now. A larger cost would be denied too, but for longer, or for ever.
-    pub(super) fn denied(&self, demanded: Demanded, now: Time) -> Option<Decision> {
-        let denial = self.denied.as_ref()?;
-        let applies = demanded == denial.demanded && now < denial.until;
-        applies.then(|| denial.dated.later(now))
+    /// The denial that answers such a request now.
+    pub(super) fn denied(&self, demanded: Demanded, quota: &Quota, now: Time) -> Option<Decision> {
+        let denials = self.denied.iter().rev();
+        let mut remembered = denials.filter(|denial| now < denial.until);
+        remembered.find_map(|denial| denial.answer(demanded, quota, now))
     }
 
     /// Whether a denial is remembered now.
     pub(super) fn is_denying(&self, now: Time) -> bool {
-        self.denied.is_some_and(|denial| now < denial.until)
+        self.denied.iter().any(|denial| now < denial.ends())
     }
 
     /// Whether a denial ended less than `span` ago.
     pub(super) fn denied_within(&self, span: Duration, now: Time) -> bool {
-        self.denied
-            .is_some_and(|denial| now.since(denial.until) < span)
+        let mut denials = self.denied.iter();
+        denials.any(|denial| now.since(denial.ends()) < span)
     }
 
     /// Whether a request was allowed less than `span` ago.
     pub(super) fn allowed_within(&self, span: Duration, now: Time) -> bool {
         self.allowed.is_some_and(|dated| now.since(dated.at) < span)
+    }
+}
+
+// === impl Denial ===
+
+impl Denial {
+    /// The answer to such a request now, if it is known and denied by what the store said.
+    fn answer(&self, demanded: Demanded, quota: &Quota, now: Time) -> Option<Decision> {
+        let decision = self.paused(self.decision_on(demanded, quota)?);
+        let dated = DatedDecision {
+            decision,
+            at: self.heard.answered,
+        };
+        (now < self.stands_until(&decision)).then(|| dated.later(now))
+    }
+
+    /// The decision of the store on another request at the same moment, if it follows from this one: the same denial,
+    /// or that of another cost.
+    fn decision_on(&self, demanded: Demanded, quota: &Quota) -> Option<Decision> {
+        let (decision, cost) = (self.decision, demanded.cost);
+        if demanded == self.demanded {
+            return Some(decision);
+        }
+        if quota.allowance() != Allowance::Hard {
+            return None;
+        }
+        let is_larger = cost > self.demanded.cost;
+        let is_same = match (retry(&decision)?, quota.meter()) {
+            // A cost that never fits.
+            (Retry::Never, _) => is_larger,
+            // The state of a bucket is the time at which it is full.
+            (Retry::After(_), Meter::TokenBucket(bucket)) => {
+                let now = self.heard.now;
+                let tat = Ticks::at(now.plus(decision.reset_after));
+                let (decision, _) = bucket.decide(State { tat }, cost, 0, now);
+                return (!decision.is_allowed()).then_some(decision);
+            }
+            (Retry::After(_), Meter::FixedWindow(_)) => {
+                cost > decision.remaining && cost <= decision.limit
+            }
+            // All is free at that moment, and no larger cost can be earlier.
+            (Retry::After(wait), _) => {
+                is_larger && cost <= decision.limit && wait == decision.reset_after
+            }
+        };
+        is_same.then_some(decision)
+    }
+
+    /// The end of the time in which its own request is denied from memory.
+    fn ends(&self) -> Time {
+        self.until
+            .min(self.stands_until(&self.paused(self.decision)))
+    }
+
+    /// The end of the time in which the store denies, as far as it said, by this node's clock.
+    fn stands_until(&self, decision: &Decision) -> Time {
+        match retry(decision) {
+            Some(Retry::After(wait)) => self.heard.asked.plus(safely(wait)),
+            _ => Time::MAX,
+        }
+    }
+
+    fn paused(&self, mut decision: Decision) -> Decision {
+        if let Outcome::Denied {
+            retry: Retry::After(wait),
+        } = &mut decision.outcome
+        {
+            *wait = (*wait).max(self.pause);
+        }
+        decision
     }
 }
 
@@ -178,6 +251,13 @@ impl DatedDecision {
 /// A span by this node's clock that is not longer than `span` by the store's, however the two run.
 pub(super) fn safely(span: Duration) -> Duration {
     span.saturating_sub(span / DRIFT)
+}
+
+const fn retry(decision: &Decision) -> Option<Retry> {
+    match decision.outcome {
+        Outcome::Denied { retry } => Some(retry),
+        Outcome::Allowed { .. } => None,
+    }
 }
 
 /// The headroom, if the limit depends on it.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tidegate_algorithms::{Algorithm, Outcome, Refill, Retry};
-use tidegate_store::{Admission, Charge, Consistency, Store};
+use tidegate_algorithms::{Algorithm, Outcome, Refill, Retry, Rounding};
+use tidegate_store::{Admission, Charge, Charging, Consistency, Decisions, Store};
 
 use crate::stage::{Stage, WINDOW, charge, fixed_window, quota};
 
@@ -154,4 +154,60 @@ fn refusals_outlive_the_store() {
         stage.pass(SECOND).await;
         stage.ask(0, ask).await.expect_err("the store is gone");
     });
+}
+
+/// An exhausted limit costs about one call in 100 ms, whatever the costs. Each answer is what the store would say.
+#[test]
+fn hammering_with_several_costs_costs_next_to_no_call() {
+    const COSTS: [u64; 6] = [3, 5, 2, 4, 1, 6];
+    let bucket = Algorithm::TokenBucket {
+        burst: None,
+        refill: Refill::Continuous,
+    };
+    let interval = Algorithm::TokenBucket {
+        burst: None,
+        refill: Refill::Interval,
+    };
+    let counter = Algorithm::SlidingCounter {
+        sub_windows: 1,
+        rounding: Rounding::Down,
+    };
+    let log = Algorithm::SlidingLog { log_refused: false };
+    let (strict, leased) = (Consistency::Strict, Consistency::Leased);
+    // With so many costs, so many calls in 100 ms.
+    let cases = [
+        (Algorithm::FixedWindow, strict, 50, 6, 1),
+        (Algorithm::FixedWindow, leased, 1_000, 6, 1),
+        (bucket, strict, 50, 6, 1),
+        (interval, strict, 50, 6, 3),
+        (interval, leased, 1_000, 6, 3),
+        (counter, strict, 50, 4, 4),
+        (log, strict, 50, 4, 4),
+    ];
+    for (algorithm, consistency, limit, n_costs, most) in cases {
+        Stage::play(1, async |mut stage| {
+            let quota = quota(limit, algorithm);
+            let ask = |cost| Charge {
+                cost,
+                consistency,
+                ..charge(1, &quota)
+            };
+            stage.next_window(WINDOW).await;
+            stage.pass(WINDOW / 3).await;
+            assert_eq!(stage.admitted(0, ask(1), limit).await, limit);
+            let calls = stage.calls(0);
+            for n in 0..99 {
+                let charges = [ask(COSTS[n % n_costs])];
+                let told = stage.ask(0, charges[0]).await.expect("a decision");
+                let mut truth = Decisions::new();
+                let store = &stage.0.store;
+                let asked = store.charge(&charges, Charging::AllOrNone, &mut truth);
+                asked.await.expect("a decision");
+                assert_eq!(told, truth[0], "{algorithm:?}");
+                stage.pass(SECOND / 1_000).await;
+            }
+            let calls = stage.calls(0) - calls;
+            assert!(calls <= most, "{algorithm:?} {consistency:?}: {calls}");
+        });
+    }
 }
