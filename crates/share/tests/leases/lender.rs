@@ -7,8 +7,8 @@ use std::sync::Mutex;
 use tidegate_algorithms::sliding_log::{Log, SlidingLog};
 use tidegate_algorithms::{Decision, Headroom, Meter, Quota, Time};
 use tidegate_store::{
-    Admission, Charge, Charging, Clock, CounterKey, Decisions, Draw, EmbeddedStore, GivenBack,
-    Lender, Loan, Receipt, Store, StoreConfig, StoreError,
+    Admission, Charge, Charging, Clock, Consistency, CounterKey, Decisions, Draw, EmbeddedStore,
+    GivenBack, Lender, Loan, Receipt, Store, StoreConfig, StoreError,
 };
 use tidegate_store_redis::RedisStore;
 
@@ -109,12 +109,17 @@ impl CommonStore {
         self.counters.peek_now(key, quota, headroom)
     }
 
-    pub(crate) fn refund(
+    pub(crate) async fn refund(
         &self,
         key: CounterKey<'_>,
         quota: &Quota,
         cost: u64,
     ) -> Result<(), StoreError> {
+        if let Some(redis) = &self.redis {
+            let leased = Consistency::Leased;
+            let call = async |store: &RedisStore| store.refund(key, quota, cost, leased).await;
+            return redis.call(self.clock.now(), call).await;
+        }
         self.counters.refund_now(key, quota, cost)
     }
 
@@ -180,8 +185,7 @@ impl CommonStore {
         quota: &Quota,
     ) -> Result<bool, StoreError> {
         self.log(key, |log| log.0.clear());
-        let consistency = tidegate_store::Consistency::Leased;
-        self.counters.reset(key, quota, consistency).await
+        self.counters.reset(key, quota, Consistency::Leased).await
     }
 
     fn keep(&self, at: Time, cost: u64, loan: Option<Loan>) {

@@ -1,5 +1,6 @@
 //! Leases in a simulated world: nodes with clocks of their own, a common store, and the way between.
 
+mod company;
 mod gone;
 mod lender;
 mod lending;

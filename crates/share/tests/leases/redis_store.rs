@@ -22,6 +22,7 @@ impl ScriptedStore {
         let server = RedisServer::start();
         let mut config = ClientConfig::from_url(&server.url()).expect("a URL");
         config.timeout = Some(PATIENCE);
+        config.min_timeout = Some(PATIENCE);
         config.connect_timeout = Some(PATIENCE);
         let client = Client::new(&config).expect("no files are needed");
         Self {

@@ -166,7 +166,7 @@ impl Store for Wire {
         cost: u64,
         _: Consistency,
     ) -> Result<(), StoreError> {
-        self.call(async |store| store.refund(key, quota, cost))
+        self.call(async |store| store.refund(key, quota, cost).await)
             .await?
     }
 
