@@ -24,6 +24,8 @@ pub(super) enum Patience {
     Endless,
     /// As long as a test can wait.
     Short,
+    /// By default, and with one thread, so that all callers wait on the same connection.
+    Adaptive,
 }
 
 /// By which door a caller comes.
@@ -68,15 +70,18 @@ impl Node {
     pub(super) fn start_with(store: &str, patience: Patience, consistency: &str) -> Self {
         let rules = ["--rules", "redis_fails.yaml", "--store", store];
         let args = [&rules[..], &["--consistency", consistency]].concat();
-        let timeout = match patience {
-            Patience::Endless => "60s",
-            Patience::Short => "1s",
+        let fixed = |timeout| {
+            [
+                ("TIDEGATE_STORE_TIMEOUT", timeout),
+                ("TIDEGATE_STORE_MIN_TIMEOUT", timeout),
+            ]
         };
-        let variables = [
-            ("TIDEGATE_STORE_TIMEOUT", timeout),
-            ("TIDEGATE_STORE_MIN_TIMEOUT", timeout),
-        ];
-        let server = Server::start_with(&args, &variables);
+        let variables = match patience {
+            Patience::Endless => &fixed("60s")[..],
+            Patience::Short => &fixed("1s"),
+            Patience::Adaptive => &[("TIDEGATE_THREADS", "1")],
+        };
+        let server = Server::start_with(&args, variables);
         let admin = server.admin_address();
         Self { server, admin }
     }
