@@ -29,9 +29,9 @@ pub(crate) trait FromMemory {
     /// Corrects an admitting `decision` on what was put back: it then says what truly remains.
     fn correct(&self, charge: &Charge<'_>, decision: &mut Decision);
 
-    /// Counts a request as demand for a limit, once it is decided. Not called for a request that another limit
-    /// denied.
-    fn note_demand(&self, _charge: &Charge<'_>, _decision: &Decision) {}
+    /// Counts a request as demand for one of its limits, once it is decided. Not called for a request that another
+    /// limit denied.
+    fn note_demand(&self, _charge: &Charge<'_>, _decision: &Decision, _charges: &[Charge<'_>]) {}
 }
 
 // === impl Took ===

@@ -40,9 +40,6 @@ struct CachedReply {
     lasts: Duration,
     /// Whether a request was let through to ask the store again.
     is_asked_again: bool,
-    /// The cost of the requests that were denied since `denied_since`.
-    denied: u64,
-    denied_since: Time,
 }
 
 /// Bounds for how long a reply is remembered, whatever it says itself.
@@ -98,8 +95,6 @@ impl ReplyCache {
                 until: at.plus(lasts),
                 lasts,
                 is_asked_again: false,
-                denied: before.map_or(0, |before| before.denied),
-                denied_since: before.map_or(at, |before| before.denied_since),
             });
         });
     }
@@ -141,23 +136,6 @@ impl ReplyCache {
                 reply.until = now;
             }
             decision
-        })
-    }
-
-    /// Whether a denied request is demand: a caller who keeps asking has no more demand in a window than the
-    /// limit.
-    pub(crate) fn is_demand(&self, charge: &Charge<'_>, now: Time) -> bool {
-        let digest = self.digester.digest(charge.key);
-        self.with_slot(digest, |slot| {
-            let Some(reply) = slot.as_mut().filter(|reply| reply.digest == digest) else {
-                return true;
-            };
-            if reply.denied_since.plus(charge.quota.window()) <= now {
-                reply.denied = 0;
-                reply.denied_since = now;
-            }
-            reply.denied = reply.denied.saturating_add(charge.cost);
-            reply.denied <= charge.quota.limit()
         })
     }
 

@@ -242,7 +242,7 @@ impl<'a> Request<'a> {
             if (is_charged || is_only)
                 && let Some(way) = ways.way(charge.consistency)
             {
-                way.note_demand(charge, decision);
+                way.note_demand(charge, decision, self.charges);
             }
         }
     }

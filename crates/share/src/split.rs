@@ -10,6 +10,7 @@ mod alone;
 mod counters;
 mod cut;
 mod demand;
+mod denied;
 mod limit;
 mod reserve;
 mod spend;
@@ -32,6 +33,7 @@ use tokio::sync::Notify;
 pub(crate) use self::alone::SplitAlone;
 use self::counters::Counters;
 pub use self::cut::{Indivisible, LONGEST_SPLIT_WINDOW, divisible, strict_from};
+use self::denied::DeniedRequests;
 use self::limit::SplitLimit;
 pub(crate) use self::spend::whole;
 use self::store_time::StoreTime;
@@ -70,6 +72,7 @@ pub struct Split<M = Monotonic> {
     membership: Membership,
     counters: Counters<M>,
     replies: ReplyCache,
+    denied: DeniedRequests,
     /// The longest time for which a denial of the store is remembered.
     remember_denials: Duration,
     limits: ArcSwap<Limits>,
@@ -137,6 +140,7 @@ impl<M: Clock> Split<M> {
             membership: Membership::new(config.members, settling, clock.now()),
             counters: Counters::new(config.store, clock),
             replies: ReplyCache::new(),
+            denied: DeniedRequests::new(),
             remember_denials: REMEMBER_DENIALS,
             limits: ArcSwap::default(),
             changing: Mutex::new(()),

@@ -14,7 +14,8 @@
 //!
 //! The share and the node alone use the same counters, so that nothing that still counts is forgotten at a
 //! change. Admissions from the reserve are noted by [`Noted`](crate::noted::Noted). Beside them, under a key of
-//! its own, is noted what the node admits alone: that is what a process saves for the next one.
+//! its own, is noted what the node admits alone and what the share of such a caller had admitted: that is what a
+//! process saves for the next one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,6 +90,16 @@ impl<'a, M: Clock> SplitAlone<'a, M> {
         })
     }
 
+    /// Notes all that the share has admitted, also while the store was there.
+    fn note_share(&self, charge: &Charge<'_>) {
+        let apart = set_apart(charge);
+        let used = self.split.used_of_share(charge);
+        let noted = self.standby.noted(self.notes, &apart, charge.quota);
+        if let Some(cost @ 1..) = used.checked_sub(noted) {
+            self.standby.note(self.notes, &Charge { cost, ..apart });
+        }
+    }
+
     /// Decides by the notes alone.
     fn take_noted(&self, charge: &Charge<'_>, charging: Charging) -> Result<Decision, StoreError> {
         let noted = Charge {
@@ -106,6 +117,9 @@ impl<M: Clock> FromMemory for SplitAlone<'_, M> {
     /// `None` if the reserve of a plan, or a limit that is not split, is to be decided by the standby.
     fn take(&self, charge: &Charge<'_>, charging: Charging) -> Result<Option<Took>, StoreError> {
         if let Some(took) = self.split.take(charge, charging)? {
+            if took.decision.is_allowed() && charge.cost > 0 {
+                self.note_share(charge);
+            }
             return Ok(Some(took));
         }
         if let Some(denial) = self.split.denial_above_share(charge) {
@@ -127,20 +141,18 @@ impl<M: Clock> FromMemory for SplitAlone<'_, M> {
 
     fn put_back(&self, charge: &Charge<'_>, took: &Took) {
         self.split.put_back(charge, took);
-        if !self.split.has_plan(charge) {
-            let Charge {
-                key, quota, cost, ..
-            } = set_apart(charge);
-            self.standby.refund(self.notes, key, quota, cost);
-        }
+        let Charge {
+            key, quota, cost, ..
+        } = set_apart(charge);
+        self.standby.refund(self.notes, key, quota, cost);
     }
 
     fn correct(&self, charge: &Charge<'_>, decision: &mut Decision) {
         self.split.correct(charge, decision);
     }
 
-    fn note_demand(&self, charge: &Charge<'_>, decision: &Decision) {
-        self.split.note_demand(charge, decision);
+    fn note_demand(&self, charge: &Charge<'_>, decision: &Decision, charges: &[Charge<'_>]) {
+        self.split.note_demand(charge, decision, charges);
     }
 }
 
@@ -190,6 +202,13 @@ impl<M: Clock> Split<M> {
         // Cannot fail but for a window that was never charged.
         let part = even_part(quota, divided_by);
         let _ = self.counters.refund(key, &part, cost);
+    }
+
+    /// The permits of the node's share that are in use.
+    fn used_of_share(&self, charge: &Charge<'_>) -> u64 {
+        let own = self.own_quota(charge.key.limit, charge.quota);
+        let share = own.and_then(|own| self.counters.peek(charge.key, &own, charge.headroom).ok());
+        share.map_or(0, |share| share.limit.saturating_sub(share.remaining))
     }
 
     /// Whether a plan may be in force.

@@ -80,10 +80,12 @@ impl SplitLimit {
         self.plans.load()
     }
 
-    /// Replaces the plans that are known.
+    /// Replaces the plans that are known. The first plan of an epoch stands: another one means that the store lost the
+    /// first, and does not know what was admitted by it.
     pub(super) fn set_plans(&self, plans: Plans) {
         let before = self.plans.load();
-        let share = |plan: Plan| match before.find(|known| *known == plan) {
+        let epoch = |plan: &Plan| (plan.starts, plan.ends);
+        let share = |plan: Plan| match before.find(|known| epoch(known) == epoch(&plan)) {
             Some(known) => Arc::clone(known),
             None => Arc::new(PlannedShare::new(plan)),
         };

@@ -36,7 +36,8 @@ impl<M: Clock> FromMemory for Split<M> {
         let (Some(charged), Some(bounds)) = (took.charged, self.time().bounds()) else {
             return;
         };
-        if is_aligned(charge.quota) && edge::is_between(charge.quota, charged, bounds.latest) {
+        // By the time of the counter, which is the earliest that it can be.
+        if is_aligned(charge.quota) && edge::is_between(charge.quota, charged, bounds.earliest) {
             return;
         }
         let quota = self.quota_taken_from(charge, charged, bounds);
@@ -51,10 +52,10 @@ impl<M: Clock> FromMemory for Split<M> {
         }
     }
 
-    fn note_demand(&self, charge: &Charge<'_>, decision: &Decision) {
+    fn note_demand(&self, charge: &Charge<'_>, decision: &Decision, charges: &[Charge<'_>]) {
         let limits = self.limits.load();
         if let Some(limit) = limits.get(&charge.key.limit)
-            && (decision.is_allowed() || self.replies.is_demand(charge, self.own_now()))
+            && (decision.is_allowed() || self.is_demand(charge, charges))
         {
             // No request is worth more than the limit.
             limit.ask(charge.cost.min(charge.quota.limit()));
@@ -128,7 +129,7 @@ impl<M: Clock> Split<M> {
     }
 
     /// The part of a limit that the node admits from memory now; `None` if nothing.
-    fn own_quota(&self, limit: LimitId, quota: &Quota) -> Option<Quota> {
+    pub(super) fn own_quota(&self, limit: LimitId, quota: &Quota) -> Option<Quota> {
         let limits = self.limits.load();
         let plans = limits.get(&limit)?.plans();
         let share = share_at(&plans, self.time().bounds()?, quota)?;

@@ -7,13 +7,16 @@ use proptest::prelude::*;
 use tidegate_algorithms::{
     Algorithm, Allowance, Decision, Outcome, Quota, QuotaSpec, Refill, Rounding, Standing, Time,
 };
-use tidegate_store::{Charging, Clock, ManualClock, Plan, Plans, Pulse};
+use tidegate_store::{Charging, Clock, EmbeddedStore, ManualClock, Plan, Plans, Pulse};
 
 use self::world::{EXPIRY, HEARTBEAT, Random, State, Weather, World};
 use super::cut::{Fraction, Indivisible, cut, divisible, memory, parts, strict_from};
-use super::{Split, SplitConfig};
+use super::{Split, SplitAlone, SplitConfig};
 use crate::capacity::capacity;
+use crate::membership::KnownMembers;
 use crate::memory::FromMemory;
+use crate::reckoning::StoreClock;
+use crate::standby::{Standby, StandbyLimit};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -404,6 +407,56 @@ fn nothing_is_put_back_after_an_edge() {
     clock.set(Time::from_micros(1_900_000));
     split.put_back(&charge, &before);
     assert_eq!(take(), None);
+}
+
+/// What the share admitted before the store failed is among the notes that the next process restores.
+#[test]
+fn a_restart_without_the_store_does_not_renew_the_share() {
+    let quota = quota(Algorithm::FixedWindow, 100, SECOND);
+    let charge = world::charge(&quota, 1);
+    let clock = Arc::new(ManualClock::at(Time::from_micros(500_000)));
+    let node = |members| {
+        let config = SplitConfig {
+            members,
+            ..SplitConfig::default()
+        };
+        let split = Split::with_clock(config, Arc::clone(&clock));
+        let standby = Standby::new(StandbyLimit::Share, split.membership().clone());
+        (split, standby)
+    };
+    let notes_clock = StoreClock::new(Arc::clone(&clock), clock.now());
+    let notes = EmbeddedStore::with_clock(SplitConfig::default().store, notes_clock);
+    let (split, standby) = node(KnownMembers::default());
+    let take = || split.take(&charge, Charging::AllOrNone).expect("no error");
+    assert_eq!(take(), None);
+    let pulse = Pulse {
+        now: clock.now(),
+        members: 4,
+        previous: None,
+        plans: vec![Plans {
+            current: Some(plan(0, 3, 60)),
+            next: None,
+        }],
+    };
+    split.hear(clock.now(), &split.wants(), &pulse);
+    assert!((0..24).all(|_| take().is_some()));
+    let allows = |split: &Split<_>, standby: &Standby| {
+        let alone = SplitAlone::new(split, standby, &notes);
+        let took = alone.take(&charge, Charging::AllOrNone).expect("no error");
+        let took = took.expect("decided from memory");
+        took.decision.is_allowed().then_some(took)
+    };
+    let took = allows(&split, &standby).expect("a share");
+    assert!(allows(&split, &standby).is_some());
+    SplitAlone::new(&split, &standby, &notes).put_back(&charge, &took);
+
+    // 25 were admitted, which is all of an even part.
+    let remembered = Some(4);
+    let (split, standby) = node(KnownMembers {
+        remembered,
+        floor: None,
+    });
+    assert_eq!(allows(&split, &standby), None);
 }
 
 /// A node that asked for all of a limit while it was strict must not count on that after the edge, when

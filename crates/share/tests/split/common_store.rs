@@ -15,22 +15,27 @@ use tidegate_store::{
 /// Counters and members that several nodes have in common.
 #[derive(Clone)]
 pub(crate) struct Common<C> {
-    counters: Arc<EmbeddedStore<C>>,
-    members: Arc<ModelMembers>,
+    clock: C,
+    data: Arc<Mutex<Arc<Data<C>>>>,
     is_gone: Arc<AtomicBool>,
     calls: Arc<AtomicU64>,
     before_charge: Arc<Mutex<Option<Act>>>,
+}
+
+struct Data<C> {
+    counters: EmbeddedStore<C>,
+    members: ModelMembers,
 }
 
 type Act = Box<dyn FnOnce() + Send>;
 
 // === impl Common ===
 
-impl<C: Clock> Common<C> {
+impl<C: Clock + Clone> Common<C> {
     pub(crate) fn new(clock: C) -> Self {
         Self {
-            counters: Arc::new(EmbeddedStore::with_clock(small(), clock)),
-            members: Arc::default(),
+            data: Arc::new(Mutex::new(Arc::new(Data::new(clock.clone())))),
+            clock,
             is_gone: Arc::default(),
             calls: Arc::default(),
             before_charge: Arc::default(),
@@ -39,6 +44,11 @@ impl<C: Clock> Common<C> {
 
     pub(crate) fn lose(&self) {
         self.is_gone.store(true, Ordering::Relaxed);
+    }
+
+    /// Forgets everything.
+    pub(crate) fn flush(&self) {
+        *self.data.lock().unwrap() = Arc::new(Data::new(self.clock.clone()));
     }
 
     pub(crate) fn find(&self) {
@@ -55,16 +65,27 @@ impl<C: Clock> Common<C> {
         *self.before_charge.lock().unwrap() = Some(Box::new(act));
     }
 
-    fn reach(&self) -> Result<&EmbeddedStore<C>, StoreError> {
+    fn reach(&self) -> Result<Arc<Data<C>>, StoreError> {
         if self.is_gone.load(Ordering::Relaxed) {
             Err(StoreError::Open)
         } else {
-            Ok(&self.counters)
+            Ok(Arc::clone(&self.data.lock().unwrap()))
         }
     }
 }
 
-impl<C: Clock> Store for Common<C> {
+// === impl Data ===
+
+impl<C: Clock> Data<C> {
+    fn new(clock: C) -> Self {
+        Self {
+            counters: EmbeddedStore::with_clock(small(), clock),
+            members: ModelMembers::default(),
+        }
+    }
+}
+
+impl<C: Clock + Clone> Store for Common<C> {
     async fn charge(
         &self,
         charges: &[Charge<'_>],
@@ -75,7 +96,9 @@ impl<C: Clock> Store for Common<C> {
         if let Some(act) = self.before_charge.lock().unwrap().take() {
             act();
         }
-        self.reach()?.charge_now(charges, charging, decisions)
+        self.reach()?
+            .counters
+            .charge_now(charges, charging, decisions)
     }
 
     async fn peek(
@@ -85,7 +108,7 @@ impl<C: Clock> Store for Common<C> {
         headroom: Headroom,
         _: Consistency,
     ) -> Result<Decision, StoreError> {
-        self.reach()?.peek_now(key, quota, headroom)
+        self.reach()?.counters.peek_now(key, quota, headroom)
     }
 
     async fn refund(
@@ -95,7 +118,7 @@ impl<C: Clock> Store for Common<C> {
         cost: u64,
         _: Consistency,
     ) -> Result<(), StoreError> {
-        self.reach()?.refund_now(key, quota, cost)
+        self.reach()?.counters.refund_now(key, quota, cost)
     }
 
     async fn reset(
@@ -104,26 +127,26 @@ impl<C: Clock> Store for Common<C> {
         quota: &Quota,
         _: Consistency,
     ) -> Result<bool, StoreError> {
-        self.reach()?.reset_now(key, quota)
+        self.reach()?.counters.reset_now(key, quota)
     }
 
     async fn now(&self) -> Result<Time, StoreError> {
-        Ok(self.reach()?.clock().now())
+        Ok(self.reach()?.counters.clock().now())
     }
 
     async fn list(&self, cursor: Cursor, most: usize) -> Result<Page, StoreError> {
-        Ok(self.reach()?.list_now(cursor, most))
+        Ok(self.reach()?.counters.list_now(cursor, most))
     }
 }
 
-impl<C: Clock> Lender for Common<C> {
+impl<C: Clock + Clone> Lender for Common<C> {
     async fn draw(
         &self,
         key: CounterKey<'_>,
         quota: &Quota,
         draw: Draw,
     ) -> Result<Loan, StoreError> {
-        self.reach()?.draw(key, quota, draw).await
+        self.reach()?.counters.draw(key, quota, draw).await
     }
 
     async fn give_back(
@@ -133,19 +156,21 @@ impl<C: Clock> Lender for Common<C> {
         loan: &Loan,
         permits: u64,
     ) -> Result<u64, StoreError> {
-        self.reach()?.give_back(key, quota, loan, permits).await
+        self.reach()?
+            .counters
+            .give_back(key, quota, loan, permits)
+            .await
     }
 }
 
-impl<C: Clock> Members for Common<C> {
+impl<C: Clock + Clone> Members for Common<C> {
     async fn beat(&self, beat: &Beat<'_>) -> Result<Pulse, StoreError> {
-        let now = self.reach()?.clock().now();
-        Ok(self.members.beat(beat, now))
+        let data = self.reach()?;
+        Ok(data.members.beat(beat, data.counters.clock().now()))
     }
 
     async fn leave(&self, node: NodeId) -> Result<(), StoreError> {
-        self.reach()?;
-        self.members.leave(node);
+        self.reach()?.members.leave(node);
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate_algorithms::{Algorithm, Quota, Refill, Rounding};
-use tidegate_store::{Admission, Charge, CounterKey, LimitId};
+use tidegate_store::{Admission, Charge, Consistency, CounterKey, LimitId};
 
 use crate::common_store::{fixed_window, quota, split};
 use crate::fleet::{Fleet, HEARTBEAT};
@@ -82,6 +82,33 @@ fn the_fallback_counts_what_the_shares_admitted() {
     }
 }
 
+/// Nodes that know the plan of an epoch keep it when the store loses it: what the reserve admitted before is
+/// forgotten, and no more. Before, up to 1,409 of 1,000 passed here.
+#[test]
+fn a_store_that_lost_its_data_costs_no_more_than_the_reserve() {
+    for algorithm in [Algorithm::FixedWindow, INTERVAL] {
+        let quota = quota(algorithm, 1_000, SECOND * 4);
+        for lost_at in [100, 1_500, 3_000, 3_900] {
+            let mut fleet = Fleet::new(4);
+            let weights = [8, 1, 1, 1];
+            fleet.drive(&quota, 300, &weights, SECOND * 20);
+            let to_edge = fleet.to_edge(quota.window());
+            fleet.drive(&quota, 300, &weights, to_edge);
+            let since = fleet.now();
+            fleet.drive(&quota, 300, &weights, Duration::from_millis(lost_at));
+            fleet.common.flush();
+            // Traffic moves to a node that had little.
+            fleet.drive(&quota, 900, &[0, 0, 0, 1], SECOND * 12);
+            let windows = fleet.windows(quota.window(), since);
+            // The square root of each share, and a 32nd.
+            let reserve = 27 + 3 * 10 + 32;
+            let is_over = windows.iter().any(|count| *count > 1_000 + reserve);
+            assert!(!is_over, "{algorithm:?} lost at {lost_at}: {windows:?}");
+            assert!(windows[2] >= 950, "{windows:?}");
+        }
+    }
+}
+
 /// Checks the limit in windows of the store's clock, or in any span for a log; of a bucket the burst and
 /// what refills in a window.
 fn check_limit(fleet: &Fleet, quota: &Quota, what: &str) {
@@ -140,64 +167,67 @@ fn the_limit_follows_traffic_to_one_node() {
     }
 }
 
-/// Issue 10: requests that callers' own limits deny make nodes claim more of a shared limit.
+/// Issue 10: requests that callers' own limits deny make nodes claim more of a shared limit. With 99 % of the traffic
+/// denied so, honest callers get as much as from a strict pool, within 2 %.
 #[test]
 fn a_request_that_another_limit_denies_claims_nothing() {
-    let (pool, own) = (fixed_window(200, SECOND), fixed_window(2, SECOND));
-    for own_is_split in [true, false] {
-        let mut fleet = Fleet::new(4);
-        let mut honest = [0; 12];
-        for (second, honest) in (0..).zip(&mut honest) {
-            for step in 0..1_000_u64 {
-                // An abuser on each of three nodes sends twenty times what the pool admits.
-                for node in 0..3 {
-                    let caller = ["x", "y", "z"][node];
-                    for _ in 0..4 {
-                        request(&mut fleet, node, caller, &own, own_is_split, &pool);
-                    }
-                }
-                if step % 4 == 0 {
-                    // Many honest callers, below their own limits.
-                    let caller = format!("honest {}", step / 4 + 250 * (second % 2));
-                    let wide = fixed_window(1_000, SECOND);
-                    let admission = request(&mut fleet, 3, &caller, &wide, true, &pool);
-                    *honest += u64::from(admission == Admission::Admitted);
-                }
-                fleet.pass();
-            }
+    for algorithm in all() {
+        let pool = quota(algorithm, 100, SECOND);
+        let strict = beside_abusers(&pool, Consistency::Strict, Consistency::Strict);
+        for own in [Consistency::Split, Consistency::Strict] {
+            let honest = beside_abusers(&pool, Consistency::Split, own);
+            let what = format!("{algorithm:?} {own:?}: {honest} of {strict}");
+            assert!(honest * 100 >= strict * 98, "{what}");
         }
-        // The abusers have at most 2 each.
-        let settled = &honest[5..];
-        assert!(settled.iter().all(|count| *count >= 190), "{honest:?}");
-        let windows = fleet.windows(SECOND, fleet.admitted[0]);
-        assert!(windows.iter().all(|count| *count <= 200), "{windows:?}");
     }
 }
 
-fn request(
-    fleet: &mut Fleet,
-    node: usize,
-    caller: &str,
-    own: &Quota,
-    own_is_split: bool,
-    pool: &Quota,
-) -> Admission {
-    let values = [caller];
-    let key = CounterKey {
-        limit: LimitId(u128::from(own.limit())),
-        values: &values,
+/// Returns what honest callers, who ask for 1.2 times the pool on all nodes, are admitted in ten seconds, while an
+/// abuser on each of three nodes sends a hundred times as much.
+fn beside_abusers(pool: &Quota, shared_by: Consistency, own_by: Consistency) -> u64 {
+    let own = fixed_window(2, SECOND);
+    let mut fleet = Fleet::new(4);
+    let request = |fleet: &mut Fleet, node: usize, caller: &str| {
+        let values = [caller];
+        let key = CounterKey {
+            limit: LimitId(1),
+            values: &values,
+        };
+        let own = Charge {
+            key,
+            consistency: own_by,
+            ..split(&own, 1)
+        };
+        let pool = Charge {
+            consistency: shared_by,
+            ..split(pool, 1)
+        };
+        fleet.request(node, &[own, pool]) == Admission::Admitted
     };
-    let consistency = if own_is_split {
-        tidegate_store::Consistency::Split
-    } else {
-        tidegate_store::Consistency::Strict
-    };
-    let own = Charge {
-        key,
-        consistency,
-        ..split(own, 1)
-    };
-    fleet.request(node, &[own, split(pool, 1)])
+    let mut honest = 0;
+    // A limit that remembers takes up to 32 epochs to settle.
+    let begin = 32_000;
+    let settled = begin + 4_000;
+    for step in 0..settled + 10_000_u64 {
+        let times = if step < begin { 0 } else { 4 };
+        for (node, abuser) in ["x", "y", "z"].into_iter().enumerate() {
+            for _ in 0..times {
+                request(&mut fleet, node, abuser);
+            }
+        }
+        // 120 a second, each caller below its own limit.
+        if step * 12 / 100 < (step + 1) * 12 / 100 {
+            let number = step * 12 / 100;
+            let node = usize::try_from(number * 7_919 % 4).unwrap();
+            let is_admitted = request(&mut fleet, node, &format!("honest {}", number % 120));
+            honest += u64::from(is_admitted && step >= settled);
+        }
+        fleet.pass();
+    }
+    if shared_by == Consistency::Split {
+        check_limit(&fleet, pool, "beside abusers");
+    }
+    honest
 }
 
 /// Issue 10: 1,001 calls to Redis for 1,000 denied requests.
