@@ -26,7 +26,7 @@ pub(super) struct Entry {
     /// The admissions of all nodes, as far as this one knows.
     pub(super) history: History,
     /// This node's admissions in slots that a region may not know, and in the last two.
-    own: SmallVec<[OwnSlot; 1]>,
+    own: SmallVec<[OwnSlot; 2]>,
     /// This node's admissions that its own region may not know, less its refunds.
     pending: i64,
     /// The same for each other region.

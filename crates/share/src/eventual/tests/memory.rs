@@ -7,6 +7,7 @@ use tidegate_store::{Charge, Charging, CounterKey, LimitId, OnFull, StoreConfig}
 
 use super::quotas;
 use super::world::World;
+use crate::eventual::slots::SlotLayout;
 use crate::memory::FromMemory;
 
 const CALLERS: u64 = 1_000;
@@ -48,6 +49,27 @@ fn a_counter_takes_at_most_250_bytes() {
         let report = world.nodes[0].eventual.report();
         assert_eq!(report.counters, CALLERS);
         assert!(report.bytes <= 250 * CALLERS, "{}: {quota:?}", report.bytes);
+    }
+}
+
+/// A counter that is used all the time takes at most 250 bytes too if it counts by whole windows, and at most 386 if it
+/// has up to 17 slots, of 8 bytes each.
+#[test]
+fn a_counter_in_constant_use_takes_at_most_386_bytes() {
+    for quota in quotas(100_000) {
+        let world = world(quota.clone(), 16 << 20);
+        for _ in 0..60 {
+            for caller in 0..10 {
+                assert!(ask(&world, caller, OnFull::Deny));
+            }
+            world.sync_node(0);
+            world.advance(quota.window() / 20);
+        }
+        let report = world.nodes[0].eventual.report();
+        assert_eq!(report.counters, 10);
+        let has_few = SlotLayout::of(&quota).span == 1;
+        let most = if has_few { 250 } else { 386 };
+        assert!(report.bytes <= most * 10, "{}: {quota:?}", report.bytes);
     }
 }
 
