@@ -40,6 +40,9 @@ const OVERSHOOT: &str = "tidegate_eventual_overshoot_hits_total";
 /// Traffic begins so long after the plan is made.
 const HEAD_START: f64 = 0.3;
 
+/// So many seconds after the traffic, nodes have heard of all that others allowed.
+const EXCHANGE: f64 = 1.0;
+
 /// Runs a fleet and judges its scenarios. If it could not be run, no promise was measured.
 pub fn run(
     spec: &FleetSpec,
@@ -124,13 +127,15 @@ fn measure(spec: &FleetSpec, world: &World<'_>) -> Result<Vec<ScenarioReport>, S
     let faults = faults?;
     clock::sleep_until(start + micros(spec.seconds));
     let end = start + micros(spec.seconds);
+    let script_calls = redis.script_calls().saturating_sub(calls);
+    // Nodes count what is above a limit when they hear of it, which may be after the last window.
+    clock::sleep(EXCHANGE);
     let after = overshoot_of(nodes);
     let overshoot: Vec<f64> = overshoot
         .iter()
         .zip(&after)
         .map(|(before, after)| (after - before).max(0.0))
         .collect();
-    let script_calls = redis.script_calls().saturating_sub(calls);
     let all = spec.scenarios.iter().zip(records).zip(probes);
     Ok(all
         .map(|((scenario, records), probes)| {
