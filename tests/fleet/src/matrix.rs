@@ -237,7 +237,14 @@ impl Matrix {
     ) -> Vec<Judge> {
         let disturbance = condition.disturbance();
         if matches!(disturbance, Disturbance::Outage | Disturbance::Loss) {
-            let mut judges = vec![Judge::OutageBound(2.0)];
+            // A bucket has its burst before, shares of it without Redis, and one more when Redis is back.
+            let is_bucket = limit.algorithm == Algorithm::TokenBucket;
+            let times = if is_bucket && disturbance == Disturbance::Outage {
+                3.0
+            } else {
+                2.0
+            };
+            let mut judges = vec![Judge::OutageBound(times)];
             let is_short = limit.window <= 10.0;
             if disturbance == Disturbance::Outage
                 && consistency == Consistency::Eventual
