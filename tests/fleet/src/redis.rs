@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use tidegate_store_redis::test_util::{
-    ClusterSetup, Fault, FaultyProxy, RedisServer, SentinelSetup, wait_until,
+    ClusterSetup, Fault, FaultyProxy, RedisServer, SentinelSetup,
 };
 
 use crate::clock::{self, micros, now};
@@ -33,8 +33,9 @@ struct Regions {
     ways: [FaultyProxy; 2],
 }
 
-/// How often the Sentinels are told to fail over, ten times a second while they decline.
-const FAILOVER_TRIES: u32 = 150;
+/// How often the Sentinels are told to fail over, ten times a second while they decline. A Sentinel that stood still
+/// does nothing for 30 seconds.
+const FAILOVER_TRIES: u32 = 600;
 
 /// A failover that takes longer, in seconds, was given up.
 const FAILOVER_SECONDS: f64 = 6.0;
@@ -130,7 +131,10 @@ impl Redis {
         let hosts = url.split("://").nth(1).unwrap_or_default();
         let sentinel = hosts.split([',', '/']).next().unwrap_or_default();
         for _ in 0..FAILOVER_TRIES {
-            wait_until("the replica is in sync", || self.is_replica_in_sync(old));
+            if !self.is_replica_in_sync(old) {
+                clock::sleep(0.1);
+                continue;
+            }
             let began = now();
             let reply = begin_failover(sentinel).map_err(|error| error.to_string())?;
             if reply.starts_with("+OK") {
