@@ -11,8 +11,7 @@ use crate::report;
 const HEADING: &str = "## Promises, measured from outside\n";
 const RESULTS: &str = "bench/RESULTS.md";
 
-/// A line of a page that begins so names scenarios, separated by spaces. The rows of those whose names begin so
-/// stand below it, up to [`QUOTE_END`].
+/// A line of a page that begins so names scenarios, separated by spaces. Their rows stand below it, up to [`QUOTE_END`].
 const QUOTE_START: &str = "<!-- measured: ";
 const QUOTE_END: &str = "<!-- end -->";
 
@@ -65,9 +64,14 @@ fn quoted_names(line: &str) -> Option<Vec<&str>> {
     Some(names.take_while(|name| *name != "-->").collect())
 }
 
+/// A name that ends with `_` is the beginning of several.
 fn is_row_of(row: &str, name: &str) -> bool {
-    let row = row.strip_prefix("| ");
-    row.is_some_and(|row| row.starts_with(name))
+    let scenario = row
+        .strip_prefix("| ")
+        .and_then(|row| row.split(" |").next());
+    scenario.is_some_and(|scenario| {
+        scenario == name || name.ends_with('_') && scenario.starts_with(name)
+    })
 }
 
 fn section(reports: &[ScenarioReport], settings: &[String]) -> String {
@@ -137,8 +141,8 @@ mod tests {
 
     #[test]
     fn a_page_quotes_the_rows_of_the_scenarios_that_it_names() {
-        let section = "| a_1 | x |\n| b_1 | y |\n| a_2 | z |\n";
-        let page = "text\n<!-- measured: a_ c_ -->\nold\n<!-- end -->\nmore\n";
+        let section = "| a_1 | x |\n| b_1 | y |\n| a_2 | z |\n| b_1_2 | x |\n";
+        let page = "text\n<!-- measured: a_ b_1 -->\nold\n<!-- end -->\nmore\n";
         let head = report::TABLE_HEAD;
         assert_eq!(
             quote(page, section),
