@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(
             quote(page, section),
             format!(
-                "text\n<!-- measured: a_ c_ -->\n{head}| a_1 | x |\n| a_2 | z |\n<!-- end -->\nmore\n"
+                "text\n<!-- measured: a_ b_1 -->\n{head}| a_1 | x |\n| b_1 | y |\n| a_2 | z |\n<!-- end -->\nmore\n"
             )
         );
     }
