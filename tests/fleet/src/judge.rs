@@ -197,6 +197,33 @@ impl Measured<'_> {
         self.faults.iter().filter(|span| span.action.is_outage())
     }
 
+    /// The times in which limits may have more than their number, because Redis is away, or lost something: until a
+    /// window later, and three seconds more in which nodes find it again and shares are made.
+    fn disturbances(&self) -> impl Iterator<Item = (u64, u64)> {
+        let after = self.scenario.limit.window() + micros(3.0);
+        let is_one = |action: Action| {
+            action.is_outage() || matches!(action, Action::FlushRedis | Action::FailOver)
+        };
+        let faults = self.faults.iter().filter(move |span| is_one(span.action));
+        faults.map(move |span| (span.from, span.to + after))
+    }
+
+    /// Whether a span has a part in such a time.
+    pub fn is_disturbed(&self, (from, to): (u64, u64)) -> bool {
+        let mut disturbances = self.disturbances();
+        disturbances.any(|(start, end)| from < end && start < to)
+    }
+
+    /// What lies before the first such time, and after the last.
+    pub fn undisturbed(&self) -> Vec<(u64, u64)> {
+        let first = self.disturbances().map(|(start, _)| start).min();
+        let last = self.disturbances().map(|(_, end)| end).max();
+        let before = first.map(|first| (self.start, first));
+        let after = last.map(|last| (last, self.end));
+        let parts = before.into_iter().chain(after);
+        parts.filter(|(from, to)| from < to).collect()
+    }
+
     /// The faults of one kind.
     pub fn faults_of(&self, action: Action) -> impl Iterator<Item = &FaultSpan> {
         self.faults.iter().filter(move |span| span.action == action)

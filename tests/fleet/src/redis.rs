@@ -33,9 +33,9 @@ struct Regions {
     ways: [FaultyProxy; 2],
 }
 
-/// How often the Sentinels are told to fail over, ten times a second while they decline. A Sentinel that stood still
-/// does nothing for 30 seconds.
-const FAILOVER_TRIES: u32 = 600;
+/// For how long the Sentinels are told to fail over, in seconds, while they decline. One that stood still does nothing
+/// for 30 seconds.
+const FAILOVER_PATIENCE: f64 = 60.0;
 
 /// A failover that takes longer, in seconds, was given up.
 const FAILOVER_SECONDS: f64 = 6.0;
@@ -130,7 +130,8 @@ impl Redis {
         let url = setup.url();
         let hosts = url.split("://").nth(1).unwrap_or_default();
         let sentinel = hosts.split([',', '/']).next().unwrap_or_default();
-        for _ in 0..FAILOVER_TRIES {
+        let end = now() + micros(FAILOVER_PATIENCE);
+        while now() < end {
             if !self.is_replica_in_sync(old) {
                 clock::sleep(0.1);
                 continue;

@@ -121,9 +121,9 @@ impl PromiseCount {
         self.broken == 0 && self.invalid == 0
     }
 
-    /// Whether a promise was broken that noise may have broken.
-    pub fn is_doubtful(self) -> bool {
-        self.broken > 0 && self.too_many == 0
+    /// Whether a promise was broken.
+    pub fn has_broken(self) -> bool {
+        self.broken > 0
     }
 
     /// Whether a window had too many.

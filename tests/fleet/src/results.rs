@@ -1,5 +1,6 @@
 //! The section of bench/RESULTS.md that this harness writes, and the pages that quote it.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fs, thread};
@@ -18,16 +19,17 @@ const QUOTE_END: &str = "<!-- end -->";
 /// Writes the section in the place of the one before, or at the end, and into the pages what they quote of it.
 pub fn write(root: &Path, reports: &[ScenarioReport], settings: &[String]) -> Result<(), String> {
     let section = section(reports, settings);
-    change(&root.join(RESULTS), |page| replace(page, &section))?;
+    change(&root.join(RESULTS), |page| Some(replace(page, &section)))?;
     pages(root)?
         .iter()
         .try_for_each(|page| change(page, |text| quote(text, &section)))
 }
 
-fn change(file: &Path, to: impl FnOnce(&str) -> String) -> Result<(), String> {
-    let faulty = |error: std::io::Error| format!("{}: {error}", file.display());
-    let text = fs::read_to_string(file).map_err(faulty)?;
-    fs::write(file, to(&text)).map_err(faulty)
+fn change(file: &Path, to: impl FnOnce(&str) -> Option<String>) -> Result<(), String> {
+    let faulty = |error: &dyn Display| format!("{}: {error}", file.display());
+    let text = fs::read_to_string(file).map_err(|error| faulty(&error))?;
+    let changed = to(&text).ok_or_else(|| faulty(&format!("`{QUOTE_END}` is missing")))?;
+    fs::write(file, changed).map_err(|error| faulty(&error))
 }
 
 /// The pages that quote the section.
@@ -38,8 +40,8 @@ fn pages(root: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(pages)
 }
 
-/// The page with the rows that it asks for, as they stand in the section.
-fn quote(page: &str, section: &str) -> String {
+/// The page with the rows that it asks for, as they stand in the section. None if the end of a quote is missing.
+fn quote(page: &str, section: &str) -> Option<String> {
     let mut quoted = String::new();
     let mut lines = page.split_inclusive('\n');
     while let Some(line) = lines.next() {
@@ -53,9 +55,9 @@ fn quote(page: &str, section: &str) -> String {
             quoted.push_str(row);
             quoted.push('\n');
         }
-        quoted.extend(lines.find(|line| line.trim_end() == QUOTE_END));
+        quoted.push_str(lines.find(|line| line.trim_end() == QUOTE_END)?);
     }
-    quoted
+    Some(quoted)
 }
 
 /// The names of scenarios in a line that asks for their rows.
@@ -145,11 +147,12 @@ mod tests {
         let page = "text\n<!-- measured: a_ b_1 -->\nold\n<!-- end -->\nmore\n";
         let head = report::TABLE_HEAD;
         assert_eq!(
-            quote(page, section),
+            quote(page, section).unwrap(),
             format!(
                 "text\n<!-- measured: a_ b_1 -->\n{head}| a_1 | x |\n| b_1 | y |\n| a_2 | z |\n<!-- end -->\nmore\n"
             )
         );
+        assert_eq!(quote("<!-- measured: a_ -->\nold\n", section), None);
     }
 
     #[test]
@@ -163,7 +166,7 @@ mod tests {
                 let is_there = results.lines().any(|row| is_row_of(row, name));
                 assert!(is_there, "{}: no scenario {name}", page.display());
             }
-            let fresh = quote(&text, &results);
+            let fresh = quote(&text, &results).unwrap();
             assert_eq!(
                 text,
                 fresh,

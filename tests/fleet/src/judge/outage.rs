@@ -186,9 +186,10 @@ pub(super) fn stall_cost(measured: &Measured<'_>, millis: f64) -> Finding {
 /// In an outage nobody waits long: until the breaker is open not longer than a call to Redis may take, afterwards not
 /// for Redis at all.
 ///
-/// Allowed is: one answer in a hundred that takes longer, for a machine may be busy; and a second until the breaker is
-/// open. After that, 99 of a hundred answers take at most a quarter of the time, which a node that still calls Redis
-/// does not reach. What an open breaker costs is judged by `memory_gap`, to the millisecond.
+/// A machine may be busy: one answer in a hundred may take longer, and the breaker has a second to open. After that, 99
+/// of a hundred answers take at most a quarter of the time, which a node that still calls Redis does not reach. That a
+/// request waits for one timeout and not for two is held in virtual time (`crates/share/tests/leases/stalls.rs`); what an
+/// open breaker costs is judged by `memory_gap`.
 pub(super) fn longest_wait(measured: &Measured<'_>, millis: f64) -> Finding {
     let later = millis / 4.0;
     let promise = format!("in an outage p99 at most {millis} ms, after a second {later:.0} ms");

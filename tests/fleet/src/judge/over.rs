@@ -8,36 +8,24 @@ use crate::fault::Action;
 use crate::record::Record;
 use crate::scenario::{Algorithm, Consistency};
 
-/// What may be allowed above a limit.
+/// What may be allowed.
 #[derive(Clone, Copy)]
 struct Bound {
-    /// How many times the limit, or the burst.
-    times: f64,
-    /// Whether what a node allowed without Redis counts.
-    counts_degraded: bool,
+    /// How many times the limit, or the burst, while Redis is away and shortly after. What a node allowed without
+    /// Redis counts then; else it does not.
+    in_outages: Option<f64>,
 }
 
 /// No window has more than the limit, a bucket no more than its bound. What a node allowed without
 /// Redis does not count.
 pub(super) fn never_over(measured: &Measured<'_>) -> Finding {
-    check(
-        measured,
-        Bound {
-            times: 1.0,
-            counts_degraded: false,
-        },
-    )
+    check(measured, Bound { in_outages: None })
 }
 
-/// No window has more than so many times the limit, whoever allowed it; before the first outage as `never_over` has it.
+/// No window of an outage has more than so many times the limit, whoever allowed it; the others as `never_over` has it.
 pub(super) fn outage_bound(measured: &Measured<'_>, times: f64) -> Finding {
-    check(
-        measured,
-        Bound {
-            times,
-            counts_degraded: true,
-        },
-    )
+    let in_outages = Some(times);
+    check(measured, Bound { in_outages })
 }
 
 fn check(measured: &Measured<'_>, bound: Bound) -> Finding {
@@ -54,8 +42,8 @@ fn check(measured: &Measured<'_>, bound: Bound) -> Finding {
 }
 
 /// What `eventual` may have above the limit while Redis is well: 25 %, at least one for each node.
-fn slack(measured: &Measured<'_>, bound: Bound) -> u64 {
-    if measured.scenario.consistency != Consistency::Eventual || bound.counts_degraded {
+fn slack(measured: &Measured<'_>) -> u64 {
+    if measured.scenario.consistency != Consistency::Eventual {
         return 0;
     }
     let nodes = measured.nodes as u64;
@@ -64,19 +52,16 @@ fn slack(measured: &Measured<'_>, bound: Bound) -> u64 {
 
 fn clock_windows(measured: &Measured<'_>, bound: Bound) -> Finding {
     let limit = &measured.scenario.limit;
-    let (allowed, bound) = (bound, bound.of(limit.limit) + slack(measured, bound));
     let windows = windows(measured.start, measured.end, limit.window());
     let mut worst = 0;
     let mut over = Vec::new();
     for window in &windows {
         let count = inside(&measured.judged, *window);
-        let alone = allowed.degraded(measured, *window);
-        let bound = (bound as f64 * measured.largest_factor(*window)) as u64;
-        let bound = bound + measured.given_in(*window);
         worst = worst.max(count);
-        if count > bound + alone {
+        let limit = (limit.limit as f64 * measured.largest_factor(*window)) as u64;
+        let most = bound.most(measured, *window, limit) + measured.given_in(*window);
+        if count > most {
             let when = at(window.0, measured.start);
-            let most = bound + alone;
             let by_node = by_node(measured, *window);
             over.push(format!(
                 "window at {when}: {count} ({by_node}), at most {most}"
@@ -92,7 +77,8 @@ fn clock_windows(measured: &Measured<'_>, bound: Bound) -> Finding {
         (_, true) => " and what was given back",
         _ => "",
     };
-    let promise = format!("at most {bound}{or_else} in each window");
+    let most = bound.text(measured, limit.limit);
+    let promise = format!("at most {most}{or_else} in each window");
     let count = windows.len();
     Finding::new(promise, format!("at most {worst} in {count} windows"), over)
 }
@@ -113,10 +99,9 @@ fn by_node(measured: &Measured<'_>, (from, to): (u64, u64)) -> String {
 
 fn any_span(measured: &Measured<'_>, bound: Bound) -> Finding {
     let limit = measured.scenario.limit.limit;
-    let (permitted, bound) = (bound, bound.of(limit) + slack(measured, bound));
     let window = measured.scenario.limit.window();
     let allowed: Vec<&Record> = taken(&measured.judged);
-    let mut worst = 0;
+    let (mut worst, mut worst_over) = (0, 0);
     let mut over = Vec::new();
     for (place, first) in allowed.iter().enumerate() {
         let to = first.sent + window;
@@ -125,16 +110,19 @@ fn any_span(measured: &Measured<'_>, bound: Bound) -> Finding {
             .take_while(|record| record.sent <= to);
         let span = later.filter(|record| record.received <= to);
         let count: u64 = span.map(|record| record.taken()).sum();
-        if count > worst {
-            worst = count;
-            let alone = permitted.degraded(measured, (first.sent, to));
-            if count > bound + alone {
-                let when = at(first.sent, measured.start);
-                over = vec![format!("from {when} on: {count} of {bound} in a window")];
-            }
+        worst = worst.max(count);
+        if count <= limit {
+            continue;
+        }
+        let most = bound.most(measured, (first.sent, to), limit);
+        if count > most + worst_over {
+            worst_over = count - most;
+            let when = at(first.sent, measured.start);
+            over = vec![format!("from {when} on: {count} of {most} in a window")];
         }
     }
-    let promise = format!("at most {bound} in any span of a window");
+    let most = bound.text(measured, limit);
+    let promise = format!("at most {most} in any span of a window");
     Finding::new(promise, format!("at most {worst}"), over)
 }
 
@@ -142,23 +130,33 @@ fn any_span(measured: &Measured<'_>, bound: Bound) -> Finding {
 fn bucket(measured: &Measured<'_>, bound: Bound) -> Finding {
     let limit = &measured.scenario.limit;
     let life = match measured.scenario.consistency {
-        Consistency::Leased => (limit.window / 16.0).min(1.0_f64.max(limit.window / 64.0)),
+        Consistency::Leased => (limit.window / 64.0).min(60.0),
         _ => 0.0,
     };
     let queue = u64::from(limit.algorithm == Algorithm::LeakyBucket);
-    let alone = bound.degraded(measured, (measured.start, measured.end));
-    let bound = bound.of(limit.capacity() + queue) + slack(measured, bound);
-    let bound = bound + (limit.rate() * life).ceil() as u64;
-    let (excess, when) = largest_excess(&measured.judged, limit.rate());
-    let promise = format!("at most {bound} above the rate over any time");
+    let more = (limit.rate() * life).ceil() as u64;
+    let burst = limit.capacity() + queue;
     let mut over = Vec::new();
-    if excess > (bound + alone) as f64 + 0.5 {
-        let when = at(when, measured.start);
-        over.push(format!(
-            "until {when}: {excess:.0} above the rate, bound {bound}, {alone} degraded"
-        ));
+    let mut check = |(from, to): (u64, u64)| {
+        let sent = |time: u64| measured.judged.partition_point(|record| record.sent < time);
+        let records = &measured.judged[sent(from)..sent(to)];
+        let (excess, when) = largest_excess(records, limit.rate());
+        let most = bound.most(measured, (from, to), burst) + more;
+        if excess > most as f64 + 0.5 {
+            let when = at(when, measured.start);
+            over.push(format!(
+                "until {when}: {excess:.0} above the rate of {most}"
+            ));
+        }
+        excess
+    };
+    let whole = check((measured.start, measured.end));
+    for undisturbed in measured.undisturbed() {
+        check(undisturbed);
     }
-    Finding::new(promise, format!("at most {excess:.0}"), over)
+    let most = bound.text(measured, burst + more);
+    let promise = format!("at most {most} above the rate over any time");
+    Finding::new(promise, format!("at most {whole:.0}"), over)
 }
 
 /// The most that was allowed above rate x time over any time, and when that time ended.
@@ -185,20 +183,21 @@ pub(super) fn largest_excess(records: &[Record], rate: f64) -> (f64, u64) {
 // === impl Bound ===
 
 impl Bound {
-    fn of(self, limit: u64) -> u64 {
-        (self.times * limit as f64 - 1e-6).ceil() as u64
+    /// The most that a span may have.
+    fn most(self, measured: &Measured<'_>, span: (u64, u64), limit: u64) -> u64 {
+        let in_outage = self.in_outages.filter(|_| measured.is_disturbed(span));
+        in_outage.map_or_else(
+            || limit + slack(measured) + degraded(&measured.judged, span),
+            |times| (times * limit as f64 - 1e-6).ceil() as u64,
+        )
     }
 
-    /// What degraded answers allowed in a span, if that does not count. Before the first outage it does not: that is not
-    /// what an outage costs.
-    fn degraded(self, measured: &Measured<'_>, span: (u64, u64)) -> u64 {
-        let first = measured.outages().map(|outage| outage.from).min();
-        let is_before = first.is_some_and(|first| span.1 < first);
-        if self.counts_degraded && !is_before {
-            0
-        } else {
-            degraded(&measured.judged, span)
-        }
+    fn text(self, measured: &Measured<'_>, limit: u64) -> String {
+        let well = limit + slack(measured);
+        self.in_outages.map_or_else(
+            || well.to_string(),
+            |times| format!("{well}, with an outage {:.0},", times * limit as f64),
+        )
     }
 }
 

@@ -102,17 +102,35 @@ fn what_a_node_allowed_without_redis_is_judged_by_outages_only() {
     records.sort_by_key(|record| record.sent);
     let without = check(PER_SECOND, &Judge::NeverOver, records.clone(), Vec::new());
     assert_eq!(without.verdict, Verdict::Kept);
-    let with = check(
-        PER_SECOND,
-        &Judge::OutageBound(1.0),
-        records.clone(),
-        Vec::new(),
-    );
-    assert_eq!(with.verdict, Verdict::Broken);
     for (from, expected) in [(0.2, Verdict::Broken), (2.0, Verdict::Kept)] {
         let (judge, faults) = (Judge::OutageBound(1.0), vec![outage(from, 3.0)]);
         let with = check_with(PER_SECOND, &judge, records.clone(), Vec::new(), faults);
         assert_eq!(with.verdict, expected, "{from}");
+    }
+}
+
+#[test]
+fn an_outage_excuses_nothing_before_it_and_nothing_long_after_it() {
+    let algorithms = ["fixed_window", "sliding_log", "token_bucket"];
+    for algorithm in algorithms {
+        let scenario =
+            format!("limit: {{ limit: 100, window: 1, algorithm: {algorithm} }}, warm_up: 0");
+        // Fifty too many in the second of each row; Redis is away from 3 to 5 s.
+        for (at, expected) in [
+            (1, Verdict::Broken),
+            (4, Verdict::Kept),
+            (11, Verdict::Broken),
+        ] {
+            let mut records = each_second(100);
+            records.extend((0..50).map(|n| allowed(at * 1_000 + 10 + n, 1)));
+            records.sort_by_key(|record| record.sent);
+            let (judge, faults) = (Judge::OutageBound(2.0), vec![outage(3.0, 5.0)]);
+            let finding = check_with(&scenario, &judge, records, Vec::new(), faults);
+            assert_eq!(
+                finding.verdict, expected,
+                "{algorithm} at {at} s: {finding:?}"
+            );
+        }
     }
 }
 
