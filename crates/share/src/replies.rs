@@ -4,9 +4,10 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tidegate_algorithms::{Algorithm, Decision, Headroom, Outcome, Retry, Time};
+use tidegate_algorithms::{Algorithm, Decision, Headroom, Meter, Outcome, Retry, Ticks, Time};
 use tidegate_store::{Charge, CounterKey, Digester};
 
+use crate::capacity::most_at_once;
 use crate::numbers::Numbers;
 
 /// The most replies that are remembered.
@@ -112,7 +113,7 @@ impl ReplyCache {
                 && reply.cost <= charge.cost
                 && reply.headroom == charge.headroom;
             if is_denial && now < reply.until {
-                return Some(reply.decision_at(now));
+                return Some(reply.decision_at(now, charge));
             }
             if is_denial && now < reply.denied_until() {
                 reply.until = now.plus(reply.lasts);
@@ -131,7 +132,7 @@ impl ReplyCache {
         let digest = self.digester.digest(charge.key);
         self.with_slot(digest, |slot| {
             let reply = slot.as_mut().filter(|reply| reply.is_for(digest, charge))?;
-            let decision = (now < reply.until).then(|| reply.decision_at(now));
+            let decision = (now < reply.until).then(|| reply.decision_at(now, charge));
             if std::mem::take(&mut reply.is_asked_again) {
                 reply.until = now;
             }
@@ -180,21 +181,36 @@ impl CachedReply {
         }
     }
 
-    /// The decision, with times as they are at `now`.
-    fn decision_at(&self, now: Time) -> Decision {
+    /// The decision on such a charge, with times as they are at `now`. The wait of a larger cost than the denied one is never
+    /// too short; it may be too long.
+    fn decision_at(&self, now: Time, charge: &Charge<'_>) -> Decision {
         let since = now.since(self.at);
-        let outcome = match self.decision.outcome {
-            Outcome::Denied {
-                retry: Retry::After(after),
-            } => Outcome::Denied {
-                retry: Retry::After(after.saturating_sub(since)),
-            },
-            outcome => outcome,
-        };
-        Decision {
-            outcome,
-            reset_after: self.decision.reset_after.saturating_sub(since),
-            ..self.decision
+        let mut decision = self.decision;
+        if let Outcome::Denied { retry } = &mut decision.outcome
+            && let Retry::After(after) = *retry
+        {
+            *retry = if charge.cost > most_at_once(charge.quota) {
+                Retry::Never
+            } else {
+                Retry::After(self.wait(after, charge).saturating_sub(since))
+            };
+        }
+        decision.reset_after = decision.reset_after.saturating_sub(since);
+        decision
+    }
+
+    /// The wait of such a charge, if that of the denied one was `after`.
+    fn wait(&self, after: Duration, charge: &Charge<'_>) -> Duration {
+        let more = charge.cost.saturating_sub(self.cost);
+        match charge.quota.meter() {
+            _ if more == 0 => after,
+            Meter::TokenBucket(bucket) => {
+                let interval = bucket.spans().interval.0;
+                let refill = Ticks(interval.saturating_mul(more.into())).ceil();
+                after.saturating_add(refill.since(Time::ZERO))
+            }
+            // All is free then.
+            _ => after.max(self.decision.reset_after),
         }
     }
 }
@@ -206,3 +222,6 @@ fn logs_denied(charge: &Charge<'_>) -> bool {
         Algorithm::SlidingLog { log_refused: true }
     )
 }
+
+#[cfg(test)]
+mod tests;

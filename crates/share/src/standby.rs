@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use smallvec::SmallVec;
-use tidegate_algorithms::{Algorithm, Decision, Meter, Outcome, Quota, QuotaSpec, Retry};
+use tidegate_algorithms::{Decision, Meter, Outcome, Quota, QuotaSpec, Retry};
 use tidegate_store::report::StandbyReport;
 use tidegate_store::{
     Admission, Charge, Charging, Clock, CounterKey, Decisions, EmbeddedStore, Loan, Mode, OnFull,
@@ -22,6 +22,7 @@ use tidegate_store::{
 
 use self::cuts::{Cut, Cuts};
 use crate::Membership;
+use crate::capacity::most_at_once;
 use crate::edge;
 use crate::replies::{Lifetime, ReplyCache};
 
@@ -300,22 +301,6 @@ fn soften(charge: &Charge<'_>, decision: &mut Decision) {
     {
         *retry = Retry::After(RETRY_AFTER);
     }
-}
-
-/// The most that an unused limit ever admits at one instant.
-const fn most_at_once(quota: &Quota) -> u64 {
-    let capacity = match quota.algorithm() {
-        _ if quota.limit() == 0 => 0,
-        Algorithm::TokenBucket {
-            burst: Some(capacity),
-            ..
-        }
-        | Algorithm::LeakyBucket {
-            queue: Some(capacity),
-        } => capacity,
-        _ => quota.limit(),
-    };
-    capacity.saturating_add(quota.most_extra())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::Split;
 use super::counters::is_aligned;
 use super::limit::{KnownPlans, PlannedShare, SplitLimit};
 use super::store_time::Bounds;
-use crate::capacity::capacity;
+use crate::capacity::{capacity, most_at_once};
 use crate::edge;
 use crate::memory::{FromMemory, Took};
 
@@ -184,11 +184,10 @@ pub(crate) fn whole(quota: &Quota, cost: u64, decision: Decision) -> Decision {
 
 /// A request that costs more than a part of a limit is denied, but not for ever.
 pub(super) fn soften(quota: &Quota, cost: u64, decision: Decision, after: Duration) -> Decision {
-    let most = capacity(quota).saturating_add(quota.most_extra());
     let outcome = match decision.outcome {
         Outcome::Denied {
             retry: Retry::Never,
-        } if cost <= most => Outcome::Denied {
+        } if cost <= most_at_once(quota) => Outcome::Denied {
             retry: Retry::After(after),
         },
         outcome => outcome,
