@@ -35,6 +35,7 @@ use self::counters::Counters;
 pub use self::cut::{Indivisible, LONGEST_SPLIT_WINDOW, divisible, strict_from};
 use self::denied::DeniedRequests;
 use self::limit::SplitLimit;
+pub(crate) use self::reserve::Reserves;
 pub(crate) use self::spend::whole;
 use self::store_time::StoreTime;
 use crate::membership::{KnownMembers, Membership};
@@ -60,6 +61,8 @@ pub struct SplitConfig {
     pub expiry: Duration,
     /// The memory for counters.
     pub store: StoreConfig,
+    /// The longest time that a call to the common store takes.
+    pub store_timeout: Duration,
     /// The number of members before the first heartbeat is answered.
     pub members: KnownMembers,
 }
@@ -100,6 +103,7 @@ impl Default for SplitConfig {
             store: StoreConfig {
                 max_memory: 64 << 20,
             },
+            store_timeout: Duration::from_millis(50),
             members: KnownMembers::default(),
         }
     }

@@ -63,7 +63,8 @@ pub(crate) async fn open(config: &Config, local: EmbeddedStore) -> Result<AnySto
         .iter()
         .map(|region| RedisTotals::new(&region.client, name))
         .collect();
-    let sharing = sharing(&config.store, elsewhere.len(), members);
+    let timeout = url.config.timeout.unwrap_or(config.store.redis.timeout);
+    let sharing = sharing(&config.store, timeout, elsewhere.len(), members);
     let remote = RedisStore::new(client.clone()).named(name);
     let (store, restored) =
         SharedStore::restore(remote, local, sharing, |group| files.saved(group));
@@ -169,7 +170,12 @@ async fn try_rights(client: &Client, name: &str) -> Result<(), KnockError> {
     }
 }
 
-fn sharing(store: &Store, other_regions: usize, members: StartMembers) -> SharedConfig {
+fn sharing(
+    store: &Store,
+    store_timeout: Duration,
+    other_regions: usize,
+    members: StartMembers,
+) -> SharedConfig {
     let said = &store.sharing;
     let part = StoreConfig {
         max_memory: store.max_memory.0 / 4,
@@ -189,6 +195,7 @@ fn sharing(store: &Store, other_regions: usize, members: StartMembers) -> Shared
             heartbeat: said.heartbeat,
             expiry: said.member_expiry,
             store: part,
+            store_timeout,
             members: members.heartbeat,
         },
         eventual: EventualConfig {

@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 
+use futures_util::future::join_all;
 use tidegate_algorithms::{Decision, Time};
 use tidegate_store::{
     Admission, Charge, Charging, Clock, Consistency, Decisions, Lender, Receipt, Store, StoreError,
@@ -10,6 +11,7 @@ use tidegate_store::{
 use super::SharedStore;
 use crate::leased::Taken;
 use crate::request::{Request, Rest, Undecided};
+use crate::split::Reserves;
 
 /// The route of a request.
 #[derive(Clone, Copy, Debug)]
@@ -29,10 +31,6 @@ pub(super) enum Mixed<'a> {
     /// It is when the common store has spoken.
     Later(Pin<Box<dyn Future<Output = Result<Receipt, StoreError>> + Send + 'a>>),
 }
-
-/// Calls for one request, if the shares of its limits change meanwhile. A second change during the second call
-/// takes an epoch as short as a call.
-const TRIES: u32 = 2;
 
 // === impl Route ===
 
@@ -150,42 +148,65 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
     }
 
     /// Asks the common store: for whole limits, and for what it keeps of split ones. If the shares of one changed
-    /// while the call was under way, it is asked again.
+    /// while the call was under way, it is refunded and asked again.
     async fn charge_rest(
         &self,
         rest: &[Charge<'_>],
         charging: Charging,
         decisions: &mut Decisions,
     ) -> Result<Time, StoreError> {
-        for _ in 0..TRIES {
-            let reserves = self.split.reserves(rest);
-            let asked = reserves.apply(rest);
-            let receipt = self.common.charge(&asked, charging, decisions).await?;
-            let is_charged =
-                charging == Charging::EveryMatch || receipt.admission == Admission::Admitted;
-            let is_outdated = || {
-                self.split
-                    .is_outdated(rest, &reserves, receipt.now, decisions)
-            };
-            if !is_charged || !is_outdated() {
-                self.split.settle(rest, &reserves, decisions);
-                return Ok(receipt.now);
-            }
-            self.refund_charged(&asked, receipt.now, decisions).await?;
+        let reserves = self.split.reserves(rest);
+        let asked = reserves.apply(rest);
+        let receipt = self.common.charge(&asked, charging, decisions).await?;
+        if self.settle_rest(rest, &reserves, charging, receipt, decisions) {
+            return Ok(receipt.now);
         }
+        // All are sent before the second call and share its time, so that a request waits for two calls at most.
+        let refunds = self.refunds(&asked, receipt.now, decisions);
+        let reserves = self.split.reserves(rest);
+        let asked = reserves.apply(rest);
+        let again = self.common.charge(&asked, charging, decisions);
+        let (_, receipt) = tokio::join!(refunds, again);
+        let receipt = receipt?;
+        if self.settle_rest(rest, &reserves, charging, receipt, decisions) {
+            return Ok(receipt.now);
+        }
+        // Not refunded: a second change during the second call takes an epoch as short as a call.
         Err(StoreError::Unavailable {
             reason: "the shares of a limit changed meanwhile".into(),
         })
     }
 
-    /// Refunds what the common store charged at `now`.
-    async fn refund_charged(
+    /// Turns the common store's decisions into decisions on whole limits; returns `false` for admissions that must not
+    /// count, because the shares changed meanwhile.
+    fn settle_rest(
         &self,
-        asked: &[Charge<'_>],
+        rest: &[Charge<'_>],
+        reserves: &Reserves,
+        charging: Charging,
+        Receipt { now, admission }: Receipt,
+        decisions: &mut [Decision],
+    ) -> bool {
+        let is_charged = charging == Charging::EveryMatch || admission == Admission::Admitted;
+        if is_charged && self.split.is_outdated(rest, reserves, now, decisions) {
+            return false;
+        }
+        self.split.settle(rest, reserves, decisions);
+        true
+    }
+
+    /// Refunds what the common store charged at `now`. A refund that fails is lost.
+    fn refunds<'a>(
+        &'a self,
+        asked: &'a [Charge<'_>],
         now: Time,
         decisions: &[Decision],
-    ) -> Result<(), StoreError> {
-        for (charge, decision) in asked.iter().zip(decisions) {
+    ) -> impl Future<Output = Vec<Result<(), StoreError>>> + Send + 'a {
+        let is_due = |(charge, decision): &(&Charge<'_>, &Decision)| {
+            decision.is_allowed() && charge.cost > 0 && self.split.is_refundable(charge.quota, now)
+        };
+        let charged = asked.iter().zip(decisions).filter(is_due);
+        join_all(charged.map(|(charge, _)| {
             let Charge {
                 key,
                 quota,
@@ -193,10 +214,7 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
                 consistency,
                 ..
             } = *charge;
-            if decision.is_allowed() && cost > 0 && self.split.is_refundable(quota, now) {
-                self.common.refund(key, quota, cost, consistency).await?;
-            }
-        }
-        Ok(())
+            self.common.refund(key, quota, cost, consistency)
+        }))
     }
 }

@@ -22,9 +22,6 @@ pub(crate) struct Reserves(SmallVec<[Option<Arc<Quota>>; 8]>);
 /// before the end of an epoch may ask only for what the next epoch leaves there, too.
 const CALL: Duration = Duration::from_millis(10);
 
-/// The longest time that a call takes, with the default `store.timeout`.
-const LONGEST_CALL: Duration = Duration::from_millis(50);
-
 // === impl Split ===
 
 impl<M: Clock> Split<M> {
@@ -56,9 +53,10 @@ impl<M: Clock> Split<M> {
     /// Whether what the store charged at `then` can be refunded there: not after an edge, where it would be
     /// taken from what others were charged.
     pub(crate) fn is_refundable(&self, quota: &Quota, then: Time) -> bool {
-        let bounds = self.time().bounds();
-        bounds
-            .is_some_and(|bounds| !edge::is_between(quota, then, bounds.latest.plus(LONGEST_CALL)))
+        self.time().bounds().is_some_and(|bounds| {
+            let arrived = bounds.latest.plus(self.config.store_timeout);
+            !edge::is_between(quota, then, arrived)
+        })
     }
 
     /// Turns the store's decisions into decisions on whole limits, and remembers them.

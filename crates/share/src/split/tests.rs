@@ -409,6 +409,31 @@ fn nothing_is_put_back_after_an_edge() {
     assert_eq!(take(), None);
 }
 
+/// A refund that may reach the store after an edge would be taken from what others were charged. The store's timeout says how
+/// late that is.
+#[test]
+fn nothing_is_refunded_that_may_arrive_after_an_edge() {
+    let quota = quota(Algorithm::FixedWindow, 100, SECOND * 2);
+    let clock = Arc::new(ManualClock::at(Time::from_micros(200_000)));
+    let config = SplitConfig {
+        store_timeout: SECOND,
+        ..SplitConfig::default()
+    };
+    let split = Split::with_clock(config, Arc::clone(&clock));
+    let pulse = Pulse {
+        now: clock.now(),
+        members: 1,
+        previous: None,
+        plans: Vec::new(),
+    };
+    split.hear(clock.now(), &[], &pulse);
+    let then = clock.now();
+    clock.set(Time::from_micros(900_000));
+    assert!(split.is_refundable(&quota, then));
+    clock.set(Time::from_micros(1_100_000));
+    assert!(!split.is_refundable(&quota, then));
+}
+
 /// What the share admitted before the store failed is among the notes that the next process restores.
 #[test]
 fn a_restart_without_the_store_does_not_renew_the_share() {

@@ -1,7 +1,9 @@
 //! A common store that can be lost, for nodes in one process.
 
+use std::future::pending;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tidegate_algorithms::{Algorithm, Allowance, Decision, Headroom, Quota, QuotaSpec, Time};
 use tidegate_share::{EventualConfig, SharedConfig, SplitConfig};
@@ -19,6 +21,8 @@ pub(crate) struct Common<C> {
     data: Arc<Mutex<Arc<Data<C>>>>,
     is_gone: Arc<AtomicBool>,
     calls: Arc<AtomicU64>,
+    /// The time that a charge or a refund takes, by tokio's clock.
+    delay: Arc<Mutex<Duration>>,
     before_charge: Arc<Mutex<Option<Act>>>,
 }
 
@@ -38,6 +42,7 @@ impl<C: Clock + Clone> Common<C> {
             clock,
             is_gone: Arc::default(),
             calls: Arc::default(),
+            delay: Arc::default(),
             before_charge: Arc::default(),
         }
     }
@@ -63,6 +68,18 @@ impl<C: Clock + Clone> Common<C> {
     /// Does something before the next request is decided, while it is on its way.
     pub(crate) fn before_next_charge(&self, act: impl FnOnce() + Send + 'static) {
         *self.before_charge.lock().unwrap() = Some(Box::new(act));
+    }
+
+    /// Sets the time that a charge or a refund takes.
+    pub(crate) fn slow_down(&self, delay: Duration) {
+        *self.delay.lock().unwrap() = delay;
+    }
+
+    async fn wait(&self) {
+        let delay = *self.delay.lock().unwrap();
+        if !delay.is_zero() {
+            let _ = tokio::time::timeout(delay, pending::<()>()).await;
+        }
     }
 
     fn reach(&self) -> Result<Arc<Data<C>>, StoreError> {
@@ -96,6 +113,7 @@ impl<C: Clock + Clone> Store for Common<C> {
         if let Some(act) = self.before_charge.lock().unwrap().take() {
             act();
         }
+        self.wait().await;
         self.reach()?
             .counters
             .charge_now(charges, charging, decisions)
@@ -118,6 +136,7 @@ impl<C: Clock + Clone> Store for Common<C> {
         cost: u64,
         _: Consistency,
     ) -> Result<(), StoreError> {
+        self.wait().await;
         self.reach()?.counters.refund_now(key, quota, cost)
     }
 
@@ -197,11 +216,11 @@ pub(crate) fn shared(split: SplitConfig) -> SharedConfig {
     }
 }
 
-pub(crate) fn fixed_window(limit: u64, window: std::time::Duration) -> Quota {
+pub(crate) fn fixed_window(limit: u64, window: Duration) -> Quota {
     quota(Algorithm::FixedWindow, limit, window)
 }
 
-pub(crate) fn quota(algorithm: Algorithm, limit: u64, window: std::time::Duration) -> Quota {
+pub(crate) fn quota(algorithm: Algorithm, limit: u64, window: Duration) -> Quota {
     let spec = QuotaSpec {
         limit,
         window,

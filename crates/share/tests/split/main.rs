@@ -16,7 +16,8 @@ use allocation_counter::measure;
 use tidegate_algorithms::{Outcome, Quota, Retry, Time};
 use tidegate_share::{SharedStore, SplitConfig};
 use tidegate_store::{
-    Admission, Charge, Charging, Decisions, EmbeddedStore, ManualClock, Store, StoreError,
+    Admission, Charge, Charging, CounterKey, Decisions, EmbeddedStore, LimitId, ManualClock, Store,
+    StoreError,
 };
 
 use self::common_store::{Common, fixed_window, shared, small, split};
@@ -198,6 +199,47 @@ async fn a_call_over_the_edge_of_an_epoch_is_decided_and_charged_once() {
     let (admission, _) = node.charge(&quota).await.unwrap();
     assert_eq!((admission, common.take_calls()), (Admission::Admitted, 2));
     assert_eq!(node.admitted(&quota, 200).await, 99);
+}
+
+/// The refunds of such a call do not take a timeout each.
+#[tokio::test(start_paused = true)]
+async fn a_call_over_the_edge_of_an_epoch_takes_the_time_of_two() {
+    let (clock, quota) = (at(0), fixed_window(100, SECOND));
+    let common = Common::new(Arc::clone(&clock));
+    let node = Node::new(&common, &clock);
+    let other = |limit| Charge {
+        key: CounterKey {
+            limit: LimitId(limit),
+            ..split(&quota, 1).key
+        },
+        ..split(&quota, 1)
+    };
+    let charges = [other(1), other(2), other(3)];
+    let mut decisions = Decisions::new();
+    let mut charge = async || {
+        let charged = node
+            .store
+            .charge(&charges, Charging::AllOrNone, &mut decisions);
+        charged.await.unwrap().admission
+    };
+    charge().await;
+    node.beat().await;
+    for _ in 0..100 {
+        charge().await;
+    }
+    clock.advance(SECOND);
+    node.beat().await;
+    clock.advance(Duration::from_millis(480));
+    let over = Arc::clone(&clock);
+    common.before_next_charge(move || over.advance(Duration::from_millis(30)));
+    common.take_calls();
+    common.slow_down(Duration::from_millis(10));
+    let began = tokio::time::Instant::now();
+    assert_eq!(
+        (charge().await, common.take_calls()),
+        (Admission::Admitted, 2)
+    );
+    assert_eq!(began.elapsed(), Duration::from_millis(20));
 }
 
 #[tokio::test]
