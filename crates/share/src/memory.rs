@@ -29,9 +29,8 @@ pub(crate) trait FromMemory {
     /// Corrects an admitting `decision` on what was put back: it then says what truly remains.
     fn correct(&self, charge: &Charge<'_>, decision: &mut Decision);
 
-    /// Counts a request as demand for one of its limits, once it is decided. Not called for a request that another
-    /// limit denied.
-    fn note_demand(&self, _charge: &Charge<'_>, _decision: &Decision, _charges: &[Charge<'_>]) {}
+    /// Counts a request that is decided as demand for its limits.
+    fn note_demand(&self, _: &[Charge<'_>], _: &[Decision], _is_charged: bool) {}
 }
 
 // === impl Took ===

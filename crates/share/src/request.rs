@@ -221,29 +221,15 @@ impl<'a> Request<'a> {
         admission
     }
 
-    /// Counts the request as demand for each of its limits that no other limit denied it to: a request that
-    /// costs nothing is to claim nothing either.
+    /// Counts the request as demand for shares, which most requests have none of.
     fn note_demand(&self, ways: &impl Ways, admission: Admission, decisions: &[Decision]) {
-        // Only shares follow demand in this way, and most requests have none.
         let is_split = |charge: &Charge<'_>| charge.consistency == Consistency::Split;
-        if !self.charges.iter().any(is_split) {
-            return;
-        }
-        let denies = |charge: &Charge<'_>, decision: &Decision| {
-            charge.mode == Mode::Enforce && !decision.is_allowed()
-        };
-        let decided = || self.charges.iter().zip(decisions);
-        let denying = decided().filter(|(charge, decision)| denies(charge, decision));
-        let denying = denying.count();
-        let is_charged = self.charging == Charging::EveryMatch || admission == Admission::Admitted;
-        for (charge, decision) in decided() {
-            let by_others = denying - usize::from(denies(charge, decision));
-            let is_only = !decision.is_allowed() && by_others == 0;
-            if (is_charged || is_only)
-                && let Some(way) = ways.way(charge.consistency)
-            {
-                way.note_demand(charge, decision, self.charges);
-            }
+        if self.charges.iter().any(is_split)
+            && let Some(way) = ways.way(Consistency::Split)
+        {
+            let is_charged =
+                self.charging == Charging::EveryMatch || admission == Admission::Admitted;
+            way.note_demand(self.charges, decisions, is_charged);
         }
     }
 

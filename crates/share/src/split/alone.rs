@@ -14,8 +14,8 @@
 //!
 //! The share and the node alone use the same counters, so that nothing that still counts is forgotten at a
 //! change. Admissions from the reserve are noted by [`Noted`](crate::noted::Noted). Beside them, under a key of
-//! its own, is noted what the node admits alone and what the share of such a caller had admitted: that is what a
-//! process saves for the next one.
+//! its own, is noted what the node admits alone and, of a caller who asks it then, what the share had admitted: that is
+//! what a process saves for the next one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -151,8 +151,8 @@ impl<M: Clock> FromMemory for SplitAlone<'_, M> {
         self.split.correct(charge, decision);
     }
 
-    fn note_demand(&self, charge: &Charge<'_>, decision: &Decision, charges: &[Charge<'_>]) {
-        self.split.note_demand(charge, decision, charges);
+    fn note_demand(&self, charges: &[Charge<'_>], decisions: &[Decision], is_charged: bool) {
+        self.split.note_demand(charges, decisions, is_charged);
     }
 }
 

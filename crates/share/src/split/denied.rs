@@ -1,19 +1,19 @@
-//! Requests that were denied: so that one that is repeated is no more demand than it could ever use.
+//! Counts denied requests, so that repeating one does not raise demand above the limit.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use tidegate_algorithms::Time;
-use tidegate_store::{Charge, Clock, Digester, Mode};
-
-use super::Split;
+use tidegate_store::{Charge, Digester};
 
 /// The most counters whose denied requests are counted.
-const SLOTS: usize = 1 << 13;
+pub(super) const SLOTS: usize = 1 << 13;
 
 /// Slots under one lock.
 const SLOTS_OF_SHARD: usize = 1 << 8;
 
-/// The cost of denied requests, by counter. Of two counters with the same slot, the newer one has it.
+/// The cost of denied requests, by counter. Counters with the same slot have one count in common: together they claim
+/// less than they might, but not more.
 #[derive(Debug)]
 pub(super) struct DeniedRequests {
     digester: Digester,
@@ -22,8 +22,9 @@ pub(super) struct DeniedRequests {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct DeniedCount {
-    digest: u128,
     since: Time,
+    /// The longest window of those that are counted.
+    window: Duration,
     cost: u64,
 }
 
@@ -40,7 +41,7 @@ impl DeniedRequests {
 
     /// Counts a denied request. Returns whether all that was denied since a window's length is no more than the
     /// limit.
-    fn count(&self, charge: &Charge<'_>, now: Time) -> bool {
+    pub(super) fn count(&self, charge: &Charge<'_>, now: Time) -> bool {
         let digest = self.digester.digest(charge.key);
         // The digest is random enough to be cut anywhere.
         let place = usize::try_from(digest % SLOTS as u128).unwrap_or(0);
@@ -48,30 +49,14 @@ impl DeniedRequests {
         // A count is written whole.
         let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
         let denied = &mut shard[place % SLOTS_OF_SHARD];
-        if denied.digest != digest || denied.since.plus(charge.quota.window()) <= now {
+        if denied.since.plus(denied.window) <= now {
             *denied = DeniedCount {
-                digest,
                 since: now,
-                cost: 0,
+                ..DeniedCount::default()
             };
         }
+        denied.window = denied.window.max(charge.quota.window());
         denied.cost = denied.cost.saturating_add(charge.cost);
         denied.cost <= charge.quota.limit()
-    }
-}
-
-// === impl Split ===
-
-impl<M: Clock> Split<M> {
-    /// Whether a request with those charges that one of its limits denied is demand for it. A caller who keeps asking
-    /// has no more demand in a window than each limit of the request admits: of a shared limit no more than its own
-    /// limit would let it use.
-    pub(super) fn is_demand(&self, charge: &Charge<'_>, charges: &[Charge<'_>]) -> bool {
-        let now = self.own_now();
-        let limits =
-            |it: &&Charge<'_>| it.mode == Mode::Enforce || std::ptr::eq::<Charge<'_>>(*it, charge);
-        let limiting = charges.iter().filter(limits);
-        let over = limiting.filter(|it| !self.denied.count(it, now));
-        over.count() == 0
     }
 }

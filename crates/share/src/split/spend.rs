@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use tidegate_algorithms::{Decision, Headroom, Outcome, Quota, Retry, Time};
-use tidegate_store::{Charge, Charging, Clock, CounterKey, LimitId, StoreError};
+use tidegate_store::{Charge, Charging, Clock, Consistency, CounterKey, LimitId, Mode, StoreError};
 
 use super::Split;
 use super::counters::is_aligned;
@@ -52,13 +52,38 @@ impl<M: Clock> FromMemory for Split<M> {
         }
     }
 
-    fn note_demand(&self, charge: &Charge<'_>, decision: &Decision, charges: &[Charge<'_>]) {
+    /// A request is demand for each of its limits that no other limit denied it to: one that costs nothing is to claim
+    /// nothing either. A caller who keeps asking has no more denied demand in a window than each limit of the request
+    /// admits: of a shared limit no more than its own limit would let it use.
+    fn note_demand(&self, charges: &[Charge<'_>], decisions: &[Decision], is_charged: bool) {
+        let decided = || charges.iter().zip(decisions);
+        let denies = |(charge, decision): &(&Charge<'_>, &Decision)| {
+            charge.mode == Mode::Enforce && !decision.is_allowed()
+        };
+        let denying = decided().filter(denies).count();
+        let claiming = || {
+            decided().filter(|limit| {
+                let is_only = !limit.1.is_allowed() && denying == usize::from(denies(limit));
+                limit.0.consistency == Consistency::Split && (is_charged || is_only)
+            })
+        };
+        let is_over = |charge: &&Charge<'_>| {
+            charge.mode == Mode::Enforce && !self.denied.count(charge, self.own_now())
+        };
+        // Each limit counts the request once, however many of them denied it.
+        let is_denied = claiming().any(|(_, decision)| !decision.is_allowed());
+        let is_within = is_denied && charges.iter().filter(is_over).count() == 0;
         let limits = self.limits.load();
-        if let Some(limit) = limits.get(&charge.key.limit)
-            && (decision.is_allowed() || self.is_demand(charge, charges))
-        {
-            // No request is worth more than the limit.
-            limit.ask(charge.cost.min(charge.quota.limit()));
+        for (charge, decision) in claiming() {
+            let is_own_within =
+                || charge.mode == Mode::Enforce || self.denied.count(charge, self.own_now());
+            let is_demand = decision.is_allowed() || (is_within && is_own_within());
+            if let Some(limit) = limits.get(&charge.key.limit)
+                && is_demand
+            {
+                // No request is worth more than the limit.
+                limit.ask(charge.cost.min(charge.quota.limit()));
+            }
         }
     }
 }

@@ -5,12 +5,16 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use tidegate_algorithms::{
-    Algorithm, Allowance, Decision, Outcome, Quota, QuotaSpec, Refill, Rounding, Standing, Time,
+    Algorithm, Allowance, Decision, Outcome, Quota, QuotaSpec, Refill, Retry, Rounding, Standing,
+    Time,
 };
-use tidegate_store::{Charging, Clock, EmbeddedStore, ManualClock, Plan, Plans, Pulse};
+use tidegate_store::{
+    Charging, Clock, EmbeddedStore, LimitId, ManualClock, Mode, Plan, Plans, Pulse,
+};
 
 use self::world::{EXPIRY, HEARTBEAT, Random, State, Weather, World};
 use super::cut::{Fraction, Indivisible, cut, divisible, memory, parts, strict_from};
+use super::denied::{DeniedRequests, SLOTS};
 use super::{Split, SplitAlone, SplitConfig};
 use crate::capacity::capacity;
 use crate::membership::KnownMembers;
@@ -407,6 +411,69 @@ fn nothing_is_put_back_after_an_edge() {
     clock.set(Time::from_micros(1_900_000));
     split.put_back(&charge, &before);
     assert_eq!(take(), None);
+}
+
+/// A caller who repeats a denied request claims as much of a limit, whether or not another limit denies it as well.
+#[test]
+fn a_denied_request_counts_once() {
+    let quota = quota(Algorithm::FixedWindow, 100, SECOND);
+    let denied = Decision {
+        outcome: Outcome::Denied {
+            retry: Retry::After(SECOND),
+        },
+        limit: 100,
+        remaining: 0,
+        reset_after: SECOND,
+    };
+    let demand = |modes: &[Mode]| {
+        let clock = Arc::new(ManualClock::at(Time::from_micros(500_000)));
+        let split = Split::with_clock(SplitConfig::default(), Arc::clone(&clock));
+        let limits = (1..).map(LimitId).zip(modes);
+        let charges: Vec<_> = limits
+            .map(|(limit, mode)| {
+                let mut charge = world::charge(&quota, 1);
+                (charge.key.limit, charge.mode) = (limit, *mode);
+                charge
+            })
+            .collect();
+        for charge in &charges {
+            split.meet(charge);
+        }
+        let decisions = vec![denied; charges.len()];
+        for _ in 0..1_000 {
+            // As with `charging: every_match`.
+            split.note_demand(&charges, &decisions, true);
+        }
+        clock.advance(SECOND);
+        let wants = split.wants();
+        wants.iter().map(|want| want.demand).collect::<Vec<_>>()
+    };
+    assert_eq!(demand(&[Mode::Enforce]), [100]);
+    assert_eq!(demand(&[Mode::Enforce; 2]), [100; 2]);
+    assert_eq!(
+        demand(&[Mode::Shadow, Mode::Shadow, Mode::Enforce]),
+        [100; 3]
+    );
+}
+
+/// More callers than there are slots claim no more than the slots do, whatever their windows.
+#[test]
+fn callers_who_share_a_slot_share_its_limit() {
+    let quotas = [SECOND * 60, SECOND].map(|window| quota(Algorithm::FixedWindow, 2, window));
+    let denied = DeniedRequests::new();
+    let mut within = 0;
+    for second in 1..=10 {
+        for caller in 0..3 * SLOTS {
+            let name = caller.to_string();
+            let values = [name.as_str()];
+            let mut charge = world::charge(&quotas[caller % 2], 1);
+            charge.key.values = &values;
+            let now = Time::from_micros(second * 1_000_000);
+            within += usize::from(denied.count(&charge, now));
+        }
+    }
+    // A slot of callers with short windows only, about one in six, begins anew each second.
+    assert!(within <= SLOTS * 6, "{within}");
 }
 
 /// A refund that may reach the store after an edge would be taken from what others were charged. The store's timeout says how

@@ -185,7 +185,7 @@ impl World {
         let split = &self.nodes[node].split;
         let taken = split.take(&charge, Charging::AllOrNone);
         if let Some(took) = taken.expect("it fits") {
-            split.note_demand(&charge, &took.decision, std::slice::from_ref(&charge));
+            split.note_demand(&[charge], &[took.decision], took.decision.is_allowed());
             if took.decision.is_allowed() {
                 self.admitted.push((self.clock.now(), cost));
             }
@@ -251,7 +251,7 @@ impl World {
                 let split = &self.nodes[node].split;
                 let is_outdated = split.is_outdated(&[charge], &reserves, at, &decisions);
                 split.settle(&[charge], &reserves, &mut decisions);
-                split.note_demand(&charge, &decisions[0], std::slice::from_ref(&charge));
+                split.note_demand(&[charge], &decisions, decisions[0].is_allowed());
                 if !is_outdated && decisions[0].is_allowed() {
                     self.admitted.push((at, cost));
                 }
