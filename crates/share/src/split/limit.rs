@@ -80,8 +80,9 @@ impl SplitLimit {
         self.plans.load()
     }
 
-    /// Replaces the plans that are known. The first plan of an epoch stands: another one means that the store lost the
-    /// first, and does not know what was admitted by it.
+    /// Replaces the plans that are known. The first plan of an epoch stands: a store that lost it does not know what was
+    /// admitted by it. So a node that read it without a share has none in that epoch, even if it was alone since and the
+    /// store has added its part.
     pub(super) fn set_plans(&self, plans: Plans) {
         let before = self.plans.load();
         let epoch = |plan: &Plan| (plan.starts, plan.ends);
