@@ -24,8 +24,6 @@ pub(super) enum Patience {
     Endless,
     /// As long as a test can wait.
     Short,
-    /// By default, and with one thread, so that all callers wait on the same connection.
-    Adaptive,
 }
 
 /// By which door a caller comes.
@@ -70,18 +68,15 @@ impl Node {
     pub(super) fn start_with(store: &str, patience: Patience, consistency: &str) -> Self {
         let rules = ["--rules", "redis_fails.yaml", "--store", store];
         let args = [&rules[..], &["--consistency", consistency]].concat();
-        let fixed = |timeout| {
-            [
-                ("TIDEGATE_STORE_TIMEOUT", timeout),
-                ("TIDEGATE_STORE_MIN_TIMEOUT", timeout),
-            ]
+        let timeout = match patience {
+            Patience::Endless => "60s",
+            Patience::Short => "1s",
         };
-        let variables = match patience {
-            Patience::Endless => &fixed("60s")[..],
-            Patience::Short => &fixed("1s"),
-            Patience::Adaptive => &[("TIDEGATE_THREADS", "1")],
-        };
-        let server = Server::start_with(&args, variables);
+        let variables = [
+            ("TIDEGATE_STORE_TIMEOUT", timeout),
+            ("TIDEGATE_STORE_MIN_TIMEOUT", timeout),
+        ];
+        let server = Server::start_with(&args, &variables);
         let admin = server.admin_address();
         Self { server, admin }
     }

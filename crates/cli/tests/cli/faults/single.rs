@@ -59,29 +59,6 @@ fn redis_stalls() {
     logs_once_per_change(node, 1);
 }
 
-/// A caller who asks again as soon as it is answered waits twice for a Redis that stalls: two timeouts after the first
-/// unanswered call the breaker is open. A node that stood still itself may lose the connection meanwhile, and one
-/// call more.
-#[test]
-fn a_stall_is_waited_for_twice() {
-    let redis = RedisServer::start();
-    let node = Node::start(&redis.url(), Patience::Adaptive);
-    node.ask_until_mended();
-    let before = node.page();
-    redis.pause();
-    wait_until("the breaker opens", || {
-        assert!(node.ask("ample", "stalled").is_allowed);
-        node.is_broken()
-    });
-    let page = node.page();
-    let failed = |label: &str| page.growth(&before, "tidegate_store_failures_total", label);
-    assert!(failed("") >= 1);
-    let waited = failed("") - failed("kind=\"open\"");
-    assert!(waited <= 3, "{waited} requests waited");
-    redis.resume();
-    node.ask_until_mended();
-}
-
 #[test]
 fn redis_is_out_of_memory() {
     let redis = RedisServer::start();
