@@ -81,6 +81,8 @@ impl LastReplies {
         if self.denied.len() == MOST_DENIALS {
             self.denied.remove(0);
         }
+        // Most callers repeat one cost, and `push` alone makes room for four.
+        self.denied.reserve_exact(1);
         self.denied.push(Denial {
             decision,
             demanded,
@@ -104,7 +106,7 @@ impl LastReplies {
 
     /// Forgets all denials: permits have come back to the counter, or the store has allowed a request since.
     pub(super) fn forgive(&mut self) {
-        self.denied.clear();
+        self.denied = Vec::new();
     }
 
     /// The last allowing decision, with `held` permits more than the store knows of.
@@ -265,5 +267,36 @@ const fn headroom(quota: &Quota, headroom: Headroom) -> Headroom {
     match quota.allowance() {
         Allowance::Elastic { .. } => headroom,
         Allowance::Hard | Allowance::Soft { .. } => Headroom::Absent,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_has_room_for_the_denials_that_it_remembers_and_no_more() {
+        let now = Time::from_nanos(1_000_000_000);
+        let heard = Heard {
+            now,
+            asked: now,
+            answered: now,
+        };
+        let wait = Duration::from_secs(1);
+        let decision = Decision {
+            outcome: Outcome::Denied {
+                retry: Retry::After(wait),
+            },
+            limit: 10,
+            remaining: 0,
+            reset_after: wait,
+        };
+        let mut replies = LastReplies::default();
+        for cost in 1..=2 {
+            replies.deny(Demanded::cost(cost), decision, wait, wait, heard);
+            assert_eq!(replies.denied.capacity() as u64, cost);
+        }
+        replies.forgive();
+        assert_eq!(replies.denied.capacity(), 0);
     }
 }
