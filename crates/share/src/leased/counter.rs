@@ -66,10 +66,10 @@ pub(super) enum Step {
 }
 
 /// The state of drawing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum DrawState {
     Idle,
-    Drawing,
+    Drawing(DrawWait),
     /// The last draw brought nothing to lend; the next one is not before this.
     Resting(Time),
 }
@@ -198,7 +198,7 @@ impl LeasedCounter {
     }
 
     /// Cancels a draw before it is made.
-    pub(super) const fn cancel(&mut self) {
+    pub(super) fn cancel(&mut self) {
         self.drawing = DrawState::Idle;
     }
 
@@ -250,9 +250,10 @@ impl LeasedCounter {
 
     /// Waits for the current draw, if there is one.
     pub(super) fn drawing(&self) -> Option<DrawWait> {
-        let handle = self.handle.as_ref();
-        let handle = handle.filter(|_| self.drawing == DrawState::Drawing);
-        handle.map(CounterHandle::wait)
+        match &self.drawing {
+            DrawState::Drawing(draw) => Some(draw.clone()),
+            DrawState::Idle | DrawState::Resting(_) => None,
+        }
     }
 
     /// Whether a denial is remembered now.
@@ -264,7 +265,7 @@ impl LeasedCounter {
     pub(super) fn is_forgettable(&self, now: Time) -> bool {
         let life = self.terms.life.unwrap_or_default();
         self.held.is_empty()
-            && self.drawing != DrawState::Drawing
+            && !matches!(self.drawing, DrawState::Drawing(_))
             && !self.replies.is_denying(now)
             && !self
                 .replies

@@ -27,13 +27,11 @@ pub(crate) enum Taken<'a> {
 }
 
 /// A draw under way. Dropped before it is settled, it has failed or was cancelled: the requests that wait for it are
-/// woken either way. They get the error, because they have waited for a whole deadline; after a cancelled draw they
-/// ask the store.
+/// woken either way. They get the error, so that none waits for two timeouts; after a cancelled draw they ask the store.
 struct DrawGuard<R, M: Clock> {
     leases: Arc<Leases<R, M>>,
     plan: DrawPlan,
     is_settled: bool,
-    error: Option<StoreError>,
 }
 
 /// The decision that a draw brings.
@@ -102,7 +100,6 @@ impl<R: Lender + 'static, M: Clock + 'static> Leases<R, M> {
             runtime.spawn(self.draw(plan, 0));
         } else {
             self.with_counter(&plan.handle, |counter, _| counter.cancel());
-            plan.handle.wake(None);
         }
     }
 
@@ -116,7 +113,6 @@ impl<R: Lender + 'static, M: Clock + 'static> Leases<R, M> {
             leases: Arc::clone(self),
             plan,
             is_settled: false,
-            error: None,
         };
         async move {
             // As a whole, so that it is dropped with this.
@@ -129,7 +125,7 @@ impl<R: Lender + 'static, M: Clock + 'static> Leases<R, M> {
             let loan = match loan.await {
                 Ok(loan) => loan,
                 Err(error) => {
-                    guard.error = Some(error.clone());
+                    plan.error.send_replace(Some(error.clone()));
                     return Err(error);
                 }
             };
@@ -199,11 +195,10 @@ impl<R, M: Clock> Leases<R, M> {
 
 impl<R, M: Clock> Drop for DrawGuard<R, M> {
     fn drop(&mut self) {
-        let handle = &self.plan.handle;
         if !self.is_settled {
-            self.leases.with_counter(handle, LeasedCounter::rest);
+            self.leases
+                .with_counter(&self.plan.handle, LeasedCounter::rest);
         }
-        handle.wake(self.error.take());
     }
 }
 

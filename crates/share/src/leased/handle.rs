@@ -1,12 +1,11 @@
 //! Everything that the store must be sent to draw permits of a counter and to give them back.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use tidegate_algorithms::Quota;
 use tidegate_store::{CounterKey, Draw, LimitId, Loan, StoreError};
-use tokio::sync::Notify;
-use tokio::sync::futures::OwnedNotified;
+use tokio::sync::watch;
 
 /// An owned name of a counter. It holds the strings of a client while permits of theirs are held.
 #[derive(Debug)]
@@ -17,24 +16,20 @@ pub(super) struct CounterHandle {
     pub(super) quota: Quota,
     /// True once the counter was reset: permits drawn before are charged nowhere any more.
     is_reset: AtomicBool,
-    /// Wakes the requests that wait for a draw.
-    landed: Arc<Notify>,
-    /// The error of the last draw, if it failed.
-    error: Mutex<Option<StoreError>>,
 }
 
-/// A wait for the current draw of a counter.
-#[derive(Debug)]
-pub(super) struct DrawWait {
-    handle: Arc<CounterHandle>,
-    landed: OwnedNotified,
-}
-
-/// A draw to be made. Its counter expects it until it is settled or has failed.
+/// A wait for one draw.
 #[derive(Clone, Debug)]
+pub(super) struct DrawWait(watch::Receiver<Option<StoreError>>);
+
+/// A draw to be made. Its counter expects it until it is settled or has failed. Dropped, it wakes the requests that wait
+/// for it.
+#[derive(Debug)]
 pub(super) struct DrawPlan {
     pub(super) handle: Arc<CounterHandle>,
     pub(super) draw: Draw,
+    /// The error, if the draw failed.
+    pub(super) error: watch::Sender<Option<StoreError>>,
 }
 
 /// Permits of a loan to be given back.
@@ -63,8 +58,6 @@ impl CounterHandle {
             values: key.values.iter().map(|&value| value.into()).collect(),
             quota: quota.clone(),
             is_reset: AtomicBool::new(false),
-            landed: Arc::new(Notify::new()),
-            error: Mutex::default(),
         }
     }
 
@@ -90,19 +83,19 @@ impl CounterHandle {
     pub(super) fn is_reset(&self) -> bool {
         self.is_reset.load(Ordering::Relaxed)
     }
+}
 
-    /// A wait for the current draw. It ends even if the draw does before the wait begins.
-    pub(super) fn wait(self: &Arc<Self>) -> DrawWait {
-        DrawWait {
-            landed: Arc::clone(&self.landed).notified_owned(),
-            handle: Arc::clone(self),
-        }
-    }
+// === impl DrawPlan ===
 
-    /// Wakes the requests that wait for a draw, which failed if there is an `error`.
-    pub(super) fn wake(&self, error: Option<StoreError>) {
-        *self.error.lock().unwrap_or_else(PoisonError::into_inner) = error;
-        self.landed.notify_waiters();
+impl DrawPlan {
+    pub(super) fn new(handle: &Arc<CounterHandle>, draw: Draw) -> (Self, DrawWait) {
+        let (error, wait) = watch::channel(None);
+        let plan = Self {
+            handle: Arc::clone(handle),
+            draw,
+            error,
+        };
+        (plan, DrawWait(wait))
     }
 }
 
@@ -110,10 +103,10 @@ impl CounterHandle {
 
 impl DrawWait {
     /// Waits for the draw, and returns its error if it failed. One that was cancelled did not.
-    pub(super) async fn landed(self) -> Result<(), StoreError> {
-        self.landed.await;
-        let error = self.handle.error.lock();
-        let error = error.unwrap_or_else(PoisonError::into_inner).clone();
-        error.map_or(Ok(()), Err)
+    pub(super) async fn landed(mut self) -> Result<(), StoreError> {
+        match self.0.wait_for(Option::is_some).await.as_deref() {
+            Ok(Some(error)) => Err(error.clone()),
+            _ => Ok(()),
+        }
     }
 }

@@ -94,6 +94,42 @@ fn a_request_asks_itself_if_the_one_that_draws_goes_away() {
     );
 }
 
+/// A draw lands, its permits are spent and the next draw fails, all before a request that waited for the first one
+/// goes on.
+#[test]
+fn a_request_does_not_get_the_error_of_another_draw() {
+    Stage::play(1, async |mut stage| {
+        let limit = fixed_window(1_000_000);
+        let charges = [charge(1, &limit)];
+        stage.next_window(WINDOW).await;
+        stage.admitted(0, charges[0], TO_GET_HOT - 1).await;
+        let shared = Arc::clone(&stage.node(0).shared);
+        let (mut first_decisions, mut decisions) = (Decisions::new(), Decisions::new());
+        let mut first =
+            Box::pin(shared.charge(&charges, Charging::AllOrNone, &mut first_decisions));
+        let mut waiting = Box::pin(shared.charge(&charges, Charging::AllOrNone, &mut decisions));
+        let mut poll = Context::from_waker(Waker::noop());
+        stage.set_weather(vec![Fate::Arrives { there: 1, back: 0 }]);
+        assert!(first.as_mut().poll(&mut poll).is_pending());
+        assert!(waiting.as_mut().poll(&mut poll).is_pending());
+        stage.pass(MILLISECOND).await;
+        assert!(first.as_mut().poll(&mut poll).is_ready());
+        stage.lose_store(true);
+        let leases = shared.report().sharing.expect("").leases;
+        for _ in leases.spent..=leases.drawn {
+            let _ = stage.ask(0, charges[0]).await;
+        }
+        let n_draws = stage.node(0).wire.with_events(|events| events.draws);
+        assert_eq!(n_draws, 2);
+        stage.lose_store(false);
+        let decided = waiting.as_mut().poll(&mut poll);
+        assert!(
+            matches!(decided, std::task::Poll::Ready(Ok(_))),
+            "{decided:?}"
+        );
+    });
+}
+
 /// The node ends between the moment at which a request begins and the moment at which it finds that it must draw.
 #[test]
 fn a_request_that_begins_before_the_end_draws_nothing_after_it() {

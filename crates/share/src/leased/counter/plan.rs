@@ -73,7 +73,7 @@ impl LeasedCounter {
     fn may_draw(&self, now: Time) -> bool {
         let is_free = match self.drawing {
             DrawState::Idle => true,
-            DrawState::Drawing => false,
+            DrawState::Drawing(_) => false,
             DrawState::Resting(until) => now >= until,
         };
         is_free && self.held.has_room(now)
@@ -115,20 +115,19 @@ impl LeasedCounter {
         if extra == 0 && held == 0 {
             return None;
         }
-        self.drawing = DrawState::Drawing;
         let handle = self
             .handle
             .get_or_insert_with(|| Arc::new(CounterHandle::new(digest, charge.key, charge.quota)));
-        Some(DrawPlan {
-            handle: Arc::clone(handle),
-            draw: Draw {
-                least,
-                most: least.saturating_add(extra),
-                one_in,
-                reserve,
-                life,
-            },
-        })
+        let draw = Draw {
+            least,
+            most: least.saturating_add(extra),
+            one_in,
+            reserve,
+            life,
+        };
+        let (plan, wait) = DrawPlan::new(handle, draw);
+        self.drawing = DrawState::Drawing(wait);
+        Some(plan)
     }
 
     /// The pause between draws, if the limit was exhausted a moment ago and refills gradually.
