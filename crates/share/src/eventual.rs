@@ -14,6 +14,7 @@ mod budget;
 mod decide;
 mod entry;
 mod history;
+mod packed;
 mod shares;
 mod slots;
 mod sync;

@@ -106,6 +106,7 @@ impl<C: Clock> Eventual<C> {
         let mut part = self.table.part(digest);
         part.update(digest, |entry| {
             if SlotLayout::of(&entry.quota) == layout {
+                self.advance(entry, layout, layout.at(now));
                 let usage = entry.history.usage(quota, layout, now);
                 let left = usage.decide(quota, 0, 0, now).remaining;
                 let used = capacity(quota).saturating_sub(left);

@@ -2,6 +2,7 @@
 
 mod exchange;
 mod own;
+mod rare;
 
 use std::sync::Arc;
 
@@ -12,7 +13,9 @@ use tidegate_store::CounterId;
 pub(super) use self::exchange::Draft;
 use self::exchange::Known;
 use self::own::{OwnSlot, RegionSet, bit};
+use self::rare::Rare;
 use super::history::{Alone, Base, History};
+use super::packed::PackedList;
 use super::slots::SlotLayout;
 use crate::capacity::capacity;
 
@@ -26,11 +29,11 @@ pub(super) struct Entry {
     /// The admissions of all nodes, as far as this one knows.
     pub(super) history: History,
     /// This node's admissions in slots that a region may not know, and in the last two.
-    own: SmallVec<[OwnSlot; 2]>,
+    own: PackedList<OwnSlot, 4>,
     /// This node's admissions that its own region may not know, less its refunds.
     pending: i64,
-    /// The same for each other region.
-    pending_elsewhere: Box<[i64]>,
+    /// The same for the other regions, if there are any.
+    elsewhere: Option<Box<Elsewhere>>,
     /// The last reply.
     known: Known,
     rare: Option<Box<Rare>>,
@@ -38,39 +41,43 @@ pub(super) struct Entry {
     pub(super) life: u32,
     /// When it was last asked about, in seconds of the node's own clock.
     pub(super) used_at: u32,
-    /// A bit for each region whose exchange it waits for.
+    /// Whether it waits for the exchange with its own region.
+    is_queued: bool,
+}
+
+/// What a counter has to send to other regions.
+#[derive(Debug)]
+struct Elsewhere {
+    /// This node's admissions that each of them may not know, less its refunds.
+    pending: SmallVec<[i64; 2]>,
+    /// A bit for each of them whose exchange the counter waits for.
     queued: u64,
 }
 
-/// Fields that most counters do not need.
-#[derive(Debug, Default)]
-struct Rare {
-    /// When the node began to decide by its share, if it does.
-    alone_since: Option<Time>,
-    /// Since when the counter is over its limit, if that is tolerated for a while only.
-    over_since: Option<Time>,
-    /// The last slot of which the store lost sums.
-    lost_until: u64,
-    /// Whether all nodes are to forget what is received next, too.
-    is_to_reset: bool,
-}
+/// A place in the queue for the exchange with one region.
+const QUEUE_BYTES: usize = size_of::<u64>();
 
 // === impl Entry ===
 
 impl Entry {
     pub(super) fn new(digest: u128, counter: CounterId, quota: Arc<Quota>, regions: usize) -> Self {
+        let elsewhere = |others| Elsewhere {
+            pending: SmallVec::from_elem(0, others),
+            queued: 0,
+        };
+        let others = regions.checked_sub(1).filter(|others| *others > 0);
         Self {
             ids: [digest, counter.0].map(halves),
             quota,
             history: History::default(),
-            own: SmallVec::new(),
+            own: PackedList::default(),
             pending: 0,
-            pending_elsewhere: vec![0; regions.saturating_sub(1)].into(),
+            elsewhere: others.map(|others| Box::new(elsewhere(others))),
             known: Known::default(),
             rare: None,
             life: 0,
             used_at: 0,
-            queued: 0,
+            is_queued: false,
         }
     }
 
@@ -82,8 +89,14 @@ impl Entry {
         CounterId(whole(self.ids[1]))
     }
 
-    const fn regions(&self) -> usize {
-        1 + self.pending_elsewhere.len()
+    /// The admissions that each other region may not know.
+    fn pending_elsewhere(&self) -> &[i64] {
+        let elsewhere = self.elsewhere.as_ref();
+        elsewhere.map_or(&[], |elsewhere| &elsewhere.pending)
+    }
+
+    fn regions(&self) -> usize {
+        1 + self.pending_elsewhere().len()
     }
 
     /// All regions.
@@ -91,16 +104,23 @@ impl Entry {
         (0..self.regions()).map(bit).fold(0, |all, bit| all | bit)
     }
 
-    /// Notes that the counter waits for an exchange with a region. Returns whether it did not before.
-    pub(super) fn enqueue(&mut self, region: usize) -> bool {
-        let was_queued = self.queued & (1 << region) != 0;
-        self.queued |= 1 << region;
-        !was_queued
+    /// Whether the counter waits for an exchange with a region.
+    pub(super) fn is_queued(&self, region: usize) -> bool {
+        match &self.elsewhere {
+            Some(elsewhere) if region > 0 => elsewhere.queued & (1 << region) != 0,
+            _ => self.is_queued,
+        }
     }
 
-    /// Notes that the counter no longer waits for an exchange with a region.
-    pub(super) fn dequeue(&mut self, region: usize) {
-        self.queued &= !(1 << region);
+    /// Notes whether the counter waits for an exchange with a region.
+    pub(super) fn set_queued(&mut self, region: usize, is_queued: bool) {
+        match &mut self.elsewhere {
+            Some(elsewhere) if region > 0 => {
+                elsewhere.queued &= !(1 << region);
+                elsewhere.queued |= u64::from(is_queued) << region;
+            }
+            _ => self.is_queued = is_queued,
+        }
     }
 
     /// Continues with another quota of the same algorithm and window. A bucket whose time is cut into other slots by
@@ -130,12 +150,14 @@ impl Entry {
         let pending = self.pending();
         let used = base.used.saturating_sub(pending);
         self.history = History::from_base(quota, layout, Base { used, ..base });
-        self.own.clear();
+        self.own = PackedList::default();
         self.known = Known::default();
         self.rare = None;
         self.life = life;
         self.pending = 0;
-        self.pending_elsewhere.fill(0);
+        if let Some(elsewhere) = &mut self.elsewhere {
+            elsewhere.pending.fill(0);
+        }
         if pending > 0 {
             self.spend(base.slot, pending);
         }
@@ -148,7 +170,7 @@ impl Entry {
 
     /// Whether nothing was received about it yet.
     pub(super) const fn is_unknown(&self) -> bool {
-        self.known.slot == 0
+        self.known.is_unknown()
     }
 
     /// Notes that this node admitted `cost`.
@@ -158,18 +180,19 @@ impl Entry {
         let slot = slot.max(self.history.first());
         self.change(slot, signed);
         let unsent = self.everywhere();
-        let own = self.own_slot(slot);
+        let (place, mut own) = self.own_slot(slot);
         own.admitted = own.admitted.saturating_add(cost);
         own.unsent = unsent;
+        self.own.set(place, own);
     }
 
     /// Notes that `cost` is refunded that this node admitted in a slot. If that is long ago, its last total
     /// that has as much is reduced instead.
     pub(super) fn put_back(&mut self, slot: u64, cost: u64) {
         let first = self.history.first();
-        let has_it = |own: &&OwnSlot| own.net() >= i64::try_from(cost).unwrap_or(i64::MAX);
-        let mut able = self.own.iter().filter(has_it);
-        let exact = able.find(|own| own.slot(first) == slot);
+        let has_it = |own: &OwnSlot| own.net() >= i64::try_from(cost).unwrap_or(i64::MAX);
+        let is_exact = |own: &OwnSlot| own.slot(first) == slot && has_it(own);
+        let exact = self.own.iter().find(is_exact);
         let found = exact.or_else(|| self.own.iter().rev().find(has_it));
         if let Some(slot) = found.map(|own| own.slot(first)) {
             self.refund(slot, cost);
@@ -182,35 +205,35 @@ impl Entry {
         let slot = slot.max(self.history.first());
         // What does not fit the field stays charged.
         let cost = u32::try_from(cost).unwrap_or(u32::MAX);
-        let own = self.own_slot(slot);
+        let (place, mut own) = self.own_slot(slot);
         let cost = cost.min(u32::MAX - own.refunded);
         own.refunded += cost;
         own.unsent = unsent;
+        self.own.set(place, own);
         self.change(slot, -i64::from(cost));
     }
 
     /// Changes what is used in a slot.
     fn change(&mut self, slot: u64, by: i64) {
         self.history.add(slot, by);
-        let elsewhere = self.pending_elsewhere.iter_mut();
+        let elsewhere = self.elsewhere.iter_mut();
+        let elsewhere = elsewhere.flat_map(|elsewhere| &mut elsewhere.pending);
         for pending in elsewhere.chain([&mut self.pending]) {
             *pending = pending.saturating_add(by);
         }
     }
 
-    fn own_slot(&mut self, slot: u64) -> &mut OwnSlot {
+    /// This node's total in a slot, and its place among all.
+    fn own_slot(&self, slot: u64) -> (usize, OwnSlot) {
         let first = self.history.first();
-        let place = self.own.iter().position(|own| own.slot(first) == slot);
-        let place = place.unwrap_or_else(|| {
-            self.own.push(OwnSlot::new(slot));
-            self.own.len() - 1
-        });
-        &mut self.own[place]
+        let mut all = self.own.iter().enumerate();
+        let found = all.find(|(_, own)| own.slot(first) == slot);
+        found.unwrap_or_else(|| (self.own.len(), OwnSlot::new(slot)))
     }
 
     /// This node's admissions that some region may not know.
     pub(super) fn pending(&self) -> u64 {
-        let elsewhere = self.pending_elsewhere.iter().copied();
+        let elsewhere = self.pending_elsewhere().iter().copied();
         let most = elsewhere.fold(self.pending, i64::max);
         u64::try_from(most).unwrap_or(0)
     }
@@ -228,7 +251,7 @@ impl Entry {
     fn pending_mut(&mut self, region: usize) -> Option<&mut i64> {
         match region.checked_sub(1) {
             None => Some(&mut self.pending),
-            Some(elsewhere) => self.pending_elsewhere.get_mut(elsewhere),
+            Some(other) => self.elsewhere.as_mut()?.pending.get_mut(other),
         }
     }
 
@@ -250,9 +273,8 @@ impl Entry {
             let at = own.slot(then);
             at >= first && (own.unsent != 0 || at + 1 >= slot)
         };
-        if !self.own.iter().all(matters) {
-            self.own.retain(|own| matters(own));
-            self.own.shrink_to_fit();
+        if !self.own.iter().all(|own| matters(&own)) {
+            self.own.keep(matters);
         }
         let is_over = |rare: &Rare| rare.is_over(first);
         if self.rare.as_deref().is_some_and(is_over) {
@@ -288,14 +310,15 @@ impl Entry {
         self.history.clear();
     }
 
-    /// Completes a reset with what was received since. Returns whether there was one.
-    pub(super) fn complete_reset(&mut self, layout: SlotLayout, now: Time) -> bool {
-        let rare = self.rare.as_mut();
-        let is_reset = rare.is_some_and(|rare| std::mem::take(&mut rare.is_to_reset));
-        if is_reset {
-            self.refund_all(layout, now);
-        }
-        is_reset
+    /// Whether what is received next is to be forgotten too.
+    pub(super) fn is_to_reset(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.is_to_reset)
+    }
+
+    /// Completes a reset with what was received since.
+    pub(super) fn complete_reset(&mut self, layout: SlotLayout, now: Time) {
+        self.rare_mut().is_to_reset = false;
+        self.refund_all(layout, now);
     }
 
     /// When the node began to decide by its share, if it does.
@@ -326,30 +349,33 @@ impl Entry {
 
     /// Bytes that it takes, the table's part included.
     pub(super) fn bytes(&self) -> usize {
-        let own = if self.own.spilled() {
-            self.own.capacity() * size_of::<OwnSlot>()
-        } else {
-            0
-        };
         let rare = self.rare.as_ref().map_or(0, |_| size_of::<Rare>());
-        Self::LEAST_BYTES + own + rare + self.history.heap_bytes()
+        let elsewhere = self.elsewhere.as_ref().map_or(0, |elsewhere| {
+            let queues = elsewhere.pending.len() * QUEUE_BYTES;
+            let pending = if elsewhere.pending.spilled() {
+                elsewhere.pending.capacity() * size_of::<i64>()
+            } else {
+                0
+            };
+            allocated(size_of::<Elsewhere>()) + allocated(pending) + queues
+        });
+        let own = allocated(self.own.heap_bytes());
+        let history = allocated(self.history.heap_bytes());
+        Self::LEAST_BYTES + own + allocated(rare) + elsewhere + history
     }
 
-    /// Bytes of an entry without anything on the heap: with what the allocator adds, at most 16, with its
-    /// place in a table that is half full, and in the queue.
+    /// Bytes of an entry without anything on the heap, with its place in a table that is half full, and in the
+    /// queue.
     pub(super) const LEAST_BYTES: usize =
-        size_of::<Self>() + 16 + 2 * (size_of::<usize>() + 1) + 16;
+        allocated(size_of::<Self>()) + 2 * (size_of::<usize>() + 1) + QUEUE_BYTES;
 }
 
-// === impl Rare ===
-
-impl Rare {
-    /// Whether nothing here matters from a slot on.
-    const fn is_over(&self, first: u64) -> bool {
-        self.alone_since.is_none()
-            && self.over_since.is_none()
-            && self.lost_until < first
-            && !self.is_to_reset
+/// Bytes that the allocator of the GNU C library takes for so many.
+const fn allocated(bytes: usize) -> usize {
+    if bytes == 0 {
+        0
+    } else {
+        (bytes + size_of::<usize>()).next_multiple_of(16)
     }
 }
 

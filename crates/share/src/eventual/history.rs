@@ -1,9 +1,9 @@
 //! The admissions of all nodes for one limit, slot by slot.
 
-use smallvec::SmallVec;
 use tidegate_algorithms::{Meter, Quota, Time};
 
-use super::slots::SlotLayout;
+use super::packed::PackedList;
+use super::slots::{SlotLayout, WINDOW_SLOTS};
 use super::usage::{Usage, keeps_debt, most};
 
 /// The admissions that a counter still remembers: sums by slot, and what is left of all before them.
@@ -11,19 +11,19 @@ use super::usage::{Usage, keeps_debt, most};
 pub(super) struct History {
     /// Slots before this one are in `state` and `debt`.
     first: u64,
-    /// Oldest first, without empty ones.
-    slots: SmallVec<[PackedSlot; 2]>,
+    /// The sums of the slots from `first` on.
+    sums: PackedList<i64, SLOTS>,
     /// Of a bucket, its state before `first`.
     state: u64,
     /// Admissions above the limit before `first` that are not paid off.
     debt: u64,
-    /// Overshoot in `slots` that was reported already.
+    /// Overshoot in `sums` that was reported already.
     reported: u32,
 }
 
-/// A slot in 16 bits, which tell it from its neighbours, and its sum in 48 with a sign.
-#[derive(Clone, Copy, Debug)]
-struct PackedSlot(u64);
+/// Slots that matter at one time: those of a window, and the current one.
+#[expect(clippy::cast_possible_truncation, reason = "it is small")]
+const SLOTS: usize = WINDOW_SLOTS as usize + 1;
 
 /// The part of a bucket's capacity that assumptions leave free: less than 2 % of it, which is how exact the
 /// overshoot is to be, whether they are wrong or right.
@@ -61,8 +61,11 @@ pub(super) struct Base {
 // === impl History ===
 
 impl History {
-    /// The largest limit whose sums fit into a slot with room to spare.
+    /// The largest limit whose sums can be added up with room to spare.
     pub(super) const LARGEST_LIMIT: u64 = 1 << 45;
+
+    /// The largest sum of a slot, either way.
+    const LARGEST_SUM: i64 = 1 << 47;
 
     /// Continues from what was in use when a slot began.
     pub(super) fn from_base(quota: &Quota, layout: SlotLayout, base: Base) -> Self {
@@ -85,8 +88,8 @@ impl History {
 
     /// The sum of a slot.
     pub(super) fn sum(&self, slot: u64) -> i64 {
-        let found = self.sums().find(|(at, _)| *at == slot);
-        found.map_or(0, |(_, sum)| sum)
+        let sum = self.place(slot).and_then(|place| self.sums.get(place));
+        sum.unwrap_or(0)
     }
 
     /// The first slot that is not forgotten.
@@ -94,9 +97,15 @@ impl History {
         self.first
     }
 
-    /// All sums, oldest first.
+    /// All sums but those of 0, oldest first.
     pub(super) fn sums(&self) -> impl Iterator<Item = (u64, i64)> + '_ {
-        self.slots.iter().map(|packed| packed.unpack(self.first))
+        let sums = (self.first..).zip(self.sums.iter());
+        sums.filter(|(_, sum)| *sum != 0)
+    }
+
+    /// The place of a slot among the sums, if it is not forgotten.
+    fn place(&self, slot: u64) -> Option<usize> {
+        usize::try_from(slot.checked_sub(self.first)?).ok()
     }
 
     /// Adds to the sum of a slot.
@@ -106,24 +115,14 @@ impl History {
 
     /// Sets the sum of a slot. One that is forgotten stays so.
     pub(super) fn set(&mut self, slot: u64, sum: i64) {
-        if slot < self.first {
+        let Some(place) = self.place(slot) else {
             return;
-        }
-        let first = self.first;
-        let place = self.slots.iter().rposition(|at| at.unpack(first).0 <= slot);
-        match place {
-            Some(place) if self.slots[place].unpack(first).0 == slot => {
-                self.slots[place] = PackedSlot::new(slot, sum);
-            }
-            _ if sum == 0 => {}
-            _ => {
-                if self.slots.len() == self.slots.capacity() {
-                    // Not twice as much as there is: most counters have few slots.
-                    self.slots.reserve_exact(3);
-                }
-                let place = place.map_or(0, |place| place + 1);
-                self.slots.insert(place, PackedSlot::new(slot, sum));
-            }
+        };
+        if sum != 0 || place < self.sums.len() {
+            let gap = self.sums.len()..place;
+            gap.for_each(|place| self.sums.set(place, 0));
+            let sum = sum.clamp(-Self::LARGEST_SUM, Self::LARGEST_SUM);
+            self.sums.set(place, sum);
         }
     }
 
@@ -141,7 +140,7 @@ impl History {
             return;
         }
         let gone = self.sums().take_while(|(slot, _)| *slot < first).count();
-        if gone > 0 || self.debt > 0 {
+        if gone > 0 || self.debt > 0 || self.state > 0 {
             let last = layout.end(first.saturating_sub(1));
             let mut usage = Usage::begin(quota, layout, self.first, self.state, self.debt);
             for (slot, sum) in self.sums().take(gone) {
@@ -159,8 +158,9 @@ impl History {
             usage.settle(quota, last);
             self.state = usage.state();
             self.debt = usage.debt;
-            self.slots.drain(..gone);
         }
+        let mut slots = self.first..;
+        self.sums.keep(|_| slots.next() >= Some(first));
         self.first = first;
         self.reported = saturate(self.count_overshoot(quota, layout).0);
     }
@@ -201,7 +201,7 @@ impl History {
 
     /// Forgets everything.
     pub(super) fn clear(&mut self) {
-        self.slots.clear();
+        self.sums = PackedList::default();
         (self.state, self.debt, self.reported) = (0, 0, 0);
     }
 
@@ -252,11 +252,7 @@ impl History {
 
     /// Bytes on the heap.
     pub(super) fn heap_bytes(&self) -> usize {
-        if self.slots.spilled() {
-            self.slots.capacity() * size_of::<PackedSlot>()
-        } else {
-            0
-        }
+        self.sums.heap_bytes()
     }
 }
 
@@ -272,31 +268,5 @@ impl Alone<'_> {
         let own = self.own.iter().find(|(at, _)| *at == slot);
         let members = i64::try_from(self.members).unwrap_or(1);
         own.map_or(0, |(_, own)| own.saturating_mul(members))
-    }
-}
-
-// === impl PackedSlot ===
-
-impl PackedSlot {
-    const SLOT_BITS: u32 = 16;
-    const MOST: i64 = (1 << 47) - 1;
-
-    const fn new(slot: u64, sum: i64) -> Self {
-        let sum = if sum > Self::MOST {
-            Self::MOST
-        } else if sum < -Self::MOST {
-            -Self::MOST
-        } else {
-            sum
-        };
-        let low = slot & ((1 << Self::SLOT_BITS) - 1);
-        Self((sum << Self::SLOT_BITS).cast_unsigned() | low)
-    }
-
-    /// The slot and its sum, if it is not before `first`.
-    const fn unpack(self, first: u64) -> (u64, i64) {
-        let mask = (1 << Self::SLOT_BITS) - 1;
-        let after = self.0.wrapping_sub(first) & mask;
-        (first + after, self.0.cast_signed() >> Self::SLOT_BITS)
     }
 }

@@ -7,7 +7,7 @@ use tidegate_algorithms::{Algorithm, Quota, Refill, Time};
 use crate::capacity::capacity;
 
 /// The most slots of a window, so that admissions are dated to within a 16th of it.
-const WINDOW_SLOTS: u64 = 16;
+pub(super) const WINDOW_SLOTS: u64 = 16;
 
 /// The cut of a limit's time into slots, counted from the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

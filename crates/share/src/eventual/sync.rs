@@ -209,7 +209,12 @@ impl<C: Clock> Eventual<C> {
         entry.receive(draft, reply);
         let quota = std::sync::Arc::clone(&entry.quota);
         let overshoot = entry.history.report_overshoot(&quota, draft.layout);
-        let is_reset = entry.complete_reset(draft.layout, self.clock.now());
+        let is_reset = entry.is_to_reset();
+        if is_reset {
+            let now = self.clock.now();
+            self.advance(entry, draft.layout, draft.layout.at(now));
+            entry.complete_reset(draft.layout, now);
+        }
         (overshoot, is_reset)
     }
 }
@@ -220,12 +225,7 @@ impl<'a, C: Clock> SyncRound<'a, C> {
     fn new(eventual: &'a Eventual<C>, region: usize) -> Self {
         let mut queue = Vec::new();
         for mut part in eventual.table.each() {
-            for digest in std::mem::take(&mut part.queues[region]) {
-                let found = part.update(digest, |entry| entry.dequeue(region));
-                if found.is_some() {
-                    queue.push(digest);
-                }
-            }
+            part.take_queue(region, |digest| queue.push(digest));
         }
         Self {
             eventual,

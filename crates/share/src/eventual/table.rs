@@ -26,7 +26,8 @@ pub(super) struct Table {
 #[derive(Debug)]
 pub(super) struct Part {
     entries: HashTable<Box<Entry>>,
-    pub(super) queues: Box<[Vec<u128>]>,
+    /// For each region, half of the digest of each counter that waits.
+    pub(super) queues: Box<[Vec<u64>]>,
     /// Each quota once, for the entries to share.
     quotas: Vec<Arc<Quota>>,
     /// Of all entries.
@@ -213,8 +214,25 @@ impl Part {
 
     /// Queues a counter for an exchange with one region.
     pub(super) fn queue_for(&mut self, digest: u128, region: usize) {
-        if self.update(digest, |entry| entry.enqueue(region)) == Some(true) {
-            self.queues[region].push(digest);
+        let hash = hash(digest);
+        let found = self.entries.find_mut(hash, |it| it.digest() == digest);
+        if let Some(entry) = found.filter(|entry| !entry.is_queued(region)) {
+            entry.set_queued(region, true);
+            self.queues[region].push(hash);
+        }
+    }
+
+    /// Removes all counters from the queue for a region, and calls `each` with them.
+    pub(super) fn take_queue(&mut self, region: usize, mut each: impl FnMut(u128)) {
+        for half in std::mem::take(&mut self.queues[region]) {
+            // If two have this half in common, the queue has it twice, and the second finds the other one.
+            let found = self
+                .entries
+                .find_mut(half, |it| hash(it.digest()) == half && it.is_queued(region));
+            if let Some(entry) = found {
+                entry.set_queued(region, false);
+                each(entry.digest());
+            }
         }
     }
 

@@ -11,8 +11,8 @@ use crate::eventual::slots::SlotLayout;
 /// The last reply about a counter.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Known {
-    /// The slot that was current then; 0 if nothing was received yet.
-    pub(super) slot: u64,
+    /// The last bits of the slot that was current then, at least 1; 0 if nothing was received yet.
+    slot: u32,
     /// The last bits of [`EpochInfo::created`] of that epoch and of the one before.
     created: [u32; 2],
 }
@@ -55,7 +55,8 @@ impl Entry {
             *pending
         });
         let epoch = layout.epoch_start(slot);
-        let is_fresh = self.known.slot + layout.span < slot;
+        let known = self.known.slot(slot);
+        let is_fresh = known.is_none_or(|known| known + layout.span < slot);
         Draft {
             life: self.life,
             counter: self.counter(),
@@ -82,14 +83,11 @@ impl Entry {
     /// Notes that a region has the totals of a draft.
     pub(in crate::eventual) fn acknowledge(&mut self, draft: &Draft, region: usize) {
         let first = self.history.first();
-        for total in &draft.totals {
-            let own = self.own.iter_mut().find(|own| own.total(first) == *total);
-            if let Some(own) = own
-                && bit(region) != LAST_BIT
-            {
+        self.own.update(|own| {
+            if bit(region) != LAST_BIT && draft.totals.contains(&own.total(first)) {
                 own.unsent &= !bit(region);
             }
-        }
+        });
         if let Some(pending) = self.pending_mut(region) {
             *pending = pending.saturating_sub(draft.pending);
         }
@@ -102,22 +100,17 @@ impl Entry {
             let rare = self.rare_mut();
             rare.lost_until = rare.lost_until.max(draft.current);
             // As far as it is known here, the store gets it back.
-            self.own.iter_mut().for_each(|own| own.unsent |= bit(0));
+            self.own.update(|own| own.unsent |= bit(0));
         }
         if draft.is_fresh {
             self.begin_from(draft, reply);
         }
-        let known = self.history.sums().map(|(slot, _)| slot);
-        let received = reply.sums.iter().map(|(slot, _)| *slot);
-        let slots: SmallVec<[u64; 36]> = known.chain(received).collect();
-        for slot in slots {
-            if (draft.first..=draft.current).contains(&slot) {
-                let sum = self.corrected(draft, reply, slot);
-                self.history.set(slot, sum);
-            }
+        for slot in draft.first.max(self.history.first())..=draft.current {
+            let sum = self.corrected(draft, reply, slot);
+            self.history.set(slot, sum);
         }
         self.known = Known {
-            slot: draft.current,
+            slot: last_bits(draft.current).max(1),
             created: [reply.current, reply.before].map(created),
         };
     }
@@ -143,11 +136,10 @@ impl Entry {
 
     /// Whether the store has lost what it had when it was last read.
     fn is_lost(&self, layout: SlotLayout, current: u64, reply: &CounterSums) -> bool {
-        let Known {
-            slot,
-            created: then,
-        } = self.known;
-        let [current_then, before_then] = then;
+        let Some(slot) = self.known.slot(current) else {
+            return false;
+        };
+        let [current_then, before_then] = self.known.created;
         let is_other = |then: u32, now: EpochInfo| then != 0 && then != created(now);
         match layout
             .epoch_start(current)
@@ -175,13 +167,28 @@ impl Entry {
             }
         };
         let mut stored = History::from_base(&self.quota, layout, base);
-        for &(slot, sum) in &reply.sums {
+        for &(slot, sum) in reply.sums.iter().filter(|(at, _)| *at <= draft.current) {
             stored.set(slot, sum);
         }
         stored.advance(&self.quota, layout, draft.current, None);
         self.history
             .advance(&self.quota, layout, draft.current, None);
         self.history.merge_base(&stored);
+    }
+}
+
+// === impl Known ===
+
+impl Known {
+    /// The slot that was current then, if something was received: the one next to `now` with the same last bits.
+    pub(super) fn slot(&self, now: u64) -> Option<u64> {
+        let after = self.slot.wrapping_sub(last_bits(now)).cast_signed();
+        (self.slot != 0).then(|| now.saturating_add_signed(after.into()))
+    }
+
+    /// Whether nothing was received yet.
+    pub(super) const fn is_unknown(&self) -> bool {
+        self.slot == 0
     }
 }
 
@@ -204,5 +211,9 @@ impl Draft {
 
 /// The last bits of when an epoch's first total was written.
 fn created(epoch: EpochInfo) -> u32 {
-    u32::try_from(epoch.created & u64::from(u32::MAX)).unwrap_or_default()
+    last_bits(epoch.created)
+}
+
+fn last_bits(number: u64) -> u32 {
+    u32::try_from(number & u64::from(u32::MAX)).unwrap_or_default()
 }

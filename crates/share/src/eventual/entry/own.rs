@@ -2,13 +2,15 @@
 
 use tidegate_store::SlotTotal;
 
+use crate::eventual::packed::Pack;
+
 /// This node's total in one slot.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OwnSlot {
     pub(super) admitted: u64,
     pub(super) refunded: u32,
     /// The last bits of the slot, which tell it from its neighbours.
-    slot: u16,
+    slot: u8,
     /// The regions that may not know this total.
     pub(super) unsent: RegionSet,
 }
@@ -32,14 +34,14 @@ impl OwnSlot {
         Self {
             admitted: 0,
             refunded: 0,
-            slot: u16::try_from(slot & u64::from(u16::MAX)).unwrap_or_default(),
+            slot: u8::try_from(slot & u64::from(u8::MAX)).unwrap_or_default(),
             unsent: 0,
         }
     }
 
     /// The slot, if it is not before `first`.
     pub(super) const fn slot(&self, first: u64) -> u64 {
-        first + ((self.slot as u64).wrapping_sub(first) & 0xffff)
+        first + ((self.slot as u64).wrapping_sub(first) & 0xff)
     }
 
     pub(super) fn net(&self) -> i64 {
@@ -52,6 +54,33 @@ impl OwnSlot {
             slot: self.slot(first),
             admitted: self.admitted,
             refunded: u64::from(self.refunded),
+        }
+    }
+}
+
+/// Short while both numbers are below 2^24.
+impl Pack for OwnSlot {
+    /// The numbers, the regions and the slot.
+    type Short = ([u8; 3], [u8; 3], [u8; 2], u8);
+    const ZERO: Self::Short = ([0; 3], [0; 3], [0; 2], 0);
+
+    fn pack(self) -> Option<Self::Short> {
+        let [admitted @ .., 0, 0, 0, 0, 0] = self.admitted.to_le_bytes() else {
+            return None;
+        };
+        let [refunded @ .., 0] = self.refunded.to_le_bytes() else {
+            return None;
+        };
+        Some((admitted, refunded, self.unsent.to_le_bytes(), self.slot))
+    }
+
+    fn unpack((admitted, refunded, unsent, slot): Self::Short) -> Self {
+        let number = |[low, middle, high]: [u8; 3]| u32::from_le_bytes([low, middle, high, 0]);
+        Self {
+            admitted: number(admitted).into(),
+            refunded: number(refunded),
+            slot,
+            unsent: RegionSet::from_le_bytes(unsent),
         }
     }
 }

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use tidegate_algorithms::Quota;
+use tidegate_algorithms::{Allowance, Quota, QuotaSpec};
 use tidegate_store::{Charge, Charging, CounterKey, LimitId, OnFull, StoreConfig};
 
 use super::quotas;
 use super::world::World;
-use crate::eventual::slots::SlotLayout;
 use crate::memory::FromMemory;
 
 const CALLERS: u64 = 1_000;
@@ -23,6 +22,11 @@ fn world(quota: Quota, max_memory: usize) -> World {
 
 /// One request of a caller with a long name. Returns whether it was allowed.
 fn ask(world: &World, caller: u64, on_full: OnFull) -> bool {
+    ask_for(world, caller, 1, on_full)
+}
+
+/// The same with a cost.
+fn ask_for(world: &World, caller: u64, cost: u64, on_full: OnFull) -> bool {
     let name = format!("{caller:0200}");
     let charge = Charge {
         key: CounterKey {
@@ -30,7 +34,7 @@ fn ask(world: &World, caller: u64, on_full: OnFull) -> bool {
             values: &[&name],
         },
         on_full,
-        ..world.charge(1)
+        ..world.charge(cost)
     };
     let eventual = &world.nodes[0].eventual;
     let took = eventual.take(&charge, Charging::AllOrNone).unwrap();
@@ -52,25 +56,55 @@ fn a_counter_takes_at_most_250_bytes() {
     }
 }
 
-/// A counter that is used all the time takes at most 250 bytes too if it counts by whole windows, and at most 386 if it
-/// has up to 17 slots, of 8 bytes each.
-#[test]
-fn a_counter_in_constant_use_takes_at_most_386_bytes() {
-    for quota in quotas(100_000) {
-        let world = world(quota.clone(), 16 << 20);
-        for _ in 0..60 {
-            for caller in 0..10 {
-                assert!(ask(&world, caller, OnFull::Deny));
+/// Uses limits of each algorithm up all the time. No counter may ever take more than `most` bytes.
+fn check_constant_use(limit: u64, window: Duration, most: u64) {
+    const CALLERS: u64 = 10;
+    const STEPS_IN_WINDOW: u32 = 80;
+    let step = window / STEPS_IN_WINDOW;
+    for algorithm in quotas(1).map(|quota| quota.algorithm()) {
+        let spec = QuotaSpec {
+            limit,
+            window,
+            algorithm,
+            allowance: Allowance::Hard,
+        };
+        // A log of so many is not allowed.
+        let Ok(quota) = Quota::new(&spec) else {
+            continue;
+        };
+        let world = world(quota, 16 << 20);
+        let mut since_sync = Duration::ZERO;
+        for _ in 0..STEPS_IN_WINDOW * 3 {
+            for caller in 0..CALLERS {
+                ask_for(&world, caller, limit / 60, OnFull::Deny);
             }
-            world.sync_node(0);
-            world.advance(quota.window() / 20);
+            let report = world.nodes[0].eventual.report();
+            assert_eq!(report.counters, CALLERS);
+            assert!(report.bytes <= most * CALLERS, "{report:?}: {spec:?}");
+            world.advance(step);
+            since_sync += step;
+            if since_sync >= world.config.sync_interval {
+                world.sync_node(0);
+                since_sync = Duration::ZERO;
+            }
         }
-        let report = world.nodes[0].eventual.report();
-        assert_eq!(report.counters, 10);
-        let has_few = SlotLayout::of(&quota).span == 1;
-        let most = if has_few { 250 } else { 386 };
-        assert!(report.bytes <= most * 10, "{}: {quota:?}", report.bytes);
     }
+}
+
+/// A counter that is used all the time takes no more, though it has up to 17 slots, and several between two
+/// exchanges if its window is short.
+#[test]
+fn a_counter_in_constant_use_takes_at_most_250_bytes() {
+    for limit in [1_000, 1_000_000, 1 << 22] {
+        check_constant_use(limit, Duration::from_secs(10), 250);
+        check_constant_use(limit, Duration::from_secs(1), 250);
+    }
+}
+
+/// A counter of a limit that is larger than any caller's takes more.
+#[test]
+fn a_counter_of_a_large_limit_takes_at_most_474_bytes() {
+    check_constant_use(1 << 40, Duration::from_secs(1), 474);
 }
 
 /// Counters that every region knows all about make room for new ones, and are counted.

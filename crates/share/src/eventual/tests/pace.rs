@@ -12,8 +12,8 @@ use tidegate_store::{
 };
 use tokio::time::timeout;
 
-use super::quota;
-use super::world::{KEY, START};
+use super::world::{KEY, START, World};
+use super::{quota, quotas};
 use crate::eventual::{Eventual, EventualConfig};
 use crate::memory::FromMemory;
 
@@ -179,4 +179,21 @@ async fn a_slow_store_gets_smaller_batches() {
         let _ = eventual.sync_now(&store).await;
     }
     assert_eq!(eventual.report().pending, 0);
+}
+
+/// A counter that was evicted while it waited, and is asked about again, is exchanged once.
+#[test]
+fn a_counter_that_comes_back_is_exchanged_once() {
+    let mut world = World::new(&[0], quotas(1_000)[0].clone());
+    world.take(0, 1);
+    let eventual = &world.nodes[0].eventual;
+    for mut part in eventual.table.each() {
+        part.retain(|_| false);
+    }
+    world.take(0, 1);
+    let mut taken = 0;
+    for mut part in world.nodes[0].eventual.table.each() {
+        part.take_queue(0, |_| taken += 1);
+    }
+    assert_eq!(taken, 1);
 }

@@ -135,3 +135,27 @@ fn what_the_store_lost_is_not_forgotten() {
         }
     }
 }
+
+/// A reset after a pause refunds nothing that was full again by itself.
+#[test]
+fn a_reset_after_a_pause_refunds_nothing() {
+    for quota in quotas(7) {
+        let mut world = World::new(&[0], quota.clone());
+        for _ in 0..7 {
+            world.take(0, 1);
+            world.sync_node(0);
+        }
+        for _ in 0..4 {
+            world.advance(quota.window());
+            world.look(0);
+        }
+        world.nodes[0].eventual.reset(KEY, &quota);
+        world.sync_node(0);
+        world.sync_node(0);
+        let taken = (0..14).filter(|_| {
+            world.sync_node(0);
+            world.take(0, 1).is_allowed()
+        });
+        assert_eq!(taken.count(), 7, "{quota:?}");
+    }
+}
