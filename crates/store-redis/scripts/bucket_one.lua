@@ -71,4 +71,4 @@ if takes then
     call('SET', key, value, 'PXAT', format('%d', (steps + 1) * step / 1000 + shift))
   end
 end
-return word .. told .. ' ' .. (v or '')
+return word .. time[1] .. '.' .. time[2] .. ' ' .. (v or '')

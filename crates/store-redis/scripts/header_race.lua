@@ -3,5 +3,5 @@
 local call, format, match, floor = redis.call, string.format, string.match, math.floor
 local unpack_struct, pack_struct = struct.unpack, struct.pack
 local time = call('TIME')
-local now, told, shift = time[1] * 1000000 + time[2], time[1] .. '.' .. time[2], 0
+local now, shift = time[1] * 1000000 + time[2], 0
 for i = #ARGV - spare + 1, #ARGV do call('RPUSH', 'race', ARGV[i]) end

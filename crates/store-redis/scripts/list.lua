@@ -4,7 +4,7 @@
 -- Reply: the time, where the next page begins, and for each counter its key, when it ends in milliseconds,
 -- and 1 if its last answer was a refusal.
 local page = call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3])
-local reply = {told, page[1]}
+local reply = {time[1] .. '.' .. time[2], page[1]}
 for _, key in ipairs(page[2]) do
   local ends = call('PEXPIRETIME', key) - shift
   if ends * 1000 > now then

@@ -31,7 +31,7 @@ is_refused = is_refused or quotas > 0 and admitting == 0
 local is_charged = ARGV[1] == '0' or not is_refused
 -- What is charged here may still be given back, and then what was is told.
 local is_final = is_charged and ARGV[1] ~= '2'
-local reply = {told, table.concat(words)}
+local reply = {time[1] .. '.' .. time[2], table.concat(words)}
 for i, c in ipairs(counters) do
   local algorithm = c.algorithm
   reply[i + 2] = c.found and (algorithm.tell and algorithm.tell(c, c.a, is_final) or c.found) or ''

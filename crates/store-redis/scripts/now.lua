@@ -1,2 +1,2 @@
 -- Tells the time.
-return told
+return time[1] .. '.' .. time[2]

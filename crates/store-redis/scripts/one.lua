@@ -8,4 +8,4 @@ open(c, a)
 local fits = weigh(c, a)
 local found = c.found and (tell and tell(c, a, true) or c.found) or ''
 write(c, a, true)
-return (fits and '1' or '0') .. told .. ' ' .. found
+return (fits and '1' or '0') .. time[1] .. '.' .. time[2] .. ' ' .. found

@@ -60,6 +60,7 @@ const COUNT: &str = include_str!("../scripts/count.lua");
 const WEIGHT: &str = include_str!("../scripts/weight.lua");
 const ONE: &str = include_str!("../scripts/one.lua");
 const BUCKET_ONE: &str = include_str!("../scripts/bucket_one.lua");
+const FIXED_WINDOW_ONE: &str = include_str!("../scripts/fixed_window_one.lua");
 const JOINED: &str = include_str!("../scripts/joined.lua");
 const MANY: &str = include_str!("../scripts/many.lua");
 const DRAW: &str = include_str!("../scripts/lend/draw.lua");
@@ -263,21 +264,28 @@ fn single(header: &str, kind: Kind, before: &str, drivers: &[&str]) -> Script {
 /// The script that decides on one limit, and the one that decides on several by the same text: as the body of
 /// the script, for a call of a function costs something, and as that of a function.
 fn joinable(header: Header, kind: Kind) -> Joinable {
-    let (functions, decide) = match kind {
-        // The most common of all has a text of its own.
-        Kind::Bucket => (format!("local NUMBERS = {}\n", kind.format()), BUCKET_ONE),
-        _ => (kind.functions(""), ONE),
+    // The most common ones have a flat text: for all calls of a bucket, and for most of a fixed window. The latter
+    // comes before the functions, because to make them costs a lone call as much as to decide.
+    let (first, functions, decide) = match kind {
+        Kind::Bucket => {
+            let numbers = format!("local NUMBERS = {}\n", kind.format());
+            ("", numbers, BUCKET_ONE)
+        }
+        Kind::FixedWindow => (FIXED_WINDOW_ONE, kind.functions(""), ONE),
+        _ => ("", kind.functions(""), ONE),
     };
     let alone = [
         &header.text(Calls::One),
-        &functions,
         "local key, numbers = KEYS[1], ARGV[1]\n",
+        first,
+        &functions,
         decide,
     ];
     let joined = [
         &header.text(Calls::Several),
         &functions,
         "local function decide(key, numbers)\n",
+        first,
         decide,
         "end\n",
         JOINED,

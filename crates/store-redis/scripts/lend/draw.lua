@@ -13,7 +13,7 @@ local fits = weigh(c, a)
 local found = c.found and (tell and tell(c, a, true) or c.found) or ''
 write(c, a, true)
 return {
-  (fits and '1' or '0') .. told .. ' ' .. found,
+  (fits and '1' or '0') .. time[1] .. '.' .. time[2] .. ' ' .. found,
   format('%d', c.permits or a[1] - least),
   format('%d', c.noted or 0),
 }

@@ -9,4 +9,4 @@ local made, ends, whole, noted_before, permits = unpack_struct('<ddddd', ARGV[2]
 local c = {key = KEYS[1]}
 open(c, a)
 local taken = c.found and give_back(c, a, made, ends, whole, noted_before, permits) or 0
-return told .. format(' %d', taken)
+return time[1] .. '.' .. time[2] .. format(' %d', taken)

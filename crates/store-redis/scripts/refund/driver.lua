@@ -8,4 +8,4 @@ open(c, a)
 local over = unpack_struct('<d', ARGV[2])
 if over > -2 then c.over = over >= 0 and over or nil end
 if c.found then refund(c, a) end
-return told
+return time[1] .. '.' .. time[2]

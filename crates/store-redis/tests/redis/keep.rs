@@ -42,6 +42,10 @@ fn quota(limit: u64, window: Duration, algorithm: Algorithm) -> Quota {
         over: Percent(50),
         only_for: Some(window / 2),
     };
+    quota_with(limit, window, algorithm, allowance)
+}
+
+fn quota_with(limit: u64, window: Duration, algorithm: Algorithm, allowance: Allowance) -> Quota {
     let spec = QuotaSpec {
         limit,
         window,
@@ -49,6 +53,14 @@ fn quota(limit: u64, window: Duration, algorithm: Algorithm) -> Quota {
         allowance,
     };
     Quota::new(&spec).expect("valid")
+}
+
+/// Two limits of each algorithm: one that may be exceeded, and one that may not, which has a flat script.
+fn quotas(limit: u64, window: Duration) -> impl Iterator<Item = Quota> {
+    ALGORITHMS.into_iter().flat_map(move |algorithm| {
+        let hard = quota_with(limit, window, algorithm, Allowance::Hard);
+        [quota(limit, window, algorithm), hard]
+    })
 }
 
 pub(crate) fn charge<'a>(quota: &'a Quota, limit: u128, values: &'a [&'a str]) -> Charge<'a> {
@@ -100,7 +112,7 @@ pub(crate) fn keys(site: &Site) -> Vec<String> {
 fn nothing_outlives_its_window() {
     let site = Site::start();
     let store = RedisStore::new(site.desk.client.clone());
-    let quotas = ALGORITHMS.map(|algorithm| quota(3, Duration::from_millis(40), algorithm));
+    let quotas: Vec<_> = quotas(3, Duration::from_millis(40)).collect();
     for caller in ["ann", "bob"] {
         let values = [caller];
         for _ in 0..6 {
@@ -239,8 +251,7 @@ fn another_installation_is_left_alone() {
 fn a_value_that_makes_no_sense_is_an_error_that_names_its_key() {
     let site = Site::start();
     let store = RedisStore::new(site.desk.client.clone());
-    for (limit, algorithm) in (0..).zip(ALGORITHMS) {
-        let five = quota(5, Duration::from_mins(1), algorithm);
+    for (limit, five) in (0..).zip(quotas(5, Duration::from_mins(1))) {
         let one = charge(&five, limit, &["ann"]);
         try_charge(&site, &store, &[one]).expect("a decision");
         let key = keys(&site).pop().expect("its key");
@@ -249,10 +260,10 @@ fn a_value_that_makes_no_sense_is_an_error_that_names_its_key() {
             site.desk.ask(junk);
             for charges in [&[one][..], &[one, one]] {
                 let error = try_charge(&site, &store, charges).expect_err("no counter");
-                assert!(error.to_string().contains(&key), "{algorithm:?}: {error}");
+                assert!(error.to_string().contains(&key), "{five:?}: {error}");
             }
             let kind = site.desk.ask(&["EXISTS", &key]).integer();
-            assert_eq!(kind.expect("a number"), 1, "{algorithm:?}: left as it is");
+            assert_eq!(kind.expect("a number"), 1, "{five:?}: left as it is");
         }
         site.desk.ask(&["DEL", &key]);
     }
@@ -266,11 +277,11 @@ fn a_value_of_any_length_is_an_error_at_once() {
     let digits = "1".repeat(50_000);
     let junk = [
         format!("{digits}x"),
+        format!("{digits}:1"),
         format!("1:{digits}x"),
         format!("1:1:{digits}x"),
     ];
-    for (limit, algorithm) in (0..).zip(ALGORITHMS) {
-        let five = quota(5, Duration::from_mins(1), algorithm);
+    for (limit, five) in (0..).zip(quotas(5, Duration::from_mins(1))) {
         let one = charge(&five, limit, &["ann"]);
         try_charge(&site, &store, &[one]).expect("a decision");
         let key = keys(&site).pop().expect("its key");
@@ -278,7 +289,7 @@ fn a_value_of_any_length_is_an_error_at_once() {
             site.desk.ask(&["SET", &key, junk]);
             for charges in [&[one][..], &[one, one]] {
                 let error = try_charge(&site, &store, charges).expect_err("no counter");
-                assert!(error.to_string().contains(&key), "{algorithm:?}: {error}");
+                assert!(error.to_string().contains(&key), "{five:?}: {error}");
             }
         }
         site.desk.ask(&["DEL", &key]);
