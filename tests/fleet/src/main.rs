@@ -44,8 +44,8 @@ struct Arguments {
     /// Run all scenarios and the matrix instead of the short selection
     #[arg(long)]
     all: bool,
-    /// Record the table in bench/RESULTS.md; only a whole one
-    #[arg(long, requires = "all", conflicts_with_all = ["only", "consistency", "scenarios"])]
+    /// Record the table in bench/RESULTS.md; with --only, the rows of these scenarios in it
+    #[arg(long, conflicts_with_all = ["consistency", "scenarios"])]
     write: bool,
     /// Run only fleets and scenarios whose name contains NAME; may be given several times
     #[arg(long, value_name = "NAME")]
@@ -115,7 +115,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     println!("{count}");
     if arguments.write {
         let settings: Vec<String> = arguments.set.iter().map(setting_text).collect();
-        results::write(&root(), &reports, &settings)?;
+        results::write(&root(), &reports, &settings, arguments.only.is_empty())?;
     }
     Ok(count.is_all_kept())
 }

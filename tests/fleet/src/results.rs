@@ -16,10 +16,21 @@ const RESULTS: &str = "bench/RESULTS.md";
 const QUOTE_START: &str = "<!-- measured: ";
 const QUOTE_END: &str = "<!-- end -->";
 
-/// Writes the section in the place of the one before, or at the end, and into the pages what they quote of it.
-pub fn write(root: &Path, reports: &[ScenarioReport], settings: &[String]) -> Result<(), String> {
-    let section = section(reports, settings);
-    change(&root.join(RESULTS), |page| Some(replace(page, &section)))?;
+/// Writes the section in the place of the one before, or at the end, and into the pages what they quote of it. If not
+/// all was measured, the other rows stay.
+pub fn write(
+    root: &Path,
+    reports: &[ScenarioReport],
+    settings: &[String],
+    is_all: bool,
+) -> Result<(), String> {
+    let mut section = section(reports, settings);
+    change(&root.join(RESULTS), |page| {
+        if !is_all {
+            section = merged(section_of(page).unwrap_or_default(), &section);
+        }
+        Some(replace(page, &section))
+    })?;
     pages(root)?
         .iter()
         .try_for_each(|page| change(page, |text| quote(text, &section)))
@@ -82,21 +93,64 @@ fn section(reports: &[ScenarioReport], settings: &[String]) -> String {
     } else {
         format!("**not the default settings**: {}", settings.join(", "))
     };
-    let count = report::count(reports);
     let (machine, table) = (machine(), report::table(reports));
     format!(
         "{HEADING}\nWritten by `tests/fleet/run --all --write`: real nodes on a real Redis, {settings}. What the columns mean is in\n\
-         [tests/fleet/README.md](../tests/fleet/README.md).\n\nMachine: {machine}.\n\n{count}.\n\n{table}"
+         [tests/fleet/README.md](../tests/fleet/README.md).\n\nMachine: {machine}.\n\n{table}"
     )
 }
 
+/// The section with the rows of a newer one in the place of its own. It says which, and where and when they were measured.
+fn merged(section: &str, newer: &str) -> String {
+    let scenario = |row: &str| Some(row.strip_prefix("| ")?.split(" |").next()?.to_owned());
+    let rows = |of: &str| {
+        let rows = newer.lines().filter(|row| is_row_of(row, of));
+        rows.flat_map(|row| [row, "\n"]).collect::<String>()
+    };
+    let mut names: Vec<String> = newer.lines().filter_map(scenario).collect();
+    names.dedup();
+    names.retain(|name| name != "scenario");
+    let machine = newer
+        .lines()
+        .find_map(|line| line.strip_prefix("Machine: "));
+    let note = format!(
+        "Measured again, {}: {}\n",
+        names.join(", "),
+        machine.unwrap_or_default()
+    );
+    let mut merged = String::new();
+    for line in section.lines() {
+        match scenario(line).filter(|name| names.contains(name)) {
+            Some(name) if is_row_of(merged.lines().last().unwrap_or_default(), &name) => {}
+            Some(name) => merged.push_str(&rows(&name)),
+            None => {
+                if line.starts_with("| scenario |") {
+                    merged.extend([&note, "\n"]);
+                }
+                merged.extend([line, "\n"]);
+            }
+        }
+    }
+    let new = names
+        .iter()
+        .filter(|name| !section.lines().any(|row| is_row_of(row, name)));
+    merged.extend(new.map(|name| rows(name)));
+    merged
+}
+
+/// The section in a page.
+fn section_of(page: &str) -> Option<&str> {
+    let section = &page[page.find(HEADING)?..];
+    let end = section[HEADING.len()..].find("\n## ");
+    Some(end.map_or(section, |end| &section[..HEADING.len() + end]))
+}
+
 fn replace(page: &str, section: &str) -> String {
-    let Some(start) = page.find(HEADING) else {
+    let Some((start, before)) = page.find(HEADING).zip(section_of(page)) else {
         return format!("{}\n\n{section}", page.trim_end());
     };
-    let after = &page[start + HEADING.len()..];
-    let next = after.find("\n## ").map_or("", |next| &after[next..]);
-    format!("{}{section}{next}", &page[..start])
+    let after = &page[start + before.len()..];
+    format!("{}{section}{after}", &page[..start])
 }
 
 /// One line on the processor, the cores, the kernel, the commit and the day.
@@ -139,6 +193,17 @@ mod tests {
         let page = format!("# Page\n\n{HEADING}\nold\n\n## Next\n\nlast\n");
         let replaced = replace(&page, &section);
         assert_eq!(replaced, format!("# Page\n\n{section}\n## Next\n\nlast\n"));
+    }
+
+    #[test]
+    fn what_is_measured_again_replaces_its_rows_and_says_so() {
+        let head = report::TABLE_HEAD;
+        let before = format!("{HEADING}\nMachine: old.\n\n{head}| a | 1 |\n| a | 2 |\n| b | 3 |\n");
+        let newer = format!("{HEADING}\nMachine: new.\n\n{head}| a | 4 |\n| a | 5 |\n| c | 6 |\n");
+        let rows = "| a | 4 |\n| a | 5 |\n| b | 3 |\n| c | 6 |\n";
+        let expected =
+            format!("{HEADING}\nMachine: old.\n\nMeasured again, a, c: new.\n\n{head}{rows}");
+        assert_eq!(merged(&before, &newer), expected);
     }
 
     #[test]
