@@ -1,5 +1,6 @@
 -- One heartbeat of a node: adds it to the members, stores its demand for some limits, and returns its
--- shares. Plans are made here, once for each epoch of a limit, and never changed.
+-- shares. Plans are made here, once for each epoch of a limit. Only one thing of a plan changes: a node that was
+-- alone takes up its part of `absent`.
 --
 -- The line before this file sets `now`, in microseconds.
 --
