@@ -160,9 +160,10 @@ local function change(plan, parts, targets, sum)
       free, needed, missing = free - grows, needed - need, missing + need - grows
     end
   end
-  -- The reserve is in use as well: of what is not idle it gives up no more than a little at a time.
-  local idle = math.max(0, parts - sum)
-  local given_up = math.min(missing, math.max(least, idle), math.max(0, reserve - least))
+  -- The reserve is in use as well: of what is not idle it gives up no more than a little at a time, for nobody has
+  -- those parts in the next epoch.
+  local little, idle = math.max(1, math.floor(parts / 64)), math.max(0, parts - sum)
+  local given_up = math.min(missing, math.max(little, idle), math.max(0, reserve - least))
   return reserve - given_up + free, shares
 end
 

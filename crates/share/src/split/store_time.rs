@@ -24,8 +24,14 @@ const GRAIN: Duration = Duration::from_micros(1);
 #[derive(Debug)]
 pub(super) struct StoreTime<C> {
     own: C,
-    /// The reply that tells it best.
-    heard: ArcSwapOption<Heard>,
+    known: ArcSwapOption<Known>,
+}
+
+/// What all replies together told at one moment of the node's clock.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    bounds: Bounds,
+    at: Time,
 }
 
 /// The earliest and the latest time that the store's clock can show.
@@ -42,7 +48,7 @@ impl<C: Clock> StoreTime<C> {
     pub(super) fn new(own: C) -> Self {
         Self {
             own,
-            heard: ArcSwapOption::empty(),
+            known: ArcSwapOption::empty(),
         }
     }
 
@@ -51,25 +57,22 @@ impl<C: Clock> StoreTime<C> {
         &self.own
     }
 
-    /// Learns from a reply: if it tells more than the last one by now does, or contradicts it, since the
-    /// store's clock was set.
+    /// Learns from a reply. Each tells one of the bounds better than the other, by which of its two ways was
+    /// the quicker. One that contradicts what is known replaces it: the store's clock was set.
     pub(super) fn hear(&self, heard: Heard) {
-        let at = self.own.now();
-        let news = Bounds::from(&heard, at);
-        let is_better = self.heard.load().as_deref().is_none_or(|known| {
-            let known = Bounds::from(known, at);
-            news.width() <= known.width() || !news.meet(known)
-        });
-        if is_better {
-            self.heard.store(Some(heard.into()));
-        }
+        let news = Known::from(heard);
+        let known = self.known.load();
+        let known = known.as_deref().map(|known| known.at(heard.answered));
+        let bounds = known
+            .and_then(|known| known.meet(news.bounds))
+            .unwrap_or(news.bounds);
+        self.known.store(Some(Known { bounds, ..news }.into()));
     }
 
     /// Between what times the store's is now; `None` before the first reply.
     pub(super) fn bounds(&self) -> Option<Bounds> {
-        let heard = self.heard.load();
-        let heard = heard.as_deref()?;
-        Some(Bounds::from(heard, self.own.now()))
+        let known = self.known.load();
+        Some(known.as_deref()?.at(self.own.now()))
     }
 }
 
@@ -79,31 +82,45 @@ impl<C: Clock> Clock for StoreTime<C> {
     }
 }
 
-// === impl Bounds ===
+// === impl Known ===
 
-impl Bounds {
-    /// What follows from a reply at a time of the node's own clock.
-    fn from(heard: &Heard, own: Time) -> Self {
-        let since_answered = own.since(heard.answered);
-        let since_asked = own.since(heard.asked);
+impl Known {
+    /// What a reply tells when it is here.
+    fn from(heard: Heard) -> Self {
+        let way = heard.answered.since(heard.asked);
+        let latest = heard.now.plus(way.saturating_add(way / DRIFT)).plus(GRAIN);
         Self {
-            earliest: heard
-                .now
-                .plus(since_answered.saturating_sub(since_answered / DRIFT)),
-            latest: heard
-                .now
-                .plus(since_asked.saturating_add(since_asked / DRIFT))
-                .plus(GRAIN),
+            bounds: Bounds {
+                earliest: heard.now,
+                latest,
+            },
+            at: heard.answered,
         }
     }
 
-    fn width(self) -> Duration {
-        self.latest.since(self.earliest)
+    /// What follows for another time of the node's clock.
+    fn at(&self, own: Time) -> Bounds {
+        let since = own.since(self.at);
+        Bounds {
+            earliest: self
+                .bounds
+                .earliest
+                .plus(since.saturating_sub(since / DRIFT)),
+            latest: self.bounds.latest.plus(since.saturating_add(since / DRIFT)),
+        }
     }
+}
 
-    /// Whether both can be true.
-    fn meet(self, other: Self) -> bool {
-        self.earliest <= other.latest && other.earliest <= self.latest
+// === impl Bounds ===
+
+impl Bounds {
+    /// The times that lie within both; `None` if both cannot be true.
+    fn meet(self, other: Self) -> Option<Self> {
+        let both = Self {
+            earliest: self.earliest.max(other.earliest),
+            latest: self.latest.min(other.latest),
+        };
+        (both.earliest <= both.latest).then_some(both)
     }
 
     /// Whether it is surely not before `starts`, and surely before `ends`.
@@ -173,15 +190,22 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_that_tells_less_is_not_heard() {
+    fn each_reply_tells_the_bound_that_it_knows_better() {
         let (clock, time) = node(14);
         time.hear(heard(70_000, 10, 14));
         clock.set(milli(40));
-        let known = time.bounds();
+        let known = time.bounds().unwrap();
+        // Says between 70,015 and 70,035, of which both are known better.
         time.hear(heard(70_015, 20, 40));
-        assert_eq!(time.bounds(), known);
-        time.hear(heard(70_028, 38, 40));
-        assert_ne!(time.bounds(), known);
+        assert_eq!(time.bounds(), Some(known));
+        // Was slow on its way back only.
+        time.hear(heard(70_011, 24, 40));
+        let narrower = time.bounds().unwrap();
+        assert_eq!(narrower.earliest, known.earliest);
+        assert_eq!(
+            narrower.latest,
+            milli(70_027).plus(MILLI * 16 / DRIFT).plus(GRAIN)
+        );
     }
 
     #[test]
