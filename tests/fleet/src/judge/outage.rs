@@ -69,13 +69,19 @@ pub(super) fn first_window(measured: &Measured<'_>, percent: f64) -> Finding {
     Finding::new(promise, texts.join(", "), broken)
 }
 
-/// Each node's overshoot metric is that of an outside count, within a percentage of the limit.
+/// Each node's overshoot metric is that of an outside count, within a percentage of the limit. What is forgotten before
+/// Redis is back, a window after its own end, no node can know of the others, and so may be missing.
 pub(super) fn overshoot(measured: &Measured<'_>, percent: f64) -> Finding {
     let limit = &measured.scenario.limit;
     let spans = windows(measured.start, measured.end, limit.window());
     let over = |count: u64| count.saturating_sub(limit.limit) as f64;
+    let is_forgotten = |span: &(u64, u64)| {
+        let has_ended = |from, to| from < span.1 && span.1 + limit.window() <= to;
+        measured.outages().any(|it| has_ended(it.from, it.to))
+    };
     let least: f64 = spans
         .iter()
+        .filter(|span| !is_forgotten(span))
         .map(|span| over(inside(&measured.judged, *span)))
         .sum();
     let most: f64 = spans

@@ -29,7 +29,7 @@ fn check_with(
         twin,
         faults,
         probes: Vec::new(),
-        overshoot: Vec::new(),
+        overshoot: vec![0.0, 0.0],
         script_calls: 0,
     })
 }
@@ -106,6 +106,25 @@ fn what_a_node_allowed_without_redis_is_judged_by_outages_only() {
         let (judge, faults) = (Judge::OutageBound(1.0), vec![outage(from, 3.0)]);
         let with = check_with(PER_SECOND, &judge, records.clone(), Vec::new(), faults);
         assert_eq!(with.verdict, expected, "{from}");
+    }
+}
+
+#[test]
+fn overshoot_must_be_told_unless_it_is_forgotten_when_redis_is_back() {
+    let expectations = [
+        (1, Verdict::Broken),
+        (3, Verdict::Kept),
+        (4, Verdict::Kept),
+        (5, Verdict::Broken),
+        (7, Verdict::Broken),
+    ];
+    for (at, expected) in expectations {
+        let mut records = each_second(100);
+        records.extend((0..50).map(|n| allowed(at * 1_000 + 10 + n, 1)));
+        records.sort_by_key(|record| record.sent);
+        let (judge, faults) = (Judge::Overshoot(2.0), vec![outage(3.5, 6.5)]);
+        let finding = check_with(PER_SECOND, &judge, records, Vec::new(), faults);
+        assert_eq!(finding.verdict, expected, "{at}: {finding:?}");
     }
 }
 
