@@ -17,7 +17,8 @@
 -- returns   for each counter `created` and `base` of the current epoch, the same of the epoch before (0
 --           where there is none), then each slot that was ever written and its sum
 --
--- Both numbers of a node only grow, so an update that arrives twice, late or out of order changes nothing.
+-- Both numbers of a node only grow, so an update that arrives twice, late or out of order changes nothing. A refund
+-- takes a slot no lower than the base allows: several nodes may have refunded the same.
 
 local node = ARGV[1]
 local position = 1
@@ -49,7 +50,11 @@ local function write(key, slot, admitted, refunded, ttl)
     redis.call('HSETNX', key, 'created', text(now))
   end
   redis.call('HSET', key, own, text(admitted) .. ' ' .. text(refunded))
-  redis.call('HINCRBY', key, slot, text(growth))
+  local sum = redis.call('HINCRBY', key, slot, text(growth))
+  if growth < 0 and sum < 0 then
+    local base = tonumber(redis.call('HGET', key, 'base') or 0)
+    redis.call('HSET', key, slot, text(math.max(sum, 0 - base)))
+  end
   redis.call('PEXPIRE', key, ttl)
 end
 
@@ -76,6 +81,10 @@ for i = 1, #KEYS / 2 do
   local ttl, slots = argument(), tonumber(argument())
   local first, last = tonumber(argument()), tonumber(argument())
   local base, totals = tonumber(argument()), tonumber(argument())
+  if totals > 0 and base > tonumber(redis.call('HGET', current, 'base') or 0) then
+    redis.call('HSET', current, 'base', text(base))
+    redis.call('PEXPIRE', current, ttl)
+  end
   for _ = 1, totals do
     local slot, admitted, refunded = tonumber(argument()), tonumber(argument()), tonumber(argument())
     if slot < 0 then
@@ -83,10 +92,6 @@ for i = 1, #KEYS / 2 do
     else
       write(current, slot, admitted, refunded, ttl)
     end
-  end
-  if totals > 0 and base > tonumber(redis.call('HGET', current, 'base') or 0) then
-    redis.call('HSET', current, 'base', text(base))
-    redis.call('PEXPIRE', current, ttl)
   end
   local reply, of_before, sums = {}, {}, {}
   read(before, first + slots, slots - 1, slots, of_before, sums)

@@ -110,7 +110,7 @@ impl<C: Clock> Eventual<C> {
                 let usage = entry.history.usage(quota, layout, now);
                 let left = usage.decide(quota, 0, 0, now).remaining;
                 let used = capacity(quota).saturating_sub(left);
-                entry.refund(layout.at(now), cost.min(used.saturating_add(usage.debt)));
+                entry.refund_last(layout.at(now), cost.min(used.saturating_add(usage.debt)));
             }
         });
         part.queue(digest);

@@ -201,6 +201,9 @@ impl Entry {
 
     /// Notes that `cost` is refunded in a slot, whoever admitted it.
     pub(super) fn refund(&mut self, slot: u64, cost: u64) {
+        if cost == 0 {
+            return;
+        }
         let unsent = self.everywhere();
         let slot = slot.max(self.history.first());
         // What does not fit the field stays charged.
@@ -211,6 +214,19 @@ impl Entry {
         own.unsent = unsent;
         self.own.set(place, own);
         self.change(slot, -i64::from(cost));
+    }
+
+    /// Refunds `cost` in the slots in which it was admitted last, whoever admitted it, and the rest, of what is no longer
+    /// in any, in the current one.
+    pub(super) fn refund_last(&mut self, current: u64, cost: u64) {
+        let mut rest = cost;
+        let sums: SmallVec<[(u64, i64); 18]> = self.history.sums().collect();
+        for (slot, sum) in sums.into_iter().rev() {
+            let taken = rest.min(sum.max(0).unsigned_abs());
+            self.refund(slot, taken);
+            rest -= taken;
+        }
+        self.refund(current, rest);
     }
 
     /// Changes what is used in a slot.
@@ -296,17 +312,13 @@ impl Entry {
     }
 
     fn refund_all(&mut self, layout: SlotLayout, now: Time) {
-        let slot = layout.at(now);
         let carried = self.history.base(&self.quota, layout, self.history.first());
-        let sums: SmallVec<[(u64, i64); 18]> = self.history.sums().collect();
-        for (slot, sum) in sums {
-            if let Ok(cost @ 1..) = u64::try_from(sum) {
-                self.refund(slot, cost);
-            }
-        }
-        if carried > 0 {
-            self.refund(slot, carried);
-        }
+        let used = self
+            .history
+            .sums()
+            .map(|(_, sum)| sum.max(0).unsigned_abs());
+        let all = used.fold(carried, u64::saturating_add);
+        self.refund_last(layout.at(now), all);
         self.history.clear();
     }
 

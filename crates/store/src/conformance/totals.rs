@@ -26,6 +26,8 @@ struct State {
 #[derive(Debug, Default)]
 struct Epoch {
     totals: HashMap<(u64, NodeId), SlotTotal>,
+    /// What all nodes admitted in each slot, less what they refunded.
+    sums: HashMap<u64, i64>,
     info: EpochInfo,
     expires_at: Time,
 }
@@ -100,15 +102,15 @@ impl State {
     fn update(&mut self, node: NodeId, update: &CounterUpdate<'_>) -> CounterSums {
         let now = self.now;
         self.epochs.retain(|_, epoch| epoch.expires_at > now);
-        for total in update.totals {
-            self.write(node, update, *total);
-        }
         if !update.totals.is_empty() && update.base > 0 {
             let epoch = self.epochs.entry(name(update, update.current)).or_default();
             if update.base > epoch.info.base {
                 epoch.info.base = update.base;
                 epoch.expires_at = now.plus(update.expiry());
             }
+        }
+        for total in update.totals {
+            self.write(node, update, *total);
         }
         let slots = update.first..=update.current;
         CounterSums {
@@ -136,6 +138,15 @@ impl State {
         };
         if new != old {
             epoch.totals.insert((total.slot, node), new);
+            let net =
+                |total: SlotTotal| total.admitted.cast_signed() - total.refunded.cast_signed();
+            let growth = net(new) - net(old);
+            let sum = epoch.sums.entry(total.slot).or_default();
+            *sum += growth;
+            if growth < 0 {
+                // Several nodes may have refunded the same.
+                *sum = (*sum).max(-epoch.info.base.cast_signed());
+            }
             if epoch.info.created == 0 {
                 epoch.info.created = now.nanos() / 1_000;
             }
@@ -150,14 +161,7 @@ impl State {
 
     fn sum(&self, update: &CounterUpdate<'_>, slot: u64) -> Option<i64> {
         let epoch = self.epochs.get(&name(update, slot))?;
-        let totals = epoch.totals.iter().filter(|((at, _), _)| *at == slot);
-        let signed = |total: &SlotTotal| {
-            Some(i64::try_from(total.admitted).ok()? - i64::try_from(total.refunded).ok()?)
-        };
-        totals
-            .map(|(_, total)| signed(total))
-            .reduce(|one, other| Some(one? + other?))
-            .flatten()
+        epoch.sums.get(&slot).copied()
     }
 }
 

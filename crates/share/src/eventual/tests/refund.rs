@@ -109,6 +109,38 @@ fn a_refund_is_for_all() {
     }
 }
 
+/// What several nodes refund before they hear of each other counts once.
+#[test]
+fn the_same_refunded_on_several_nodes_counts_once() {
+    for quota in quotas(1_000) {
+        for is_reset in [false, true] {
+            let mut world = World::new(&[0; 3], quota.clone());
+            for node in 0..3 {
+                world.take(node, 70);
+            }
+            world.look_all();
+            world.look_all();
+            for node in &world.nodes {
+                if is_reset {
+                    node.eventual.reset(KEY, &quota);
+                } else {
+                    node.eventual.refund(KEY, &quota, 1_000);
+                }
+            }
+            for _ in 0..4 {
+                world.look_all();
+            }
+            assert!(world.take(1, 60).is_allowed());
+            world.look_all();
+            world.look_all();
+            for node in 0..3 {
+                let remaining = world.take(node, 0).remaining;
+                assert_eq!(remaining, 940, "{node}, {is_reset}: {quota:?}");
+            }
+        }
+    }
+}
+
 /// What the store lost counts with all nodes that knew it, and comes back where they still have it.
 #[test]
 fn what_the_store_lost_is_not_forgotten() {
