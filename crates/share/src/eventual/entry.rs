@@ -216,17 +216,15 @@ impl Entry {
         self.change(slot, -i64::from(cost));
     }
 
-    /// Refunds `cost` in the slots in which it was admitted last, whoever admitted it, and the rest, of what is no longer
-    /// in any, in the current one.
-    pub(super) fn refund_last(&mut self, current: u64, cost: u64) {
-        let mut rest = cost;
+    /// Refunds `cost` in the slots that it was admitted in last, and what is in none any more in the current one.
+    pub(super) fn refund_last(&mut self, current: u64, mut cost: u64) {
         let sums: SmallVec<[(u64, i64); 18]> = self.history.sums().collect();
         for (slot, sum) in sums.into_iter().rev() {
-            let taken = rest.min(sum.max(0).unsigned_abs());
+            let taken = cost.min(sum.max(0).unsigned_abs());
             self.refund(slot, taken);
-            rest -= taken;
+            cost -= taken;
         }
-        self.refund(current, rest);
+        self.refund(current, cost);
     }
 
     /// Changes what is used in a slot.
