@@ -80,14 +80,17 @@ impl<M: Clock> Split<M> {
         }
     }
 
-    /// The time for which a denial is remembered. A bucket that refills gradually has another permit every moment: a
-    /// node that lives on its share does not ask for each, but lets them gather as far as they fit. In a sliding
-    /// window they do not gather: a permit that is used later comes back later.
+    /// The time for which a denial is remembered. A reserve that refills gradually has another permit every moment: a
+    /// node that lives on its share does not ask for each. In a bucket they gather meanwhile as far as they fit. In a
+    /// sliding window they do not: one that is used later comes back later.
     fn lifetime(&self, charge: &Charge<'_>) -> Lifetime {
         let most = self.remember_denials;
-        let gathers = matches!(charge.quota.meter(), Meter::TokenBucket(_));
-        let least = if gathers && self.lives_on_share(charge) {
-            most.min(memory(charge.quota) / 2)
+        let harmless = match charge.quota.meter() {
+            Meter::TokenBucket(_) => memory(charge.quota) / 2,
+            _ => charge.quota.window() / 64,
+        };
+        let least = if self.lives_on_share(charge) {
+            harmless.min(most)
         } else {
             Duration::ZERO
         };
