@@ -160,8 +160,8 @@ local function change(plan, parts, targets, sum)
       free, needed, missing = free - grows, needed - need, missing + need - grows
     end
   end
-  -- The reserve is in use as well: of what is not idle it gives up no more than a little at a time, for nobody has
-  -- those parts in the next epoch.
+  -- The reserve is in use as well: of what is not idle it gives up no more than a little at a time, because
+  -- nobody has those parts in the next epoch.
   local little, idle = math.max(1, math.floor(parts / 64)), math.max(0, parts - sum)
   local given_up = math.min(missing, math.max(little, idle), math.max(0, reserve - least))
   return reserve - given_up + free, shares

@@ -3,7 +3,7 @@
 -- The line before this file sets `now`, in microseconds.
 --
 -- KEYS      for each counter two hashes: of the current epoch, and of the one before. Fields:
---             <slot>          what all nodes admitted in this slot of the epoch, less what they refunded
+--             <slot>          what all nodes admitted in this slot of the epoch, less what they refunded of it
 --             <slot>:<node>   what one node admitted and refunded in it, as `<admitted> <refunded>`
 --             base            what was in use when the epoch began, apart from what slots say
 --             created         when the hash was made, in microseconds
@@ -17,8 +17,8 @@
 -- returns   for each counter `created` and `base` of the current epoch, the same of the epoch before (0
 --           where there is none), then each slot that was ever written and its sum
 --
--- Both numbers of a node only grow, so an update that arrives twice, late or out of order changes nothing. A refund
--- takes a slot no lower than the base allows: several nodes may have refunded the same.
+-- Both numbers of a node only grow, so updates of one node that arrive twice, late or out of order change nothing.
+-- Several nodes may have refunded the same, so no refund takes an epoch, with its base, below zero.
 
 local node = ARGV[1]
 local position = 1
@@ -33,7 +33,19 @@ local function text(number)
   return string.format('%.0f', number)
 end
 
-local function write(key, slot, admitted, refunded, ttl)
+-- What an epoch has in use, with its base.
+local function in_use(key, slots)
+  local fields, used = { 'base' }, 0
+  for slot = 0, slots - 1 do
+    fields[#fields + 1] = slot
+  end
+  for _, number in ipairs(redis.call('HMGET', key, unpack(fields))) do
+    used = used + tonumber(number or 0)
+  end
+  return used
+end
+
+local function write(key, slots, slot, admitted, refunded, ttl)
   local own = slot .. ':' .. node
   local stored = redis.call('HGET', key, own)
   local old_admitted, old_refunded = 0, 0
@@ -50,10 +62,10 @@ local function write(key, slot, admitted, refunded, ttl)
     redis.call('HSETNX', key, 'created', text(now))
   end
   redis.call('HSET', key, own, text(admitted) .. ' ' .. text(refunded))
-  local sum = redis.call('HINCRBY', key, slot, text(growth))
-  if growth < 0 and sum < 0 then
-    local base = tonumber(redis.call('HGET', key, 'base') or 0)
-    redis.call('HSET', key, slot, text(math.max(sum, 0 - base)))
+  redis.call('HINCRBY', key, slot, text(growth))
+  local used = growth < 0 and in_use(key, slots) or 0
+  if used < 0 then
+    redis.call('HINCRBY', key, slot, text(-used))
   end
   redis.call('PEXPIRE', key, ttl)
 end
@@ -88,9 +100,9 @@ for i = 1, #KEYS / 2 do
   for _ = 1, totals do
     local slot, admitted, refunded = tonumber(argument()), tonumber(argument()), tonumber(argument())
     if slot < 0 then
-      write(before, slot + slots, admitted, refunded, ttl)
+      write(before, slots, slot + slots, admitted, refunded, ttl)
     else
-      write(current, slot, admitted, refunded, ttl)
+      write(current, slots, slot, admitted, refunded, ttl)
     end
   end
   local reply, of_before, sums = {}, {}, {}

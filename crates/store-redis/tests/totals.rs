@@ -212,7 +212,7 @@ fn redis_replies_what_the_model_does() {
     });
 }
 
-/// The order in which totals arrive does not matter, nor how often they do.
+/// The order in which totals arrive does not matter, nor how often they do, as long as nodes refund what they admitted.
 #[test]
 fn totals_that_come_late_or_twice_change_nothing() {
     let server = RedisServer::start();
@@ -233,7 +233,6 @@ fn totals_that_come_late_or_twice_change_nothing() {
             let now = Time::from_micros(START);
             subject.set_time(now).await;
             for &(node, admitted, refunded) in messages {
-                // What a node refunds of others' admissions it has read from the store before.
                 let totals = vec![(0, admitted, refunded.min(admitted))];
                 let update = Update { totals, ..Update::of(1, 0) };
                 exchange(&subject.totals, node, &update, now).await;

@@ -2,8 +2,8 @@
 //!
 //! Time is cut into slots, and some slots make an epoch. For each counter and slot every node has one
 //! total, which only that node writes: what it admitted in the slot, and what it refunded of it. Both
-//! numbers only grow, so an update that arrives twice, late or out of order changes nothing. A refund takes the sum of a
-//! slot no lower than zero, less what was in use when its epoch began: several nodes may have refunded the same.
+//! numbers only grow, so updates of one node that arrive twice, late or out of order change nothing. Several nodes may
+//! have refunded the same: no refund takes the sum of an epoch, with what was in use when it began, below zero.
 
 use std::future::Future;
 use std::time::Duration;

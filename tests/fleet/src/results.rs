@@ -225,11 +225,11 @@ mod tests {
         let root = crate::root();
         let results = fs::read_to_string(root.join(RESULTS)).unwrap();
         let pages = pages(&root).unwrap();
-        let mut n_quotes = 0;
         for page in &pages {
             let text = fs::read_to_string(page).unwrap();
-            let quotes = text.lines().filter_map(quoted_names);
-            n_quotes += quotes.count();
+            let has_quote = text.lines().any(|line| quoted_names(line).is_some());
+            // `node` limits are not shared.
+            assert!(has_quote || page.ends_with("node.md"), "{}", page.display());
             for name in text.lines().filter_map(quoted_names).flatten() {
                 let is_there = results.lines().any(|row| is_row_of(row, name));
                 assert!(is_there, "{}: no scenario {name}", page.display());
@@ -242,6 +242,5 @@ mod tests {
                 page.display()
             );
         }
-        assert!(n_quotes > 0, "no page quotes anything");
     }
 }

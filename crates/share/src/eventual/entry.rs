@@ -216,7 +216,7 @@ impl Entry {
         self.change(slot, -i64::from(cost));
     }
 
-    /// Refunds `cost` in the slots that it was admitted in last, and what is in none any more in the current one.
+    /// Refunds `cost` in the slots with the latest admissions, and the rest in the current slot.
     pub(super) fn refund_last(&mut self, current: u64, mut cost: u64) {
         let sums: SmallVec<[(u64, i64); 18]> = self.history.sums().collect();
         for (slot, sum) in sums.into_iter().rev() {

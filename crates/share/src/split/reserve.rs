@@ -85,12 +85,12 @@ impl<M: Clock> Split<M> {
     /// sliding window they do not: one that is used later comes back later.
     fn lifetime(&self, charge: &Charge<'_>) -> Lifetime {
         let most = self.remember_denials;
-        let harmless = match charge.quota.meter() {
+        let shortest = match charge.quota.meter() {
             Meter::TokenBucket(_) => memory(charge.quota) / 2,
             _ => charge.quota.window() / 64,
         };
         let least = if self.lives_on_share(charge) {
-            harmless.min(most)
+            shortest.min(most)
         } else {
             Duration::ZERO
         };

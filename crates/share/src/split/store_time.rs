@@ -14,7 +14,8 @@ use tidegate_store::Clock;
 use crate::reckoning::Heard;
 
 /// By how much two clocks may run apart: one part in so many. Ten times what clocks do, and twice what
-/// those do that are being set.
+/// those do that are being set. A step of the store's clock that is smaller than the bounds are apart is noticed
+/// when they have drifted as far.
 const DRIFT: u32 = 1_000;
 
 /// What a store rounds its time down to.
@@ -24,12 +25,12 @@ const GRAIN: Duration = Duration::from_micros(1);
 #[derive(Debug)]
 pub(super) struct StoreTime<C> {
     own: C,
-    known: ArcSwapOption<Known>,
+    known: ArcSwapOption<DatedBounds>,
 }
 
-/// What all replies together told at one moment of the node's clock.
+/// The bounds that follow from all replies, at one moment of the node's clock.
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct DatedBounds {
     bounds: Bounds,
     at: Time,
 }
@@ -57,16 +58,18 @@ impl<C: Clock> StoreTime<C> {
         &self.own
     }
 
-    /// Learns from a reply. Each tells one of the bounds better than the other, by which of its two ways was
-    /// the quicker. One that contradicts what is known replaces it: the store's clock was set.
+    /// Learns from a reply, which came after all others. A quick way there makes the latest time exact, a quick way
+    /// back the earliest, so each bound is taken from the reply that has the better one. A reply that contradicts
+    /// them replaces both: the store's clock was set.
     pub(super) fn hear(&self, heard: Heard) {
-        let news = Known::from(heard);
+        let news = DatedBounds::from(heard);
         let known = self.known.load();
         let known = known.as_deref().map(|known| known.at(heard.answered));
         let bounds = known
-            .and_then(|known| known.meet(news.bounds))
+            .and_then(|known| known.intersection(news.bounds))
             .unwrap_or(news.bounds);
-        self.known.store(Some(Known { bounds, ..news }.into()));
+        self.known
+            .store(Some(DatedBounds { bounds, ..news }.into()));
     }
 
     /// Between what times the store's is now; `None` before the first reply.
@@ -82,10 +85,10 @@ impl<C: Clock> Clock for StoreTime<C> {
     }
 }
 
-// === impl Known ===
+// === impl DatedBounds ===
 
-impl Known {
-    /// What a reply tells when it is here.
+impl DatedBounds {
+    /// The bounds at the moment that a reply is here.
     fn from(heard: Heard) -> Self {
         let way = heard.answered.since(heard.asked);
         let latest = heard.now.plus(way.saturating_add(way / DRIFT)).plus(GRAIN);
@@ -98,7 +101,7 @@ impl Known {
         }
     }
 
-    /// What follows for another time of the node's clock.
+    /// The bounds at a later time of the node's clock.
     fn at(&self, own: Time) -> Bounds {
         let since = own.since(self.at);
         Bounds {
@@ -115,7 +118,7 @@ impl Known {
 
 impl Bounds {
     /// The times that lie within both; `None` if both cannot be true.
-    fn meet(self, other: Self) -> Option<Self> {
+    fn intersection(self, other: Self) -> Option<Self> {
         let both = Self {
             earliest: self.earliest.max(other.earliest),
             latest: self.latest.min(other.latest),

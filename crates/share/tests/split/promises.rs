@@ -229,8 +229,8 @@ fn beside_abusers(pool: &Quota, shared_by: Consistency, own_by: Consistency) -> 
         fleet.request(node, &[own, pool]) == Admission::Admitted
     };
     let mut honest = 0;
-    // A limit that remembers takes up to 64 epochs to settle.
-    let begin = 64_000;
+    // As long as a limit of 100 that remembers takes to settle.
+    let begin = 90_000;
     let settled = begin + 4_000;
     for step in 0..settled + 10_000_u64 {
         let times = if step < begin { 0 } else { 4 };

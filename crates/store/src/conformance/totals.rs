@@ -141,11 +141,11 @@ impl State {
             let net =
                 |total: SlotTotal| total.admitted.cast_signed() - total.refunded.cast_signed();
             let growth = net(new) - net(old);
-            let sum = epoch.sums.entry(total.slot).or_default();
-            *sum += growth;
+            *epoch.sums.entry(total.slot).or_default() += growth;
             if growth < 0 {
                 // Several nodes may have refunded the same.
-                *sum = (*sum).max(-epoch.info.base.cast_signed());
+                let used = epoch.sums.values().sum::<i64>() + epoch.info.base.cast_signed();
+                *epoch.sums.entry(total.slot).or_default() -= used.min(0);
             }
             if epoch.info.created == 0 {
                 epoch.info.created = now.nanos() / 1_000;

@@ -269,8 +269,8 @@ impl Division {
             }
         }
         let missing: u32 = shares.iter().zip(targets).map(lacks).sum();
-        // The reserve is in use as well: of what is not idle it gives up no more than a little at a time, for
-        // nobody has those parts in the next epoch.
+        // The reserve is in use as well: of what is not idle it gives up no more than a little at a time,
+        // because nobody has those parts in the next epoch.
         let little = (parts / 64).max(1);
         let idle = narrow(u64::from(parts).saturating_sub(demand));
         let given_up = missing

@@ -69,8 +69,8 @@ pub(super) fn first_window(measured: &Measured<'_>, percent: f64) -> Finding {
     Finding::new(promise, texts.join(", "), broken)
 }
 
-/// Each node's overshoot metric is that of an outside count, within a percentage of the limit. What is forgotten before
-/// Redis is back, a window after its own end, no node can know of the others, and so may be missing.
+/// Each node's overshoot metric is that of an outside count, within a percentage of the limit. A window that ended at
+/// least one window before Redis was back may be missing: nodes forget it before they exchange it.
 pub(super) fn overshoot(measured: &Measured<'_>, percent: f64) -> Finding {
     let limit = &measured.scenario.limit;
     let spans = windows(measured.start, measured.end, limit.window());

@@ -141,6 +141,35 @@ fn the_same_refunded_on_several_nodes_counts_once() {
     }
 }
 
+/// Refunds of different requests on several nodes all count, also if little was admitted lately.
+#[test]
+fn different_refunds_on_several_nodes_all_count() {
+    for quota in quotas(1_000) {
+        let mut world = World::new(&[0; 3], quota.clone());
+        for node in 0..3 {
+            world.take(node, 70);
+        }
+        world.look_all();
+        world.look_all();
+        // Where there are slots inside a window, the last one has 1.
+        world.advance(quota.window() / 16);
+        world.take(0, 1);
+        world.look_all();
+        world.look_all();
+        let before = world.take(0, 0).remaining;
+        for node in &world.nodes {
+            node.eventual.refund(KEY, &quota, 10);
+        }
+        for _ in 0..3 {
+            world.look_all();
+        }
+        for node in 0..3 {
+            let remaining = world.take(node, 0).remaining;
+            assert_eq!(remaining, before + 30, "{node}: {quota:?}");
+        }
+    }
+}
+
 /// What the store lost counts with all nodes that knew it, and comes back where they still have it.
 #[test]
 fn what_the_store_lost_is_not_forgotten() {
