@@ -38,7 +38,7 @@ pub struct ScenarioReport {
 const OVERSHOOT: &str = "tidegate_eventual_overshoot_hits_total";
 
 /// Traffic begins so long after the plan is made.
-const HEAD_START: f64 = 0.3;
+const HEAD_START: f64 = 0.5;
 
 /// So many seconds after the traffic, nodes have heard of all that others allowed.
 const EXCHANGE: f64 = 1.0;
@@ -118,9 +118,11 @@ fn wait_for_members(nodes: &[Node], expected: usize) {
 
 fn measure(spec: &FleetSpec, world: &World<'_>) -> Result<Vec<ScenarioReport>, String> {
     let World { nodes, redis, .. } = *world;
+    let start = spec.start_after(now() + micros(HEAD_START));
+    // What happens while an aligned start is awaited does not count.
+    clock::sleep_until(start - micros(HEAD_START));
     let overshoot = overshoot_of(nodes);
     let calls = redis.script_calls();
-    let start = spec.start_after(now() + micros(HEAD_START));
     let plans = plan::plan(&spec.scenarios, nodes.len(), start, spec.seconds);
     let stop = AtomicBool::new(false);
     let (records, probes, faults) = run_all(spec, world, &plans, start, &stop);
