@@ -37,7 +37,7 @@ pub struct ScenarioReport {
 /// The metric of what nodes saw above a limit.
 const OVERSHOOT: &str = "tidegate_eventual_overshoot_hits_total";
 
-/// Traffic begins so long after the plan is made.
+/// Traffic begins so long after the counts before it are read.
 const HEAD_START: f64 = 0.5;
 
 /// So many seconds after the traffic, nodes have heard of all that others allowed.

@@ -26,7 +26,7 @@ struct State {
 #[derive(Debug, Default)]
 struct Epoch {
     totals: HashMap<(u64, NodeId), SlotTotal>,
-    /// What all nodes admitted in each slot, less what they refunded.
+    /// Admissions of all nodes in each slot, less refunds.
     sums: HashMap<u64, i64>,
     info: EpochInfo,
     expires_at: Time,

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use tidegate_algorithms::Quota;
 use tidegate_store::StoreConfig;
 
 use super::quotas;
@@ -109,17 +110,23 @@ fn a_refund_is_for_all() {
     }
 }
 
-/// What several nodes refund before they hear of each other counts once.
+/// Three nodes that have admitted 70 each, and know of it.
+fn used_by_three(quota: &Quota) -> World {
+    let mut world = World::new(&[0; 3], quota.clone());
+    for node in 0..3 {
+        world.take(node, 70);
+    }
+    world.look_all();
+    world.look_all();
+    world
+}
+
+/// A limit that several nodes give back whole, before they have exchanged, is given back once.
 #[test]
 fn the_same_refunded_on_several_nodes_counts_once() {
     for quota in quotas(1_000) {
         for is_reset in [false, true] {
-            let mut world = World::new(&[0; 3], quota.clone());
-            for node in 0..3 {
-                world.take(node, 70);
-            }
-            world.look_all();
-            world.look_all();
+            let mut world = used_by_three(&quota);
             for node in &world.nodes {
                 if is_reset {
                     node.eventual.reset(KEY, &quota);
@@ -145,12 +152,7 @@ fn the_same_refunded_on_several_nodes_counts_once() {
 #[test]
 fn different_refunds_on_several_nodes_all_count() {
     for quota in quotas(1_000) {
-        let mut world = World::new(&[0; 3], quota.clone());
-        for node in 0..3 {
-            world.take(node, 70);
-        }
-        world.look_all();
-        world.look_all();
+        let mut world = used_by_three(&quota);
         // Where there are slots inside a window, the last one has 1.
         world.advance(quota.window() / 16);
         world.take(0, 1);
@@ -174,12 +176,7 @@ fn different_refunds_on_several_nodes_all_count() {
 #[test]
 fn what_the_store_lost_is_not_forgotten() {
     for quota in quotas(1_000) {
-        let mut world = World::new(&[0; 3], quota.clone());
-        for node in 0..3 {
-            world.take(node, 70);
-        }
-        world.look_all();
-        world.look_all();
+        let mut world = used_by_three(&quota);
         assert_eq!(world.take(0, 0).remaining, 790, "{quota:?}");
         world.links[0].store.clear();
         for _ in 0..3 {
