@@ -18,6 +18,7 @@ mod address;
 mod client;
 mod forwarded;
 mod grouping;
+mod identities;
 mod recipe;
 mod request;
 mod trail;
@@ -25,6 +26,7 @@ mod uri;
 
 pub use client::{AddressHeader, ClientAddress, Peer, Proxies, Proxy, ProxyFault, Trust};
 pub use grouping::{BadPrefix, Grouping};
+pub use identities::Identities;
 pub use recipe::{Described, Ingredient, Recipe, RecipeFault, Recipes, Source, SourceFault};
 pub use request::{Headers, Request};
 pub use uri::query_parameters;

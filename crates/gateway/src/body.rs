@@ -1,0 +1,233 @@
+//! Bodies on their way through: bounded in bytes and in time, never buffered.
+
+use std::cell::Cell;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use tokio::time::{Sleep, sleep};
+
+/// The body of a request on its way to an upstream.
+#[derive(Debug)]
+pub(crate) enum RequestBody {
+    /// No body.
+    Empty,
+    /// A body as the client sends it.
+    Stream(Box<StreamedBody>),
+}
+
+/// The body of a client's request, which may still be arriving.
+#[derive(Debug)]
+pub(crate) struct StreamedBody {
+    incoming: Incoming,
+    /// Bytes that may still come.
+    bytes_left: u64,
+    /// Time between two pieces.
+    timeout: Duration,
+    timer: Option<Pin<Box<Sleep>>>,
+    /// Holds the body back until the upstream asks for it.
+    gate: Option<ContinueGate>,
+    progress: Rc<BodyProgress>,
+}
+
+/// The state of a request's body, for the side that answers.
+#[derive(Debug, Default)]
+pub(crate) struct BodyProgress {
+    was_polled: Cell<bool>,
+    is_complete: Cell<bool>,
+    fault: Cell<Option<BodyFault>>,
+}
+
+/// The fault of a client's body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BodyFault {
+    /// It is larger than the route allows.
+    #[error("request body too large")]
+    TooLarge,
+    /// The next piece took too long.
+    #[error("request body timed out")]
+    TimedOut,
+    /// The connection broke.
+    #[error("request body incomplete")]
+    Incomplete,
+}
+
+/// A gate for the body of a request with `Expect: 100-continue`: it opens when the upstream sends 100, or after a second, because
+/// some servers never do (RFC 9110, section 10.1.1).
+#[derive(Clone, Debug)]
+pub(crate) struct ContinueGate(Arc<GateState>);
+
+#[derive(Debug, Default)]
+struct GateState {
+    is_open: AtomicBool,
+    waker: std::sync::Mutex<Option<Waker>>,
+}
+
+/// The time after which a body is sent though the upstream has not asked for it.
+const CONTINUE_TIMEOUT: Duration = Duration::from_secs(1);
+
+// === impl RequestBody ===
+
+impl RequestBody {
+    /// Whether it can be sent again: it is empty, or nobody has begun to read it.
+    pub(crate) fn is_replayable(&self) -> bool {
+        match self {
+            Self::Empty => true,
+            Self::Stream(body) => !body.progress.was_polled.get(),
+        }
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = BodyFault;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
+        match self.get_mut() {
+            Self::Empty => Poll::Ready(None),
+            Self::Stream(body) => body.poll(context),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Empty => true,
+            Self::Stream(body) => body.incoming.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Empty => SizeHint::with_exact(0),
+            Self::Stream(body) => body.incoming.size_hint(),
+        }
+    }
+}
+
+// === impl StreamedBody ===
+
+impl StreamedBody {
+    /// A body of at most `max_bytes`, with at most `timeout` between two pieces.
+    pub(crate) fn new(
+        incoming: Incoming,
+        max_bytes: u64,
+        timeout: Duration,
+        gate: Option<ContinueGate>,
+    ) -> (Self, Rc<BodyProgress>) {
+        let progress = Rc::new(BodyProgress::default());
+        let body = Self {
+            incoming,
+            bytes_left: max_bytes,
+            timeout,
+            timer: None,
+            gate,
+            progress: Rc::clone(&progress),
+        };
+        (body, progress)
+    }
+
+    fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
+        if let Some(gate) = &self.gate {
+            if !gate.is_open(context) && self.poll_timer(context, CONTINUE_TIMEOUT).is_pending() {
+                return Poll::Pending;
+            }
+            self.gate = None;
+            self.timer = None;
+        }
+        self.progress.was_polled.set(true);
+        let polled = match Pin::new(&mut self.incoming).poll_frame(context) {
+            Poll::Ready(polled) => {
+                // Armed anew at the next wait.
+                self.timer = None;
+                polled
+            }
+            Poll::Pending => {
+                if self.poll_timer(context, self.timeout).is_pending() {
+                    return Poll::Pending;
+                }
+                return Poll::Ready(Some(Err(self.fail(BodyFault::TimedOut))));
+            }
+        };
+        Poll::Ready(match polled {
+            None => {
+                self.progress.is_complete.set(true);
+                None
+            }
+            Some(Err(_)) => Some(Err(self.fail(BodyFault::Incomplete))),
+            Some(Ok(frame)) => Some(self.count(frame)),
+        })
+    }
+
+    fn count(&mut self, frame: Frame<Bytes>) -> Result<Frame<Bytes>, BodyFault> {
+        let n_bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
+        match self.bytes_left.checked_sub(n_bytes) {
+            Some(left) => self.bytes_left = left,
+            None => return Err(self.fail(BodyFault::TooLarge)),
+        }
+        if self.incoming.is_end_stream() {
+            self.progress.is_complete.set(true);
+        }
+        Ok(frame)
+    }
+
+    fn fail(&self, fault: BodyFault) -> BodyFault {
+        self.progress.fault.set(Some(fault));
+        fault
+    }
+
+    fn poll_timer(&mut self, context: &mut Context<'_>, after: Duration) -> Poll<()> {
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(after)));
+        timer.as_mut().poll(context)
+    }
+}
+
+// === impl BodyProgress ===
+
+impl BodyProgress {
+    /// Whether the client has sent the whole body and it was read.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_complete.get()
+    }
+
+    /// The fault of the client's body, if it had one.
+    pub(crate) fn fault(&self) -> Option<BodyFault> {
+        self.fault.get()
+    }
+}
+
+// === impl ContinueGate ===
+
+impl ContinueGate {
+    /// A closed gate.
+    pub(crate) fn new() -> Self {
+        Self(Arc::default())
+    }
+
+    /// Opens it, for ever.
+    pub(crate) fn open(&self) {
+        self.0.is_open.store(true, Ordering::Release);
+        let waker = self.0.waker.lock().ok().and_then(|mut waker| waker.take());
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn is_open(&self, context: &Context<'_>) -> bool {
+        if let Ok(mut waker) = self.0.waker.lock() {
+            *waker = Some(context.waker().clone());
+        }
+        self.0.is_open.load(Ordering::Acquire)
+    }
+}
+

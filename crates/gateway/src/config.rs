@@ -1,0 +1,135 @@
+//! The settings of a gateway, checked and ready to use.
+//!
+//! [`GatewayConfig`] is replaced as a whole by a reload, while connections stay open. [`GatewayBounds`] is read at start.
+
+mod route;
+mod upstream;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderValue;
+use tidegate_identify::{ClientAddress, Identities, Recipes};
+use tidegate_rules::Networks;
+
+pub use route::{
+    HeaderEdits, HeaderMatch, HostMatch, PathMatch, PathPattern, PathPatternFault, PathRewrite,
+    Requirement, RouteAction, RouteConfig, RouteMatch,
+};
+pub use upstream::{
+    Balance, HealthCheck, PassiveHealth, RetryConfig, RetryOn, TargetConfig, TargetFault, Timeouts,
+    UpstreamConfig, UpstreamProtocol, UpstreamTls,
+};
+
+/// All that a reload replaces.
+#[derive(Clone, Debug)]
+pub struct GatewayConfig {
+    /// The domain of the rules in which requests are judged.
+    pub domain: String,
+    /// The routes, in the order in which they are tried.
+    pub routes: Vec<RouteConfig>,
+    /// The upstreams, which routes name by their place in this list.
+    pub upstreams: Vec<Arc<UpstreamConfig>>,
+    /// The descriptors of a route that names none of its own.
+    pub descriptors: Arc<Recipes>,
+    /// Tokens, API keys and tables of networks.
+    pub identities: Arc<Identities>,
+    /// The way to the address of a client behind proxies.
+    pub client_address: ClientAddress,
+    /// The addresses that may connect at all.
+    pub access: AccessConfig,
+    /// The answers to requests of web pages of other origins; without it, no CORS header is added.
+    pub cors: Option<CorsConfig>,
+    /// The path under which Tidegate's own endpoints lie, with a slash at both ends.
+    pub own_prefix: String,
+    /// The bodies of denials.
+    pub denial_body: DenialBody,
+}
+
+/// Client addresses that are allowed or denied before anything else is looked at.
+#[derive(Clone, Debug, Default)]
+pub struct AccessConfig {
+    /// With it, clients from elsewhere get 403.
+    pub allow: Option<Networks>,
+    /// Clients from here get 403.
+    pub deny: Option<Networks>,
+}
+
+/// The origins of web pages that may read answers of Tidegate's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CorsConfig {
+    /// The origins, such as `https://shop.example`; empty means every origin.
+    pub origins: Vec<HeaderValue>,
+    /// Adds `Access-Control-Allow-Credentials: true`.
+    pub credentials: bool,
+}
+
+/// The body of a denial.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum DenialBody {
+    /// Problem details in JSON (RFC 9457).
+    #[default]
+    Problem,
+    /// A text with `{{limit}}`, `{{retry_after}}`, `{{detail}}`, `{{decision}}` and `{{status}}` to be filled in.
+    Template {
+        /// The media type, which also says how values are escaped: JSON, HTML, or not at all.
+        content_type: HeaderValue,
+        /// The text.
+        text: String,
+    },
+}
+
+/// The bounds on what a client may send and how long it may take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GatewayBounds {
+    /// Header lines of a request.
+    pub max_headers: usize,
+    /// Bytes of a request's head.
+    pub max_head_bytes: usize,
+    /// Bytes of a request's body; a route may set its own.
+    pub max_body_bytes: u64,
+    /// Time from the first byte of a head to its end.
+    pub head_timeout: Duration,
+    /// Time between two pieces of a request's body.
+    pub body_timeout: Duration,
+    /// Time a connection may stay open without a request.
+    pub idle_timeout: Duration,
+    /// Time a client may take nothing of an answer that waits for it.
+    pub write_timeout: Duration,
+    /// Requests on one connection before it is closed.
+    pub max_requests: u64,
+    /// Streams open at once on one HTTP/2 connection.
+    pub max_streams: u32,
+    /// Connections of one client address; trusted proxies are exempt.
+    pub max_connections_per_address: usize,
+}
+
+// === impl GatewayConfig ===
+
+impl GatewayConfig {
+    /// The prefix of Tidegate's own paths where nobody sets it.
+    pub const OWN_PREFIX: &'static str = "/.tidegate/";
+
+    /// The domain of the rules where nobody sets it.
+    pub const DOMAIN: &'static str = "gateway";
+}
+
+// === impl GatewayBounds ===
+
+impl Default for GatewayBounds {
+    fn default() -> Self {
+        Self {
+            max_headers: 100,
+            max_head_bytes: 32 * 1024,
+            // As large as nginx's `client_max_body_size` is usually raised to.
+            max_body_bytes: 100 * 1024 * 1024,
+            head_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_mins(1),
+            write_timeout: Duration::from_secs(30),
+            max_requests: 100_000,
+            max_streams: 128,
+            max_connections_per_address: 512,
+        }
+    }
+}

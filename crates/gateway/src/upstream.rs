@@ -1,0 +1,1 @@
+//! Upstreams: the servers behind the gateway, their connections and their health.
