@@ -72,6 +72,11 @@ impl From<Dialect> for Headers {
 // === impl HeaderNames ===
 
 impl HeaderNames {
+    /// All names, in lower case.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        [&*self.limit, &*self.remaining, &*self.reset].into_iter()
+    }
+
     /// Takes the names in any case; they go out in lower case.
     ///
     /// # Errors

@@ -91,7 +91,7 @@ fn listening(bound: &Bound) -> String {
     let secure = if bound.is_secure { "s" } else { "" };
     match (front, address) {
         (Front::Http, Address::Tcp(address)) => format!("http{secure}://{address}"),
-        (Front::Admin | Front::Metrics, Address::Tcp(address)) => {
+        (Front::Gateway | Front::Admin | Front::Metrics, Address::Tcp(address)) => {
             format!("http{secure}://{address} ({front})")
         }
         (Front::Grpc, Address::Tcp(address)) => format!("grpc{secure}://{address}"),

@@ -88,6 +88,7 @@ async fn serve(
         config: settings::admin(config, token),
     };
     let parts = Parts {
+        gateway: None,
         limiter: Arc::clone(&limiter),
         observatory,
         admin: Some(Arc::new(admin)),

@@ -134,10 +134,7 @@ impl StreamedBody {
         (body, progress)
     }
 
-    fn poll(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
         if let Some(gate) = &self.gate {
             if !gate.is_open(context) && self.poll_timer(context, CONTINUE_TIMEOUT).is_pending() {
                 return Poll::Pending;
@@ -230,4 +227,3 @@ impl ContinueGate {
         self.0.is_open.load(Ordering::Acquire)
     }
 }
-

@@ -5,6 +5,7 @@
 mod route;
 mod upstream;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -114,12 +115,28 @@ impl GatewayConfig {
     pub const DOMAIN: &'static str = "gateway";
 }
 
+// === impl AccessConfig ===
+
+impl AccessConfig {
+    /// Whether a client may connect; one without an address, at a unix socket, may.
+    pub(crate) fn allows(&self, client: Option<IpAddr>) -> bool {
+        let Some(client) = client else { return true };
+        let is_allowed = self.allow.as_ref().is_none_or(|allow| allow.holds(client));
+        is_allowed && !self.deny.as_ref().is_some_and(|deny| deny.holds(client))
+    }
+}
+
 // === impl GatewayBounds ===
+
+impl GatewayBounds {
+    /// Header lines of a request where nobody says; hyper's own default, which it reads without allocating.
+    pub const DEFAULT_MAX_HEADERS: usize = 100;
+}
 
 impl Default for GatewayBounds {
     fn default() -> Self {
         Self {
-            max_headers: 100,
+            max_headers: Self::DEFAULT_MAX_HEADERS,
             max_head_bytes: 32 * 1024,
             // As large as nginx's `client_max_body_size` is usually raised to.
             max_body_bytes: 100 * 1024 * 1024,

@@ -1,13 +1,25 @@
 //! ANSWER clients: a reverse proxy that limits.
 //!
-//! A request passes through these steps, one module each: [`connection`] reads it within bounds, [`guard`] rejects what two
-//! servers could read differently, [`route`] finds its route, [`caller`] makes its descriptors, the limiter decides, [`forward`]
-//! sends it to an [`upstream`], and [`answer`] is the only place where a denial or an error becomes a status.
+//! A request passes through these steps, one module each: `connection` reads it within bounds, `guard` rejects what two servers could
+//! read differently, `route` finds its route, the limiter decides, `forward` sends it to an `upstream`, and `answer` is the only place
+//! where a denial or an error becomes a status. `thread` is their order.
 //!
 //! The crate opens connections to upstreams but accepts none: listeners, TLS for clients and threads belong to `tidegate-server`.
 
+mod answer;
 mod body;
 mod config;
+mod connection;
+mod cors;
+mod executor;
+mod forward;
+mod gateway;
+mod guard;
+mod header_lines;
+mod response;
+mod route;
+mod thread;
+mod upgrade;
 mod upstream;
 
 pub use config::{
@@ -16,3 +28,7 @@ pub use config::{
     PathRewrite, Requirement, RetryConfig, RetryOn, RouteAction, RouteConfig, RouteMatch,
     TargetConfig, TargetFault, Timeouts, UpstreamConfig, UpstreamProtocol, UpstreamTls,
 };
+pub use connection::{ClientConnection, ClientProtocol, serve_connection};
+pub use gateway::{Gateway, GatewayError};
+pub use header_lines::HeaderLines;
+pub use thread::GatewayThread;

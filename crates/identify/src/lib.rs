@@ -29,4 +29,4 @@ pub use grouping::{BadPrefix, Grouping};
 pub use identities::Identities;
 pub use recipe::{Described, Ingredient, Recipe, RecipeFault, Recipes, Source, SourceFault};
 pub use request::{Headers, Request};
-pub use uri::query_parameters;
+pub use uri::{host as normal_host, path as normal_path, query_parameters};

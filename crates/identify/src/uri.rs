@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 /// The path of a URI in its normal form (RFC 3986, section 6.2.2): unreserved characters decoded, other
 /// escapes in upper case, no dot segments; and, as servers have it, no empty segments.
-pub(crate) fn path(uri: &str) -> Option<Cow<'_, str>> {
+pub fn path(uri: &str) -> Option<Cow<'_, str>> {
     let path = split_query(uri).0;
     let path = without_authority(path);
     if path.is_empty() {
@@ -37,7 +37,7 @@ pub fn query_parameters(query: &str) -> impl Iterator<Item = (Cow<'_, str>, Cow<
 }
 
 /// A host in lower case, without port and trailing dot.
-pub(crate) fn host(host: &str) -> Cow<'_, str> {
+pub fn host(host: &str) -> Cow<'_, str> {
     let host = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,

@@ -10,6 +10,8 @@ pub enum Protocol {
     Grpc,
     /// The HTTP front doors.
     Http,
+    /// The reverse proxy.
+    Gateway,
     /// The admin listener.
     Admin,
 }
@@ -32,12 +34,13 @@ pub(crate) struct Connections {
 // === impl Protocol ===
 
 impl Protocol {
-    pub(crate) const ALL: [Self; 3] = [Self::Grpc, Self::Http, Self::Admin];
+    pub(crate) const ALL: [Self; 4] = [Self::Grpc, Self::Http, Self::Gateway, Self::Admin];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Grpc => "grpc",
             Self::Http => "http",
+            Self::Gateway => "gateway",
             Self::Admin => "admin",
         }
     }

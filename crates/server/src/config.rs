@@ -5,11 +5,15 @@ use std::path::PathBuf;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
+use tidegate_gateway::GatewayBounds;
+
 use crate::{Address, Answers, AuthorizeConfig, GrpcConfig, HttpConfig};
 
 /// All that a server is told.
 #[derive(Clone, Debug, Default)]
 pub struct ServerConfig {
+    /// Where clients of the reverse proxy are answered.
+    pub gateway: Vec<ListenConfig>,
     /// Where HTTP requests are answered.
     pub http: Vec<ListenConfig>,
     /// Where Envoy's rate limit service is answered.
@@ -18,6 +22,8 @@ pub struct ServerConfig {
     pub admin: Vec<ListenConfig>,
     /// Where metrics and health are told, and nothing else.
     pub metrics: Vec<ListenConfig>,
+    /// What a client of the reverse proxy is allowed.
+    pub gateway_bounds: GatewayBounds,
     /// What one HTTP connection is allowed.
     pub http_bounds: HttpConfig,
     /// What one gRPC connection is allowed.

@@ -6,6 +6,7 @@ use std::os::unix::net as unix;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use tidegate_gateway::ClientConnection;
 use tidegate_limiter::Store;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
@@ -14,7 +15,8 @@ use crate::admin::{self, Scope};
 use crate::cores::Desk;
 use crate::door::Peer;
 use crate::listen::Place;
-use crate::tls::Tls;
+use crate::patience::Patient;
+use crate::tls::{self, Handshake, Tls};
 use crate::{Front, grpc, http};
 
 /// A connection that no runtime holds yet.
@@ -71,10 +73,10 @@ impl Connection {
 impl<S: Store + 'static> Service<S> {
     async fn open<I>(mut self, io: io::Result<I>) -> io::Result<()>
     where
-        I: AsyncRead + AsyncWrite + Unpin + 'static,
+        I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         match self.tls.take() {
-            None => self.serve(io?).await,
+            None => self.serve(io?, None).await,
             Some(tls) => {
                 let mut drain = self.desk.drain.clone();
                 let shaken = tokio::select! {
@@ -83,20 +85,35 @@ impl<S: Store + 'static> Service<S> {
                     () = drain.begun() => None,
                 };
                 if let Some(io) = shaken {
-                    self.serve(io).await;
+                    let handshake = tls::handshake(&io);
+                    self.serve(io, Some(handshake)).await;
                 }
             }
         }
         Ok(())
     }
 
-    async fn serve<I>(self, io: I)
+    async fn serve<I>(self, io: I, shaken: Option<Handshake>)
     where
-        I: AsyncRead + AsyncWrite + Unpin + 'static,
+        I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let (peer, desk) = (self.peer, self.desk);
+        let client = ClientConnection {
+            peer: peer.into(),
+            is_tls: shaken.is_some(),
+            protocol: shaken.as_ref().map(|it| it.protocol),
+            certificate: shaken.and_then(|it| it.certificate),
+        };
         let (door, drain) = (Rc::clone(&desk.door), desk.drain.clone());
         match self.front {
+            Front::Gateway => {
+                if let Some(gateway) = desk.gateway.clone() {
+                    let mut drain = drain;
+                    let io = Patient::new(io, gateway.write_timeout());
+                    let drain = async move { drain.begun_and_caught_up().await };
+                    tidegate_gateway::serve_connection(io, client, gateway, drain).await;
+                }
+            }
             Front::Http => http::serve_connection(io, peer, door, desk.http, drain).await,
             Front::Grpc => grpc::serve_connection(io, peer, door, desk.grpc, drain).await,
             Front::Admin | Front::Metrics => {

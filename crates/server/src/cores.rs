@@ -10,6 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 
+use tidegate_gateway::{Gateway, GatewayBounds, GatewayThread};
 use tidegate_limiter::{Limiter, Store};
 use tidegate_observe::Observatory;
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
@@ -30,9 +31,11 @@ pub(crate) use balance::{Balance, Lane, Load};
 pub(crate) struct Kit<S> {
     pub(crate) limiter: Arc<Limiter<S>>,
     pub(crate) observatory: Arc<Observatory>,
+    pub(crate) gateway: Option<Arc<Gateway>>,
     pub(crate) admin: Option<Arc<Admin<S>>>,
     pub(crate) answers: Answers,
     pub(crate) authorize: AuthorizeConfig,
+    pub(crate) gateway_bounds: GatewayBounds,
     pub(crate) http: HttpConfig,
     pub(crate) grpc: GrpcConfig,
     pub(crate) drain: Drain,
@@ -43,6 +46,7 @@ pub(crate) struct Kit<S> {
 pub(crate) struct Desk<S> {
     pub(crate) door: SharedDoor<S>,
     pub(crate) observatory: Arc<Observatory>,
+    pub(crate) gateway: Option<Rc<GatewayThread<S>>>,
     pub(crate) admin: Option<Arc<Admin<S>>>,
     pub(crate) http: HttpConfig,
     pub(crate) grpc: GrpcConfig,
@@ -70,9 +74,19 @@ struct Handed {
 impl<S> Kit<S> {
     /// Unpacks it on the core's thread: a door never leaves it.
     fn unpack(self, load: Arc<Load>, drain: Drain) -> Rc<Desk<S>> {
+        let recorder = Rc::new(self.observatory.recorder());
+        let gateway = self.gateway.map(|gateway| {
+            Rc::new(GatewayThread::new(
+                gateway,
+                Arc::clone(&self.limiter),
+                Rc::clone(&recorder),
+                self.answers.headers.clone(),
+                self.gateway_bounds,
+            ))
+        });
         let door = Door {
             limiter: self.limiter,
-            recorder: self.observatory.recorder(),
+            recorder,
             answers: self.answers,
             authorize: self.authorize,
             load,
@@ -80,6 +94,7 @@ impl<S> Kit<S> {
         Rc::new(Desk {
             door: Rc::new(door),
             observatory: self.observatory,
+            gateway,
             admin: self.admin,
             http: self.http,
             grpc: self.grpc,

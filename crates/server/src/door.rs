@@ -21,7 +21,7 @@ pub(crate) struct Door<S> {
     /// Who decides.
     pub(crate) limiter: Arc<Limiter<S>>,
     /// What this core writes down.
-    pub(crate) recorder: Recorder,
+    pub(crate) recorder: Rc<Recorder>,
     /// How answers look.
     pub(crate) answers: Answers,
     /// How `/v1/authorize` reads requests.

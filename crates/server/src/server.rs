@@ -6,6 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidegate_gateway::Gateway;
 use tidegate_limiter::{Limiter, Store};
 use tidegate_observe::Observatory;
 use tokio::sync::oneshot;
@@ -35,6 +36,8 @@ pub struct Parts<S> {
     pub limiter: Arc<Limiter<S>>,
     /// Who adds up what the cores write down.
     pub observatory: Arc<Observatory>,
+    /// The reverse proxy; without it, its listeners close every connection.
+    pub gateway: Option<Arc<Gateway>>,
     /// Who answers operators; without it, their listeners close every connection.
     pub admin: Option<Arc<Admin<S>>>,
 }
@@ -181,7 +184,7 @@ impl Server {
         let mut accepting = JoinSet::new();
         for listener in self.listeners {
             let balance = match listener.front() {
-                Front::Http | Front::Grpc => Arc::clone(&traffic),
+                Front::Gateway | Front::Http | Front::Grpc => Arc::clone(&traffic),
                 Front::Admin | Front::Metrics => Arc::clone(&admin),
             };
             let hand_over = move |connection| balance.hand_over(connection);
@@ -190,6 +193,9 @@ impl Server {
         let mut keepers = JoinSet::new();
         keepers.spawn(keep_time([traffic, admin]));
         keepers.spawn(self.certificates.watch());
+        if let Some(gateway) = &parts.gateway {
+            keepers.spawn(Arc::clone(gateway).run());
+        }
         Ok(Running {
             gate,
             accepting,
@@ -203,9 +209,11 @@ impl Server {
         Kit {
             limiter: Arc::clone(&parts.limiter),
             observatory: Arc::clone(&parts.observatory),
+            gateway: parts.gateway.clone(),
             admin: parts.admin.clone(),
             answers: self.config.answers.clone(),
             authorize: self.config.authorize.clone(),
+            gateway_bounds: self.config.gateway_bounds.clone(),
             http: self.config.http_bounds,
             grpc: self.config.grpc_bounds,
             drain,

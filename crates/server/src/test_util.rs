@@ -41,7 +41,7 @@ impl<S: Store + 'static> GrpcCore<S> {
         let (switch, drain) = drain::drain();
         let door = Door {
             limiter: Arc::new(limiter),
-            recorder: Arc::new(Observatory::default()).recorder(),
+            recorder: Rc::new(Arc::new(Observatory::default()).recorder()),
             answers: Answers::default(),
             authorize: AuthorizeConfig::default(),
             load: Arc::default(),

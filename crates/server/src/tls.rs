@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use tidegate_gateway::ClientProtocol;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -68,7 +69,7 @@ impl Tls {
     pub(crate) fn load(front: Front, files: &TlsConfig) -> Result<Self, TlsError> {
         let names = client_name::parse(files)?;
         let material = Material::read(files)?;
-        let config = material.config(files, &names, protocol(front))?;
+        let config = material.config(files, &names, protocols(front))?;
         let digest = material.digest();
         Ok(Self {
             front,
@@ -149,7 +150,7 @@ impl Tls {
 
     /// Connections made before keep what they have.
     fn take(&self, material: &Material) -> Result<(), TlsError> {
-        let config = material.config(&self.files, &self.names, protocol(self.front))?;
+        let config = material.config(&self.files, &self.names, protocols(self.front))?;
         self.in_force.store(Arc::new(config));
         Ok(())
     }
@@ -188,10 +189,33 @@ impl Certificates {
     }
 }
 
-/// What is spoken inside, by its registered name.
-const fn protocol(front: Front) -> &'static [u8] {
+/// The outcome of a handshake, as far as the gateway wants to know.
+#[derive(Clone, Debug)]
+pub(crate) struct Handshake {
+    /// The protocol that was settled; HTTP/1.1 if the client offered none.
+    pub(crate) protocol: ClientProtocol,
+    /// The subject of the client's certificate.
+    pub(crate) certificate: Option<Arc<str>>,
+}
+
+/// Gives the outcome of a handshake.
+pub(crate) fn handshake<I>(stream: &TlsStream<I>) -> Handshake {
+    let (_, connection) = stream.get_ref();
+    let protocol = match connection.alpn_protocol() {
+        Some(b"h2") => ClientProtocol::Http2,
+        _ => ClientProtocol::Http1,
+    };
+    Handshake {
+        protocol,
+        certificate: None,
+    }
+}
+
+/// The protocols spoken inside, by their registered names, the preferred one first.
+const fn protocols(front: Front) -> &'static [&'static [u8]] {
     match front {
-        Front::Grpc => b"h2",
-        Front::Http | Front::Admin | Front::Metrics => b"http/1.1",
+        Front::Gateway => &[b"h2", b"http/1.1"],
+        Front::Grpc => &[b"h2"],
+        Front::Http | Front::Admin | Front::Metrics => &[b"http/1.1"],
     }
 }

@@ -84,9 +84,22 @@ pub const ARROWS: &[Arrow] = &[
         knows: Knowledge::Anything,
     },
     Arrow {
+        package: "tidegate-gateway",
+        sees: &[
+            "tidegate-rules",
+            "tidegate-limiter",
+            "tidegate-answer",
+            "tidegate-identify",
+            "tidegate-observe",
+        ],
+        tests_see: &["tidegate-store"],
+        knows: Knowledge::Anything,
+    },
+    Arrow {
         package: "tidegate-server",
         sees: &[
             "tidegate-rules",
+            "tidegate-gateway",
             "tidegate-limiter",
             "tidegate-answer",
             "tidegate-identify",
@@ -107,6 +120,7 @@ pub const ARROWS: &[Arrow] = &[
             "tidegate-answer",
             "tidegate-identify",
             "tidegate-observe",
+            "tidegate-gateway",
             "tidegate-server",
         ],
         tests_see: &[],

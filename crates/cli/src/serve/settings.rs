@@ -15,6 +15,8 @@ use crate::config::{Address, Config, Listener, Loaded, Tls};
 pub(super) fn server(config: &Config) -> ServerConfig {
     let listen = |listener| listen(config, listener).into_iter().collect();
     ServerConfig {
+        gateway: Vec::new(),
+        gateway_bounds: tidegate_gateway::GatewayBounds::default(),
         http: listen(&config.listeners.http),
         grpc: listen(&config.listeners.grpc),
         admin: listen(&config.listeners.admin),

@@ -212,7 +212,11 @@ impl FromStr for TargetConfig {
             port: match authority.port_u16() {
                 Some(port) => port,
                 None if authority.as_str().ends_with(authority.host()) => {
-                    if is_tls { 443 } else { 80 }
+                    if is_tls {
+                        443
+                    } else {
+                        80
+                    }
                 }
                 None => return Err(not_a_url()),
             },
@@ -290,9 +294,7 @@ mod tests {
 
     fn check(text: &str, expected: Result<&str, &str>) {
         let parsed = text.parse::<TargetConfig>();
-        let shown = parsed
-            .map(|it| it.to_string())
-            .map_err(|it| it.to_string());
+        let shown = parsed.map(|it| it.to_string()).map_err(|it| it.to_string());
         let expected = expected.map(str::to_owned).map_err(str::to_owned);
         assert_eq!(shown, expected);
     }
@@ -308,7 +310,9 @@ mod tests {
         );
         check(
             "http://api/v1",
-            Err("`http://api/v1` has more than a host and a port; to change paths, use a route's `rewrite`"),
+            Err(
+                "`http://api/v1` has more than a host and a port; to change paths, use a route's `rewrite`",
+            ),
         );
     }
 }

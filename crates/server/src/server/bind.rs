@@ -42,12 +42,14 @@ pub enum BindFault {
 
 /// Opens every listener.
 pub(super) fn open(config: &ServerConfig) -> Result<(Vec<Listener>, Certificates), BindError> {
+    let gateway = config.gateway.iter().map(|listen| (Front::Gateway, listen));
     let http = config.http.iter().map(|listen| (Front::Http, listen));
     let grpc = config.grpc.iter().map(|listen| (Front::Grpc, listen));
     let admin = config.admin.iter().map(|listen| (Front::Admin, listen));
     let metrics = config.metrics.iter().map(|listen| (Front::Metrics, listen));
     let (mut listeners, mut certificates, mut faults) = (Vec::new(), Vec::new(), Vec::new());
-    for (front, config) in http.chain(grpc).chain(admin).chain(metrics) {
+    let all = gateway.chain(http).chain(grpc).chain(admin).chain(metrics);
+    for (front, config) in all {
         match open_one(front, config) {
             Ok((listener, tls)) => {
                 listeners.push(listener);

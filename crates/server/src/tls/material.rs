@@ -113,7 +113,7 @@ impl Material {
         &self,
         files: &TlsConfig,
         names: &[ClientName],
-        protocol: &[u8],
+        protocols: &[&[u8]],
     ) -> Result<ServerConfig, TlsError> {
         let provider = Arc::new(ring::default_provider());
         let chain = certificates(&self.certificate, &files.certificate)?;
@@ -133,7 +133,7 @@ impl Material {
             _ => builder.with_no_client_auth(),
         };
         let mut config = builder.with_single_cert(chain, key).map_err(bad_pair)?;
-        config.alpn_protocols = vec![protocol.to_vec()];
+        config.alpn_protocols = protocols.iter().map(|it| it.to_vec()).collect();
         Ok(config)
     }
 }

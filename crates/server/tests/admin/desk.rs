@@ -122,6 +122,7 @@ impl Desk {
         let admin = admin(Arc::clone(&hooks), config);
         let limiter = Arc::clone(&admin.limiter);
         let parts = Parts {
+            gateway: None,
             limiter: Arc::clone(&limiter),
             observatory: Arc::clone(&admin.observatory),
             admin: Some(Arc::new(admin)),

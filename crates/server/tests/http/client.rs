@@ -53,6 +53,7 @@ impl Server {
         let store = EmbeddedStore::with_clock(StoreConfig::default(), clock);
         let limiter = Limiter::new(store, rules(yaml), LimiterConfig::default());
         let parts = Parts {
+            gateway: None,
             limiter: Arc::new(limiter),
             observatory: Arc::default(),
             admin: None,

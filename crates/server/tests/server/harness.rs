@@ -114,6 +114,7 @@ fn parts() -> Parts<EmbeddedStore<ManualClock>> {
     let store = EmbeddedStore::with_clock(StoreConfig::default(), ManualClock::default());
     let limiter = Limiter::new(store, compiled.rules, LimiterConfig::default());
     Parts {
+        gateway: None,
         limiter: Arc::new(limiter),
         observatory: Arc::default(),
         admin: None,

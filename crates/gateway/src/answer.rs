@@ -1,0 +1,233 @@
+//! Denials and errors as responses: the one place where either becomes a status.
+
+mod grpc;
+mod template;
+
+use bytes::Bytes;
+use http::header::{
+    CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE,
+};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use serde_json::json;
+use smallvec::SmallVec;
+use tidegate_answer::Headers;
+use tidegate_limiter::{LimiterError, Verdict};
+
+use crate::body::BodyFault;
+use crate::config::DenialBody;
+use crate::forward::ForwardFault;
+use crate::guard::Malformed;
+
+/// The reason why Tidegate answers a request itself.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Rejection {
+    #[error("malformed request: {0}")]
+    Malformed(#[from] Malformed),
+    #[error("this address has no access")]
+    NoAccess,
+    #[error("this caller has no access here")]
+    Forbidden,
+    #[error("there is no such path")]
+    NoRoute,
+    #[error("the request body has more than {max_bytes} bytes")]
+    BodyTooLarge { max_bytes: u64 },
+    #[error("the request's limits cannot be checked")]
+    Limiter(#[from] LimiterError),
+    #[error("rate limited")]
+    Denied(Box<Denial>),
+    #[error(transparent)]
+    Forward(#[from] ForwardFault),
+}
+
+/// A request that its limits deny.
+#[derive(Debug)]
+pub(crate) struct Denial {
+    status: StatusCode,
+    headers: LimitHeaders,
+    detail: String,
+    problem: Vec<u8>,
+    retry_after: Option<u64>,
+}
+
+/// Headers that tell a client about its limits.
+pub(crate) type LimitHeaders = SmallVec<[(HeaderName, HeaderValue); 4]>;
+
+/// The client's side of a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialogue {
+    /// Plain HTTP.
+    Http,
+    /// gRPC, whose errors are told in headers of their own.
+    Grpc,
+}
+
+const GRPC: &[u8] = b"application/grpc";
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+const PROBLEM: HeaderValue = HeaderValue::from_static(tidegate_answer::PROBLEM_JSON);
+const BEARER: HeaderValue = HeaderValue::from_static("Bearer");
+const CLOSE: HeaderValue = HeaderValue::from_static("close");
+
+// === impl Rejection ===
+
+impl Rejection {
+    /// The response.
+    pub(crate) fn into_response(self, dialogue: Dialogue, body: &DenialBody) -> Response<Bytes> {
+        let status = self.status();
+        let must_close = matches!(self, Self::Malformed(_));
+        let mut response = match self {
+            Self::Denied(denial) => denial.into_response(dialogue, body),
+            rejection => problem(status, dialogue, &with_causes(&rejection)),
+        };
+        let headers = response.headers_mut();
+        headers.insert(CACHE_CONTROL, NO_STORE);
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, BEARER);
+        }
+        if must_close {
+            // HTTP/2 has no such header, and hyper drops it there.
+            headers.insert(CONNECTION, CLOSE);
+        }
+        response
+    }
+
+    /// The status of a client that speaks plain HTTP.
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
+            Self::Malformed(Malformed::BadExpectation) => StatusCode::EXPECTATION_FAILED,
+            Self::Malformed(Malformed::Connect) => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Malformed(_) => StatusCode::BAD_REQUEST,
+            Self::NoAccess | Self::Forbidden => StatusCode::FORBIDDEN,
+            Self::NoRoute => StatusCode::NOT_FOUND,
+            Self::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Limiter(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Denied(denial) => denial.status,
+            Self::Forward(fault) => match fault {
+                ForwardFault::Upstream(error) => error.status(),
+                ForwardFault::Body(BodyFault::TooLarge) => StatusCode::PAYLOAD_TOO_LARGE,
+                ForwardFault::Body(BodyFault::TimedOut) => StatusCode::REQUEST_TIMEOUT,
+                ForwardFault::Body(BodyFault::Incomplete) => StatusCode::BAD_REQUEST,
+                ForwardFault::TotalTimeout => StatusCode::GATEWAY_TIMEOUT,
+                ForwardFault::BadRewrite => StatusCode::BAD_REQUEST,
+            },
+        }
+    }
+}
+
+// === impl Denial ===
+
+impl Denial {
+    /// A denial, told in the dialect of its rule or else in `dialect`.
+    pub(crate) fn new(verdict: &Verdict, dialect: &Headers) -> Self {
+        let is_decided =
+            verdict.ban().is_some() || verdict.deciding().is_some_and(|it| it.decision().is_some());
+        let status = if is_decided {
+            StatusCode::TOO_MANY_REQUESTS
+        } else {
+            // The limits could not be checked, which is not the caller's fault.
+            StatusCode::SERVICE_UNAVAILABLE
+        };
+        let headers = limit_headers(verdict, dialect);
+        let retry_after = headers
+            .iter()
+            .find(|(name, _)| name == RETRY_AFTER)
+            .and_then(|(_, value)| value.to_str().ok()?.parse().ok());
+        let policies = tidegate_answer::Policies::of(verdict);
+        Self {
+            status,
+            headers,
+            detail: tidegate_answer::refusal(verdict, &policies),
+            problem: tidegate_answer::problem(verdict, status.as_u16()).unwrap_or_default(),
+            retry_after,
+        }
+    }
+
+    fn into_response(self, dialogue: Dialogue, body: &DenialBody) -> Response<Bytes> {
+        let mut response = match (dialogue, body) {
+            (Dialogue::Grpc, _) => grpc::response(self.status, &self.detail, self.retry_after),
+            (Dialogue::Http, DenialBody::Problem) => with_body(self.status, PROBLEM, self.problem),
+            (Dialogue::Http, DenialBody::Template { content_type, text }) => {
+                let filled = template::fill(text, content_type, &self);
+                with_body(self.status, content_type.clone(), filled.into_bytes())
+            }
+        };
+        add_limit_headers(self.headers, response.headers_mut());
+        response
+    }
+}
+
+// === impl Dialogue ===
+
+impl Dialogue {
+    /// The dialogue of a request with these headers.
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+        match content_type {
+            Some(value)
+                if value.starts_with(GRPC) && !value.starts_with(b"application/grpc-web") =>
+            {
+                Self::Grpc
+            }
+            _ => Self::Http,
+        }
+    }
+}
+
+/// The headers that tell of a verdict, in the dialect of its rule or else in `dialect`.
+pub(crate) fn limit_headers(verdict: &Verdict, dialect: &Headers) -> LimitHeaders {
+    let mut headers = LimitHeaders::new();
+    tidegate_answer::headers(verdict, dialect, |name, value| {
+        // Names are tokens and values printable, so both are always there.
+        if let (Some(name), Ok(value)) = (header_name(name), HeaderValue::from_str(value)) {
+            headers.push((name, value));
+        }
+    });
+    headers
+}
+
+/// Puts the headers in place of any that an upstream sent under the same names.
+pub(crate) fn add_limit_headers(from: LimitHeaders, to: &mut HeaderMap) {
+    for (name, value) in from {
+        to.insert(name, value);
+    }
+}
+
+/// A response with a body of our own.
+pub(crate) fn with_body(
+    status: StatusCode,
+    content_type: HeaderValue,
+    body: impl Into<Bytes>,
+) -> Response<Bytes> {
+    let mut response = Response::new(body.into());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    response
+}
+
+/// The names of the default dialect without a look-up or an allocation.
+fn header_name(name: &str) -> Option<HeaderName> {
+    Some(match name {
+        "x-ratelimit-limit" => const { HeaderName::from_static("x-ratelimit-limit") },
+        "x-ratelimit-remaining" => const { HeaderName::from_static("x-ratelimit-remaining") },
+        "x-ratelimit-retry-after" => const { HeaderName::from_static("x-ratelimit-retry-after") },
+        "retry-after" => RETRY_AFTER,
+        name => HeaderName::from_bytes(name.as_bytes()).ok()?,
+    })
+}
+
+fn problem(status: StatusCode, dialogue: Dialogue, detail: &str) -> Response<Bytes> {
+    if dialogue == Dialogue::Grpc {
+        return grpc::response(status, detail, None);
+    }
+    let body = json!({
+        "title": status.canonical_reason().unwrap_or_default(),
+        "status": status.as_u16(),
+        "detail": detail,
+    });
+    with_body(status, PROBLEM, body.to_string())
+}
+
+/// An error and its causes, on one line.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |&cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}

@@ -1,0 +1,250 @@
+//! Connections of clients: the protocol is detected, heads and bodies are bounded, and the end of the server is observed.
+
+mod detect;
+mod state;
+mod stream;
+
+use std::cell::RefCell;
+use std::convert::Infallible;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderValue, Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tidegate_identify::Peer;
+use tidegate_limiter::Store;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::GatewayBounds;
+use crate::executor::LocalExecutor;
+use crate::forward::headers::forwarded_element;
+use crate::response::GatewayBody;
+use crate::thread::GatewayThread;
+use crate::upgrade::Tunnel;
+
+use detect::{Detected, detect};
+pub(crate) use state::{ConnectionState, RequestGuard};
+use stream::BoundedStream;
+
+/// A client's connection, as its listener knows it.
+#[derive(Clone, Debug)]
+pub struct ClientConnection {
+    /// The other end.
+    pub peer: Peer,
+    /// Whether the client speaks TLS.
+    pub is_tls: bool,
+    /// The protocol that TLS settled; without it, the first bytes tell.
+    pub protocol: Option<ClientProtocol>,
+    /// The subject of the client's certificate, which was verified.
+    pub certificate: Option<Arc<str>>,
+}
+
+/// A version of HTTP that clients speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientProtocol {
+    /// HTTP/1.1 or 1.0.
+    Http1,
+    /// HTTP/2.
+    Http2,
+}
+
+/// All that the requests of one connection have in common.
+pub(crate) struct ConnectionContext {
+    /// The connection.
+    pub(crate) client: ClientConnection,
+    /// Its state, shared with its stream.
+    pub(crate) state: Arc<ConnectionState>,
+    /// The peer's address as `X-Forwarded-For` has it.
+    pub(crate) peer_text: Option<HeaderValue>,
+    /// The last `Forwarded` that was made, with the host it names: a client seldom names another.
+    forwarded: RefCell<Option<(Option<HeaderValue>, HeaderValue)>>,
+    /// What the connection becomes once its last request is answered.
+    tunnel: RefCell<Option<Tunnel>>,
+}
+
+/// The window of an HTTP/2 stream: what a client may send before we have passed it on. As large as the default of the protocol.
+const STREAM_WINDOW: u32 = 64 * 1024;
+
+/// Bytes of one HTTP/2 stream that wait to be sent to a client.
+const STREAM_SEND_BUFFER: usize = 64 * 1024;
+
+/// Serves one connection until it closes, or until the drain has begun and its requests are answered.
+pub async fn serve_connection<S, I>(
+    io: I,
+    client: ClientConnection,
+    thread: Rc<GatewayThread<S>>,
+    drain: impl Future<Output = ()>,
+) where
+    S: Store + 'static,
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let state = Arc::new(ConnectionState::default());
+    let bounds = &thread.bounds;
+    let mut drain = pin!(drain);
+    let detected = tokio::select! {
+        detected = detect(io, client.protocol, bounds.idle_timeout) => detected,
+        // A connection on which nothing was asked has nothing to wait for.
+        () = drain.as_mut() => return,
+    };
+    // A client that closes, or is silent, before its first request is gone.
+    let Some(Detected {
+        io,
+        prefix,
+        protocol,
+    }) = detected
+    else {
+        return;
+    };
+    let peer_text = match client.peer {
+        Peer::Address(address) => HeaderValue::from_str(&address.to_canonical().to_string()).ok(),
+        Peer::Unix => None,
+    };
+    let context = Rc::new(ConnectionContext {
+        client,
+        state: Arc::clone(&state),
+        peer_text,
+        forwarded: RefCell::default(),
+        tunnel: RefCell::default(),
+    });
+    let idle_timeout = match protocol {
+        ClientProtocol::Http1 => bounds.idle_timeout,
+        // An idle HTTP/2 connection is told to go first, by `idle` below.
+        ClientProtocol::Http2 => bounds.idle_timeout * 3,
+    };
+    let stream = BoundedStream::new(io, prefix, state, idle_timeout, bounds.head_timeout);
+    match protocol {
+        ClientProtocol::Http1 => serve_http1(stream, context, thread, drain).await,
+        ClientProtocol::Http2 => serve_http2(stream, context, thread, drain).await,
+    }
+}
+
+async fn serve_http1<S, I>(
+    stream: BoundedStream<I>,
+    context: Rc<ConnectionContext>,
+    thread: Rc<GatewayThread<S>>,
+    drain: impl Future<Output = ()>,
+) where
+    S: Store + 'static,
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut builder = http1::Builder::new();
+    let bounds = &thread.bounds;
+    builder.max_header_size(bounds.max_head_bytes);
+    // hyper has room for its default on the stack and allocates for every other number.
+    if bounds.max_headers != GatewayBounds::DEFAULT_MAX_HEADERS {
+        builder.max_headers(bounds.max_headers);
+    }
+    let service = service_fn(|request| respond(request, &thread, &context));
+    let connection = builder
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    let mut connection = pin!(connection);
+    // hyper has answered a client that speaks no HTTP; a client that breaks off is not an error of ours.
+    tokio::select! {
+        biased;
+        _ = connection.as_mut() => {}
+        () = drain => {
+            connection.as_mut().graceful_shutdown();
+            let _ = connection.await;
+        }
+    }
+    let tunnel = context.tunnel.take();
+    if let Some(tunnel) = tunnel {
+        tunnel.run().await;
+    }
+}
+
+async fn serve_http2<S, I>(
+    stream: BoundedStream<I>,
+    context: Rc<ConnectionContext>,
+    thread: Rc<GatewayThread<S>>,
+    drain: impl Future<Output = ()>,
+) where
+    S: Store + 'static,
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let bounds = thread.bounds.clone();
+    let state = Arc::clone(&context.state);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (thread, context) = (Rc::clone(&thread), Rc::clone(&context));
+        async move { respond(request, &thread, &context).await }
+    });
+    let max_head_bytes = u32::try_from(bounds.max_head_bytes).unwrap_or(u32::MAX);
+    let connection = http2::Builder::new(LocalExecutor)
+        .max_concurrent_streams(bounds.max_streams)
+        .initial_stream_window_size(STREAM_WINDOW)
+        // Wide enough that a stream whose upstream does not read leaves room for all others.
+        .initial_connection_window_size(STREAM_WINDOW.saturating_mul(bounds.max_streams.max(1)))
+        .max_header_list_size(max_head_bytes)
+        .max_send_buf_size(STREAM_SEND_BUFFER)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    let mut drain = pin!(drain);
+    let mut idle = pin!(idle(&state, bounds.idle_timeout));
+    tokio::select! {
+        biased;
+        _ = connection.as_mut() => return,
+        () = drain.as_mut() => {}
+        () = idle.as_mut() => {}
+        () = state.exhausted() => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    let _ = connection.await;
+}
+
+/// Ready once no request came for at least `timeout`, and at most for twice that.
+async fn idle(state: &ConnectionState, timeout: Duration) {
+    let mut ticks = interval(timeout);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks.tick().await;
+    let mut seen = state.n_requests();
+    loop {
+        ticks.tick().await;
+        let now = state.n_requests();
+        if now == seen && state.is_idle() {
+            return;
+        }
+        seen = now;
+    }
+}
+
+async fn respond<S: Store>(
+    request: Request<Incoming>,
+    thread: &GatewayThread<S>,
+    context: &ConnectionContext,
+) -> Result<Response<GatewayBody>, Infallible> {
+    let guard = context.state.begin(thread.bounds.max_requests);
+    Ok(thread.answer(request, context, guard).await)
+}
+
+// === impl ConnectionContext ===
+
+impl ConnectionContext {
+    /// Our element of `Forwarded` for a request to `host`.
+    pub(crate) fn forwarded(&self, host: Option<&HeaderValue>) -> HeaderValue {
+        let mut last = self.forwarded.borrow_mut();
+        match &*last {
+            Some((its_host, element)) if its_host.as_ref() == host => element.clone(),
+            _ => {
+                let peer = match self.client.peer {
+                    Peer::Address(address) => Some(address.to_canonical()),
+                    Peer::Unix => None,
+                };
+                let element = forwarded_element(peer, host, self.client.is_tls);
+                *last = Some((host.cloned(), element.clone()));
+                element
+            }
+        }
+    }
+
+    /// Makes the connection a tunnel once the response is sent.
+    pub(crate) fn upgrade(&self, tunnel: Tunnel) {
+        self.tunnel.replace(Some(tunnel));
+    }
+}

@@ -1,0 +1,74 @@
+//! The state of a connection, shared between its stream and its requests.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use tokio::sync::Notify;
+
+/// Requests in progress on one connection, and how many there ever were.
+///
+/// Stream and requests run on one thread; atomics are only there because hyper wants streams that can be sent.
+#[derive(Debug, Default)]
+pub(crate) struct ConnectionState {
+    n_active: AtomicU32,
+    n_requests: AtomicU64,
+    exhausted: Notify,
+}
+
+/// A request in progress, until dropped.
+#[derive(Debug)]
+pub(crate) struct RequestGuard {
+    state: Arc<ConnectionState>,
+    /// Whether it is the last one that the connection may carry.
+    pub(crate) is_last: bool,
+}
+
+// === impl ConnectionState ===
+
+impl ConnectionState {
+    /// Begins a request on a connection that may carry `max_requests`.
+    pub(crate) fn begin(self: &Arc<Self>, max_requests: u64) -> RequestGuard {
+        self.n_active.fetch_add(1, Ordering::Relaxed);
+        let n_before = self.n_requests.fetch_add(1, Ordering::Relaxed);
+        let is_last = n_before + 1 >= max_requests;
+        if is_last {
+            self.exhausted.notify_one();
+        }
+        RequestGuard {
+            state: Arc::clone(self),
+            is_last,
+        }
+    }
+
+    /// Keeps the connection in use after the request that is in progress.
+    pub(crate) fn again(self: &Arc<Self>) -> RequestGuard {
+        self.n_active.fetch_add(1, Ordering::Relaxed);
+        RequestGuard {
+            state: Arc::clone(self),
+            is_last: true,
+        }
+    }
+
+    /// Whether no request is in progress.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.n_active.load(Ordering::Relaxed) == 0
+    }
+
+    /// The number of requests that were begun.
+    pub(crate) fn n_requests(&self) -> u64 {
+        self.n_requests.load(Ordering::Relaxed)
+    }
+
+    /// Ready once the connection has carried as many requests as it may.
+    pub(super) async fn exhausted(&self) {
+        self.exhausted.notified().await;
+    }
+}
+
+// === impl RequestGuard ===
+
+impl Drop for RequestGuard {
+    fn drop(&mut self) {
+        self.state.n_active.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,161 @@
+//! A client's stream with bounds on waiting for a head.
+//!
+//! ```text
+//!  idle ──first byte──► head ──request begins──► busy ──request ends──► idle
+//!   │ idle_timeout       │ head_timeout           (no bound here: bodies have their own)
+//!   ▼                    ▼
+//!  closed               closed
+//! ```
+//!
+//! The timer is armed once and looks at the true deadline when it fires, because requests come far more often than it does.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use super::detect::Prefix;
+use super::state::ConnectionState;
+
+/// A client's stream whose reads fail once a head takes too long.
+pub(super) struct BoundedStream<I> {
+    io: I,
+    prefix: Prefix,
+    state: Arc<ConnectionState>,
+    idle_timeout: Duration,
+    head_timeout: Duration,
+    /// The requests begun before the bytes that arrived last, if those belong to a head.
+    head_after: Option<u64>,
+    /// The wait that `deadline` bounds.
+    wait: Wait,
+    deadline: Instant,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+/// A wait for a head. The number is that of the requests that were begun before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wait {
+    None,
+    Idle(u64),
+    Head(u64),
+}
+
+// === impl BoundedStream ===
+
+impl<I> BoundedStream<I> {
+    pub(super) fn new(
+        io: I,
+        prefix: Prefix,
+        state: Arc<ConnectionState>,
+        idle_timeout: Duration,
+        head_timeout: Duration,
+    ) -> Self {
+        Self {
+            io,
+            prefix,
+            state,
+            idle_timeout,
+            head_timeout,
+            head_after: None,
+            wait: Wait::None,
+            deadline: Instant::now(),
+            timer: None,
+        }
+    }
+
+    /// Bytes arrived: those of a head, unless a request is in progress.
+    fn received(&mut self) {
+        if self.state.is_idle() {
+            self.head_after = Some(self.state.n_requests());
+        }
+    }
+
+    /// Turns a wait for a head that is too long into an error.
+    fn poll_wait(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !self.state.is_idle() {
+            return Poll::Pending;
+        }
+        let n_requests = self.state.n_requests();
+        let (wait, most) = if self.head_after == Some(n_requests) {
+            (Wait::Head(n_requests), self.head_timeout)
+        } else {
+            (Wait::Idle(n_requests), self.idle_timeout)
+        };
+        if self.wait != wait {
+            self.wait = wait;
+            self.deadline = Instant::now() + most;
+        }
+        let deadline = self.deadline;
+        let timer = self
+            .timer
+            .get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        // A timer that fires too late must not be waited for; one that fires too early is set again.
+        if timer.deadline() > deadline {
+            timer.as_mut().reset(deadline);
+        }
+        loop {
+            ready!(timer.as_mut().poll(context));
+            if timer.deadline() >= deadline {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            timer.as_mut().reset(deadline);
+        }
+    }
+}
+
+impl<I: AsyncRead + Unpin> AsyncRead for BoundedStream<I> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let prefix = this.prefix.take(buffer.remaining());
+        if !prefix.is_empty() {
+            buffer.put_slice(prefix);
+            this.received();
+            return Poll::Ready(Ok(()));
+        }
+        match Pin::new(&mut this.io).poll_read(context, buffer) {
+            Poll::Pending => this.poll_wait(context),
+            ready => {
+                this.received();
+                ready
+            }
+        }
+    }
+}
+
+impl<I: AsyncWrite + Unpin> AsyncWrite for BoundedStream<I> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(context)
+    }
+}

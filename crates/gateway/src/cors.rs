@@ -1,0 +1,74 @@
+//! Cross-origin requests of web pages (the Fetch standard). Without these headers a page sees a network error instead of a denial.
+
+use http::header::{
+    ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS,
+    ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
+};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method};
+use tidegate_answer::Headers;
+
+use crate::config::CorsConfig;
+
+/// Every header in which a dialect tells of limits, and when to come back.
+const EXPOSED: &str = "retry-after, ratelimit, ratelimit-policy, ratelimit-limit, ratelimit-remaining, \
+    ratelimit-reset, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, \
+    x-ratelimit-retry-after, x-ratelimit-used, x-ratelimit-resource, x-tidegate-decision";
+
+const ANY: HeaderValue = HeaderValue::from_static("*");
+const TRUE: HeaderValue = HeaderValue::from_static("true");
+const VARY_ORIGIN: HeaderValue = HeaderValue::from_static("origin");
+
+/// The list of headers that pages may read.
+#[derive(Clone, Debug)]
+pub(crate) struct ExposedHeaders(HeaderValue);
+
+/// Whether a browser asks by this request if a page may make another one. Such a request is not charged, because the page has
+/// not asked for anything yet.
+pub(crate) fn is_preflight(head: &Parts) -> bool {
+    head.method == Method::OPTIONS
+        && head.headers.contains_key(ORIGIN)
+        && head.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+// === impl ExposedHeaders ===
+
+impl ExposedHeaders {
+    /// The headers of all dialects, and those that the operator named.
+    pub(crate) fn new(headers: &Headers) -> Self {
+        let mut list = EXPOSED.to_owned();
+        if let Headers::Named(names) = headers {
+            for name in names.iter() {
+                list.push_str(", ");
+                list.push_str(name);
+            }
+        }
+        Self(HeaderValue::from_str(&list).unwrap_or(HeaderValue::from_static(EXPOSED)))
+    }
+
+    /// Lets the page of `origin` read a response of our own.
+    pub(crate) fn allow(&self, cors: &CorsConfig, origin: &HeaderValue, to: &mut HeaderMap) {
+        to.append(VARY, VARY_ORIGIN);
+        let is_any = cors.origins.is_empty();
+        if !is_any && !cors.origins.contains(origin) {
+            return;
+        }
+        let allowed = if is_any && !cors.credentials {
+            ANY
+        } else {
+            origin.clone()
+        };
+        to.insert(ACCESS_CONTROL_ALLOW_ORIGIN, allowed);
+        if cors.credentials {
+            to.insert(ACCESS_CONTROL_ALLOW_CREDENTIALS, TRUE);
+        }
+        to.insert(ACCESS_CONTROL_EXPOSE_HEADERS, self.0.clone());
+    }
+
+    /// Adds our headers to the list of an upstream's response that a page of another origin may read.
+    pub(crate) fn extend(&self, headers: &mut HeaderMap) {
+        if headers.contains_key(ACCESS_CONTROL_ALLOW_ORIGIN) {
+            headers.append(ACCESS_CONTROL_EXPOSE_HEADERS, self.0.clone());
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Requests on their way to an upstream, and responses on their way back.
+
+pub(crate) mod headers;
+mod rewrite;
+
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::EXPECT;
+use http::request::Parts;
+use http::{HeaderValue, Request, Response, StatusCode, Uri};
+use hyper::body::{Body, Incoming};
+use hyper::upgrade::OnUpgrade;
+use tokio::time::{Sleep, sleep};
+
+use crate::body::{BodyFault, BodyProgress, ContinueGate, RequestBody, StreamedBody};
+use crate::config::{GatewayBounds, PathRewrite, RouteConfig};
+use crate::connection::{ConnectionContext, RequestGuard};
+use crate::gateway::Generation;
+use crate::response::GatewayBody;
+use crate::upgrade::Tunnel;
+use crate::upstream::{ForwardError, SharedUpstream, UpstreamBody, UpstreamPool};
+
+/// A request that is allowed, and its way.
+pub(crate) struct Forward<'a> {
+    pub(crate) generation: &'a Generation,
+    pub(crate) route: &'a RouteConfig,
+    pub(crate) upstream: &'a Arc<SharedUpstream>,
+    pub(crate) rewrite: Option<&'a PathRewrite>,
+    pub(crate) connection: &'a ConnectionContext,
+    /// The path in its normal form.
+    pub(crate) path: String,
+}
+
+/// A response of an upstream.
+pub(crate) struct Forwarded {
+    pub(crate) response: Response<UpstreamBody>,
+    /// The end of the time that the request may take in all.
+    pub(crate) deadline: Option<Pin<Box<Sleep>>>,
+    /// The upstream's half of an upgraded connection.
+    pub(crate) upgrade: Option<OnUpgrade>,
+    /// The time after which an upgraded connection on which nothing flows is closed.
+    pub(crate) idle_timeout: Duration,
+}
+
+/// The reason why there is no response.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ForwardFault {
+    #[error(transparent)]
+    Upstream(#[from] ForwardError),
+    #[error(transparent)]
+    Body(BodyFault),
+    #[error("request timed out")]
+    TotalTimeout,
+    #[error("the rewritten path is not a path")]
+    BadRewrite,
+}
+
+// === impl Forward ===
+
+impl Forward<'_> {
+    /// Sends a request and gives the head of its response.
+    pub(crate) async fn send(
+        self,
+        pool: &UpstreamPool,
+        bounds: &GatewayBounds,
+        mut head: Parts,
+        body: Incoming,
+    ) -> Result<Forwarded, ForwardFault> {
+        let upgrade = self.prepare(&mut head)?;
+        let (body, progress, gate) = self.body(&head, body, bounds);
+        let mut request = Request::from_parts(head, body);
+        if let Some(gate) = gate {
+            hyper::ext::on_informational(&mut request, move |informational| {
+                if informational.status() == StatusCode::CONTINUE {
+                    gate.open();
+                }
+            });
+        }
+        let mut deadline = self.route.total_timeout.map(|most| Box::pin(sleep(most)));
+        let send = pool.send(self.upstream, request, self.route.retry.as_ref());
+        let sent = match &mut deadline {
+            None => send.await,
+            Some(deadline) => tokio::select! {
+                biased;
+                sent = send => sent,
+                () = deadline => return Err(ForwardFault::TotalTimeout),
+            },
+        };
+        let mut response = match sent {
+            Ok(response) => response,
+            Err(error) => {
+                let fault = progress.as_ref().and_then(|progress| progress.fault());
+                return Err(fault.map_or(ForwardFault::Upstream(error), ForwardFault::Body));
+            }
+        };
+        let upstream_upgrade = self.receive(&mut response, upgrade);
+        Ok(Forwarded {
+            response,
+            deadline,
+            upgrade: upstream_upgrade,
+            idle_timeout: self.upstream.config.timeouts.idle,
+        })
+    }
+
+    /// Makes the head of the client's request that of the upstream's.
+    fn prepare(&self, head: &mut Parts) -> Result<Option<HeaderValue>, ForwardFault> {
+        let upgrade = headers::strip_hop_by_hop(&mut head.headers);
+        headers::set_forwarded(
+            &mut head.headers,
+            head.version,
+            head.uri.authority(),
+            self.connection,
+            &self.generation.config.client_address,
+        );
+        headers::edit(&mut head.headers, &self.route.request_headers);
+        if let Some(protocol) = &upgrade {
+            headers::set_upgrade(&mut head.headers, protocol.clone());
+        }
+        if let Some(rewrite) = self.rewrite {
+            head.uri = rewrite::rewrite(&head.uri, &self.path, &self.route.matches.path, rewrite)
+                .ok_or(ForwardFault::BadRewrite)?;
+        } else if head.uri.authority().is_some() {
+            // Upstreams are asked in origin form.
+            let path = head.uri.path_and_query().cloned();
+            head.uri = path.map_or_else(Uri::default, Uri::from);
+        }
+        Ok(upgrade)
+    }
+
+    fn body(
+        &self,
+        head: &Parts,
+        body: Incoming,
+        bounds: &GatewayBounds,
+    ) -> (RequestBody, Option<Rc<BodyProgress>>, Option<ContinueGate>) {
+        if body.is_end_stream() {
+            return (RequestBody::Empty, None, None);
+        }
+        let gate = head.headers.contains_key(EXPECT).then(ContinueGate::new);
+        let max_bytes = self.route.max_body_bytes.unwrap_or(bounds.max_body_bytes);
+        let (body, progress) =
+            StreamedBody::new(body, max_bytes, bounds.body_timeout, gate.clone());
+        (RequestBody::Stream(Box::new(body)), Some(progress), gate)
+    }
+
+    /// Makes the head of the upstream's response that of ours, and gives the upgraded connection if there is one.
+    fn receive(
+        &self,
+        response: &mut Response<UpstreamBody>,
+        asked: Option<HeaderValue>,
+    ) -> Option<OnUpgrade> {
+        let protocol = headers::strip_hop_by_hop(response.headers_mut());
+        headers::edit(response.headers_mut(), &self.route.response_headers);
+        if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+            return None;
+        }
+        let protocol = protocol.or(asked)?;
+        headers::set_upgrade(response.headers_mut(), protocol);
+        Some(hyper::upgrade::on(response))
+    }
+}
+
+// === impl Forwarded ===
+
+impl Forwarded {
+    /// The response to the client. An upgraded connection is left to `connection`, which carries it on.
+    pub(crate) fn into_response(
+        self,
+        client: Option<OnUpgrade>,
+        connection: &ConnectionContext,
+        guard: RequestGuard,
+    ) -> Response<GatewayBody> {
+        let (head, body) = self.response.into_parts();
+        let body = match (self.upgrade, client) {
+            (Some(upstream), Some(client)) => {
+                let tunnel = Tunnel {
+                    client,
+                    upstream,
+                    idle_timeout: self.idle_timeout,
+                    guard: connection.state.again(),
+                    response: body,
+                };
+                connection.upgrade(tunnel);
+                GatewayBody::own(Bytes::new(), guard)
+            }
+            _ => GatewayBody::upstream(body, self.deadline, guard),
+        };
+        Response::from_parts(head, body)
+    }
+}

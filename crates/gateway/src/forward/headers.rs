@@ -1,0 +1,274 @@
+//! Headers of requests and responses on their way through (RFC 9110, section 7.6).
+
+use std::fmt::Write as _;
+use std::net::IpAddr;
+
+use http::header::{CONNECTION, FORWARDED, HOST, HeaderName, TE, UPGRADE, VIA};
+use http::uri::Authority;
+use http::{HeaderMap, HeaderValue, Version};
+use smallvec::SmallVec;
+use tidegate_identify::ClientAddress;
+
+use crate::config::HeaderEdits;
+use crate::connection::ConnectionContext;
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+
+const HTTP: HeaderValue = HeaderValue::from_static("http");
+const HTTPS: HeaderValue = HeaderValue::from_static("https");
+const TRAILERS: HeaderValue = HeaderValue::from_static("trailers");
+const UPGRADE_VALUE: HeaderValue = HeaderValue::from_static("upgrade");
+const VIA_1: HeaderValue = HeaderValue::from_static("1.1 tidegate");
+const VIA_2: HeaderValue = HeaderValue::from_static("2 tidegate");
+
+/// The longest list of addresses that is passed on; a longer one is begun anew.
+const MAX_FORWARDED_BYTES: usize = 2_048;
+
+/// Removes the headers that are meant for one connection only, and those that the connection names. Gives the protocol to which the
+/// message asks to upgrade, or has.
+pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) -> Option<HeaderValue> {
+    let mut names: SmallVec<[HeaderName; 4]> = SmallVec::new();
+    for name in headers.keys() {
+        if is_hop_by_hop(name.as_str()) {
+            names.push(name.clone());
+        }
+    }
+    if names.is_empty() {
+        return None;
+    }
+    let mut asks_upgrade = false;
+    if names.contains(&CONNECTION) {
+        for line in headers.get_all(CONNECTION) {
+            for token in line.as_bytes().split(|byte| *byte == b',') {
+                let token = token.trim_ascii();
+                asks_upgrade |= token.eq_ignore_ascii_case(b"upgrade");
+                // Every name it lists goes; the headers that we set ourselves are set later.
+                names.extend(HeaderName::from_bytes(token));
+            }
+        }
+    }
+    let upgrade = headers.get(UPGRADE).filter(|_| asks_upgrade).cloned();
+    let takes_trailers = headers
+        .get_all(TE)
+        .iter()
+        .any(|line| names_trailers(line.as_bytes()));
+    for name in &names {
+        headers.remove(name);
+    }
+    // gRPC servers insist on it.
+    if takes_trailers {
+        headers.insert(TE, TRAILERS);
+    }
+    upgrade
+}
+
+/// Puts the headers of an upgrade back.
+pub(crate) fn set_upgrade(headers: &mut HeaderMap, protocol: HeaderValue) {
+    headers.insert(CONNECTION, UPGRADE_VALUE);
+    headers.insert(UPGRADE, protocol);
+}
+
+/// Tells the upstream who asked, by the addresses that are trusted, and that the request came through here. `authority` is that of the
+/// request target, where HTTP/2 names the host.
+pub(crate) fn set_forwarded(
+    headers: &mut HeaderMap,
+    version: Version,
+    authority: Option<&Authority>,
+    connection: &ConnectionContext,
+    trusted: &ClientAddress,
+) {
+    let peer = connection.client.peer;
+    let host = headers.get(HOST).cloned();
+    let host = host.or_else(|| HeaderValue::from_str(authority?.as_str()).ok());
+    let is_trusted = trusted.trusts(peer);
+    let scheme = if connection.client.is_tls {
+        HTTPS
+    } else {
+        HTTP
+    };
+    let mut list = None;
+    if is_trusted {
+        list = appended(headers, connection);
+        if !headers.contains_key(X_FORWARDED_PROTO) {
+            headers.insert(X_FORWARDED_PROTO, scheme.clone());
+        }
+        if let (Some(host), false) = (&host, headers.contains_key(X_FORWARDED_HOST)) {
+            headers.insert(X_FORWARDED_HOST, host.clone());
+        }
+    } else {
+        headers.remove("x-real-ip");
+        headers.remove(trusted.header.name());
+        headers.insert(X_FORWARDED_PROTO, scheme.clone());
+        match &host {
+            Some(host) => headers.insert(X_FORWARDED_HOST, host.clone()),
+            None => headers.remove(X_FORWARDED_HOST),
+        };
+    }
+    match list.or_else(|| connection.peer_text.clone()) {
+        Some(list) => headers.insert(X_FORWARDED_FOR, list),
+        None => headers.remove(X_FORWARDED_FOR),
+    };
+    let own = connection.forwarded(host.as_ref());
+    let before = headers.get(FORWARDED).filter(|_| is_trusted);
+    let forwarded = match before.map(HeaderValue::as_bytes) {
+        Some(before) if before.len() <= MAX_FORWARDED_BYTES => {
+            HeaderValue::from_bytes(&[before, b", ", own.as_bytes()].concat()).unwrap_or(own)
+        }
+        _ => own,
+    };
+    headers.insert(FORWARDED, forwarded);
+    headers.append(
+        VIA,
+        if version == Version::HTTP_2 {
+            VIA_2
+        } else {
+            VIA_1
+        },
+    );
+    if let Some(host) = host
+        && !headers.contains_key(HOST)
+    {
+        headers.insert(HOST, host);
+    }
+}
+
+/// `Forwarded` for one hop (RFC 7239).
+pub(crate) fn forwarded_element(
+    peer: Option<IpAddr>,
+    host: Option<&HeaderValue>,
+    is_tls: bool,
+) -> HeaderValue {
+    let mut text = String::with_capacity(64);
+    // Writing to a string does not fail.
+    let _ = match peer {
+        Some(IpAddr::V4(address)) => write!(text, "for={address}"),
+        Some(IpAddr::V6(address)) => write!(text, "for=\"[{address}]\""),
+        None => write!(text, "for=unknown"),
+    };
+    if let Some(host) = host.and_then(|host| host.to_str().ok()) {
+        // A host has no character that needs an escape, but a port needs quotes.
+        let quote = if host.contains([':', '[']) { "\"" } else { "" };
+        let _ = write!(text, ";host={quote}{host}{quote}");
+    }
+    text.push_str(if is_tls {
+        ";proto=https"
+    } else {
+        ";proto=http"
+    });
+    HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("for=unknown"))
+}
+
+/// Makes the changes that a route asks for.
+pub(crate) fn edit(headers: &mut HeaderMap, edits: &HeaderEdits) {
+    for name in &edits.remove {
+        headers.remove(name);
+    }
+    for (name, value) in &edits.set {
+        headers.insert(name, value.clone());
+    }
+    for (name, value) in &edits.add {
+        headers.append(name, value.clone());
+    }
+}
+
+fn is_hop_by_hop(name: &str) -> bool {
+    match name {
+        "connection" | "keep-alive" | "proxy-connection" | "te" | "transfer-encoding"
+        | "upgrade" | "http2-settings" => true,
+        // Ours alone: a client must not tell the upstream about its limits.
+        name => name.starts_with("x-ratelimit-") || name.starts_with("x-tidegate-"),
+    }
+}
+
+fn names_trailers(line: &[u8]) -> bool {
+    line.split(|byte| *byte == b',')
+        .any(|token| token.trim_ascii().eq_ignore_ascii_case(b"trailers"))
+}
+
+/// The list of addresses with the peer's at its end, if there was one.
+fn appended(headers: &HeaderMap, connection: &ConnectionContext) -> Option<HeaderValue> {
+    let mut list = Vec::new();
+    for line in headers.get_all(X_FORWARDED_FOR) {
+        if !list.is_empty() {
+            list.extend_from_slice(b", ");
+        }
+        list.extend_from_slice(line.as_bytes());
+    }
+    if list.is_empty() || list.len() > MAX_FORWARDED_BYTES {
+        return None;
+    }
+    if let Some(peer) = &connection.peer_text {
+        list.extend_from_slice(b", ");
+        list.extend_from_slice(peer.as_bytes());
+    }
+    HeaderValue::from_bytes(&list).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(lines: &[(&str, &str)], left: &[(&str, &str)], upgrade: Option<&str>) {
+        let map = |lines: &[(&str, &str)]| -> HeaderMap {
+            let pair = |(name, value): &(&str, &str)| {
+                (
+                    HeaderName::from_bytes(name.as_bytes()).unwrap(),
+                    HeaderValue::from_str(value).unwrap(),
+                )
+            };
+            lines.iter().map(pair).collect()
+        };
+        let mut headers = map(lines);
+        let found = strip_hop_by_hop(&mut headers);
+        assert_eq!(headers, map(left));
+        assert_eq!(found.as_ref().and_then(|it| it.to_str().ok()), upgrade);
+    }
+
+    #[test]
+    fn headers_of_one_hop_go() {
+        check(&[("accept", "*/*")], &[("accept", "*/*")], None);
+        check(
+            &[
+                ("connection", "keep-alive, X-Secret"),
+                ("connection", "x-other"),
+                ("keep-alive", "timeout=5"),
+                ("x-secret", "1"),
+                ("x-other", "1"),
+                ("x-kept", "1"),
+                ("te", "gzip"),
+                ("proxy-connection", "close"),
+                ("transfer-encoding", "chunked"),
+                ("x-ratelimit-limit", "1"),
+                ("x-tidegate-decision", "1"),
+            ],
+            &[("x-kept", "1")],
+            None,
+        );
+        check(&[("te", "gzip, Trailers")], &[("te", "trailers")], None);
+        check(
+            &[("connection", "Upgrade"), ("upgrade", "websocket")],
+            &[],
+            Some("websocket"),
+        );
+        check(&[("upgrade", "h2c")], &[], None);
+    }
+
+    #[test]
+    fn forwarded_quotes_what_must_be_quoted() {
+        let host = HeaderValue::from_static("a.example:80");
+        let element = |peer: &str, host, is_tls| {
+            let value = forwarded_element(peer.parse().ok(), host, is_tls);
+            value.to_str().unwrap().to_owned()
+        };
+        assert_eq!(
+            element("192.0.2.1", Some(&host), false),
+            "for=192.0.2.1;host=\"a.example:80\";proto=http"
+        );
+        assert_eq!(
+            element("2001:db8::1", None, true),
+            "for=\"[2001:db8::1]\";proto=https"
+        );
+    }
+}

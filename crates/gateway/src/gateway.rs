@@ -1,0 +1,110 @@
+//! The gateway as all threads see it: the settings in force and the state of the upstreams.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::GatewayConfig;
+use crate::upstream::{SharedUpstream, UpstreamError};
+
+/// A gateway. Its settings can be replaced while it runs.
+#[derive(Debug)]
+pub struct Gateway {
+    current: ArcSwap<Generation>,
+    /// Tells the background work that another generation is in force.
+    replaced: watch::Sender<()>,
+    threads: NonZeroUsize,
+}
+
+/// Settings that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("upstream `{upstream}` cannot be used")]
+pub struct GatewayError {
+    upstream: String,
+    #[source]
+    cause: UpstreamError,
+}
+
+/// The settings in force, with the state of their upstreams.
+#[derive(Debug)]
+pub(crate) struct Generation {
+    pub(crate) config: Arc<GatewayConfig>,
+    /// In the order of the settings.
+    pub(crate) upstreams: Vec<Arc<SharedUpstream>>,
+}
+
+// === impl Gateway ===
+
+impl Gateway {
+    /// A gateway whose requests are answered by `threads` threads. Reads the files of the upstreams' TLS.
+    pub fn new(config: GatewayConfig, threads: NonZeroUsize) -> Result<Self, GatewayError> {
+        let generation = Generation::new(config, &[])?;
+        Ok(Self {
+            current: ArcSwap::from_pointee(generation),
+            replaced: watch::Sender::new(()),
+            threads,
+        })
+    }
+
+    /// Puts `config` in force for every request that comes after. Connections stay open, and targets that both settings name keep
+    /// their health and their connections. If it cannot be used, the settings before stay in force.
+    pub fn replace(&self, config: GatewayConfig) -> Result<(), GatewayError> {
+        let generation = Generation::new(config, &self.current.load().upstreams)?;
+        self.current.store(Arc::new(generation));
+        self.replaced.send_replace(());
+        Ok(())
+    }
+
+    /// The settings in force.
+    pub fn config(&self) -> Arc<GatewayConfig> {
+        Arc::clone(&self.current.load().config)
+    }
+
+    /// Looks up the names of targets and checks their health, for ever.
+    pub async fn run(self: Arc<Self>) {
+        let mut replaced = self.replaced.subscribe();
+        loop {
+            let mut tasks = JoinSet::new();
+            for upstream in &self.current.load().upstreams {
+                tasks.spawn(Arc::clone(upstream).run());
+            }
+            // The sender lives as long as this gateway does.
+            if replaced.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    pub(crate) fn generation(&self) -> Arc<Generation> {
+        self.current.load_full()
+    }
+
+    pub(crate) const fn threads(&self) -> NonZeroUsize {
+        self.threads
+    }
+}
+
+// === impl Generation ===
+
+impl Generation {
+    fn new(config: GatewayConfig, old: &[Arc<SharedUpstream>]) -> Result<Self, GatewayError> {
+        let upstream = |upstream: &Arc<_>| {
+            SharedUpstream::replacing(Arc::clone(upstream), old).map_err(|cause| GatewayError {
+                upstream: upstream.name.clone(),
+                cause,
+            })
+        };
+        let upstreams = config
+            .upstreams
+            .iter()
+            .map(upstream)
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            config: Arc::new(config),
+            upstreams,
+        })
+    }
+}

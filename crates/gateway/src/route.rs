@@ -1,0 +1,123 @@
+//! Routes: the first that matches a request.
+
+use http::request::Parts;
+
+use crate::config::{HostMatch, PathMatch, RouteConfig, RouteMatch};
+
+/// The parts of a request by which routes are found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Routed<'a> {
+    /// The host in lower case, without port; empty if the request names none.
+    pub(crate) host: &'a str,
+    /// The path in its normal form.
+    pub(crate) path: &'a str,
+    /// The head of the request.
+    pub(crate) head: &'a Parts,
+}
+
+/// Finds the first route that matches.
+pub(crate) fn find<'r>(
+    routes: &'r [RouteConfig],
+    request: &Routed<'_>,
+) -> Option<(usize, &'r RouteConfig)> {
+    let mut routes = routes.iter().enumerate();
+    routes.find(|(_, route)| request.takes(&route.matches))
+}
+
+// === impl Routed ===
+
+impl Routed<'_> {
+    fn takes(&self, route: &RouteMatch) -> bool {
+        let of_host = |host: &HostMatch| match host {
+            HostMatch::Exact(exact) => exact == self.host,
+            HostMatch::Suffix(suffix) => self.host.ends_with(suffix.as_str()),
+        };
+        (route.hosts.is_empty() || route.hosts.iter().any(of_host))
+            && self.has_path(&route.path)
+            && (route.methods.is_empty() || route.methods.contains(&self.head.method))
+            && route.headers.iter().all(|header| match &header.value {
+                None => self.head.headers.contains_key(&header.name),
+                Some(value) => {
+                    let mut lines = self.head.headers.get_all(&header.name).iter();
+                    lines.any(|line| line == value)
+                }
+            })
+    }
+
+    fn has_path(&self, path: &PathMatch) -> bool {
+        match path {
+            PathMatch::Any => true,
+            PathMatch::Exact(exact) => exact == self.path,
+            PathMatch::Prefix(prefix) => below(prefix, self.path).is_some(),
+            PathMatch::Pattern(pattern) => pattern.matches(self.path),
+        }
+    }
+}
+
+/// The part of `path` below `prefix`: empty, or beginning with a slash.
+pub(crate) fn below<'p>(prefix: &str, path: &'p str) -> Option<&'p str> {
+    let rest = path.strip_prefix(prefix.trim_end_matches('/'))?;
+    (rest.is_empty() || rest.starts_with('/')).then_some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderName, HeaderValue, Method, Request};
+
+    use super::*;
+    use crate::config::{HeaderMatch, PathPattern};
+
+    fn check(route: &RouteMatch, host: &str, method: Method, path: &str, expected: bool) {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("x-beta", "1");
+        let (head, ()) = request.body(()).unwrap().into_parts();
+        let request = Routed {
+            host,
+            path,
+            head: &head,
+        };
+        assert_eq!(request.takes(route), expected, "{route:?} {host} {path}");
+    }
+
+    #[test]
+    fn every_part_must_match() {
+        let mut route = RouteMatch::default();
+        check(&route, "a", Method::GET, "/", true);
+        route.hosts = vec![HostMatch::Exact("a".into()), HostMatch::Suffix(".b".into())];
+        check(&route, "a", Method::GET, "/", true);
+        check(&route, "x.b", Method::GET, "/", true);
+        check(&route, "b", Method::GET, "/", false);
+        check(&route, "xa", Method::GET, "/", false);
+        route.methods = vec![Method::POST];
+        check(&route, "a", Method::GET, "/", false);
+        check(&route, "a", Method::POST, "/", true);
+        let header = |value: Option<&'static str>| HeaderMatch {
+            name: HeaderName::from_static("x-beta"),
+            value: value.map(HeaderValue::from_static),
+        };
+        route.headers = vec![header(None), header(Some("1"))];
+        check(&route, "a", Method::POST, "/", true);
+        route.headers = vec![header(Some("2"))];
+        check(&route, "a", Method::POST, "/", false);
+    }
+
+    #[test]
+    fn prefixes_end_at_a_slash() {
+        let prefix = |text: &str| RouteMatch {
+            path: PathMatch::Prefix(text.into()),
+            ..RouteMatch::default()
+        };
+        check(&prefix("/api"), "", Method::GET, "/api", true);
+        check(&prefix("/api"), "", Method::GET, "/api/x", true);
+        check(&prefix("/api"), "", Method::GET, "/apix", false);
+        check(&prefix("/"), "", Method::GET, "/x", true);
+        let pattern = RouteMatch {
+            path: PathMatch::Pattern(PathPattern::parse("/u/{id}").unwrap()),
+            ..RouteMatch::default()
+        };
+        check(&pattern, "", Method::GET, "/u/7", true);
+        check(&pattern, "", Method::GET, "/u/7/x", false);
+    }
+}

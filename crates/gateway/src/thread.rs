@@ -1,0 +1,297 @@
+//! One thread's part of a gateway: the way of a request, step by step.
+//!
+//! ```text
+//!  guard ──► access ──► route ──► limits ──► forward ──► response
+//!    │400      │403       │404      │429        │502, 503, 504
+//! ```
+
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONNECTION, HeaderMap, LOCATION, ORIGIN, UPGRADE};
+use http::request::Parts;
+use http::uri::PathAndQuery;
+use http::{HeaderValue, Request, Response};
+use hyper::body::{Body, Incoming};
+use quanta::Instant;
+use tidegate_answer::Headers;
+use tidegate_identify as identify;
+use tidegate_identify::{normal_host, normal_path};
+use tidegate_limiter::{Descriptor, Limiter, LimiterError, Store, Verdict};
+use tidegate_observe::{Asked, Recorder, TraceHeaders};
+
+use crate::answer::{self, Denial, Dialogue, LimitHeaders, Rejection};
+use crate::config::{GatewayBounds, RouteAction, RouteConfig};
+use crate::connection::{ConnectionContext, RequestGuard};
+use crate::cors::{ExposedHeaders, is_preflight};
+use crate::forward::{Forward, Forwarded};
+use crate::gateway::{Gateway, Generation};
+use crate::guard;
+use crate::header_lines::HeaderLines;
+use crate::response::GatewayBody;
+use crate::route::{self, Routed};
+use crate::upstream::UpstreamPool;
+
+/// All that the connections of one thread share.
+#[derive(Debug)]
+pub struct GatewayThread<S> {
+    gateway: Arc<Gateway>,
+    limiter: Arc<Limiter<S>>,
+    recorder: Rc<Recorder>,
+    /// The headers that tell of limits where a rule does not say.
+    dialect: Headers,
+    exposed: ExposedHeaders,
+    pub(crate) bounds: GatewayBounds,
+    pool: UpstreamPool,
+}
+
+/// A request that was not rejected.
+enum Handled {
+    /// It gets a response of our own.
+    Own(Response<Bytes>, LimitHeaders),
+    /// It gets the upstream's.
+    Forwarded(Box<Forwarded>, LimitHeaders),
+}
+
+/// A request in its present step.
+struct Exchange<'a> {
+    generation: &'a Generation,
+    connection: &'a ConnectionContext,
+    /// The address that counts as the client's.
+    client: Option<IpAddr>,
+    head: Parts,
+    body: Incoming,
+}
+
+const CLOSE: HeaderValue = HeaderValue::from_static("close");
+
+// === impl GatewayThread ===
+
+impl<S> GatewayThread<S> {
+    /// One thread's part of `gateway`.
+    pub fn new(
+        gateway: Arc<Gateway>,
+        limiter: Arc<Limiter<S>>,
+        recorder: Rc<Recorder>,
+        dialect: Headers,
+        bounds: GatewayBounds,
+    ) -> Self {
+        Self {
+            pool: UpstreamPool::new(gateway.threads()),
+            exposed: ExposedHeaders::new(&dialect),
+            gateway,
+            limiter,
+            recorder,
+            dialect,
+            bounds,
+        }
+    }
+
+    /// The time a client may take nothing of an answer that waits for it.
+    pub fn write_timeout(&self) -> Duration {
+        self.bounds.write_timeout
+    }
+}
+
+impl<S: Store> GatewayThread<S> {
+    /// Answers one request.
+    pub(crate) async fn answer(
+        &self,
+        mut request: Request<Incoming>,
+        connection: &ConnectionContext,
+        guard: RequestGuard,
+    ) -> Response<GatewayBody> {
+        let generation = self.gateway.generation();
+        let config = &generation.config;
+        let upgrade = request
+            .headers()
+            .contains_key(UPGRADE)
+            .then(|| hyper::upgrade::on(&mut request));
+        let (head, body) = request.into_parts();
+        let dialogue = Dialogue::of(&head.headers);
+        let origin = head.headers.get(ORIGIN).cloned();
+        let is_last = guard.is_last;
+        let lines = head.headers.get_all(config.client_address.header.name());
+        let client = config.client_address.find(
+            connection.client.peer,
+            lines.iter().map(HeaderValue::as_bytes),
+        );
+        let exchange = Exchange {
+            generation: &generation,
+            connection,
+            client,
+            head,
+            body,
+        };
+        let (own, limits) = match self.handle(exchange).await {
+            Ok(Handled::Forwarded(forwarded, limits)) => {
+                let mut response = forwarded.into_response(upgrade, connection, guard);
+                if origin.is_some() {
+                    self.exposed.extend(response.headers_mut());
+                }
+                return finish(response, limits, is_last);
+            }
+            Ok(Handled::Own(response, limits)) => (response, limits),
+            Err(rejection) => {
+                let response = rejection.into_response(dialogue, &config.denial_body);
+                (response, LimitHeaders::new())
+            }
+        };
+        let mut response = own.map(|body| GatewayBody::own(body, guard));
+        if let (Some(cors), Some(origin)) = (&config.cors, &origin) {
+            self.exposed.allow(cors, origin, response.headers_mut());
+        }
+        finish(response, limits, is_last)
+    }
+
+    async fn handle(&self, exchange: Exchange<'_>) -> Result<Handled, Rejection> {
+        let (head, config) = (&exchange.head, &exchange.generation.config);
+        let host = guard::check(head)?;
+        if !config.access.allows(exchange.client) {
+            return Err(Rejection::NoAccess);
+        }
+        let host = host.map(normal_host).unwrap_or_default();
+        let path = normal_path(head.uri.path()).unwrap_or_default();
+        let routed = Routed {
+            host: &host,
+            path: &path,
+            head,
+        };
+        let (_, route) = route::find(&config.routes, &routed).ok_or(Rejection::NoRoute)?;
+        self.check_length(&exchange, route)?;
+        let limits = if is_preflight(head) {
+            LimitHeaders::new()
+        } else {
+            self.limit(&exchange, route, &host).await?
+        };
+        match &route.action {
+            RouteAction::Forward { upstream, rewrite } => {
+                let forward = Forward {
+                    generation: exchange.generation,
+                    route,
+                    upstream: &exchange.generation.upstreams[*upstream],
+                    rewrite: rewrite.as_ref(),
+                    connection: exchange.connection,
+                    path: path.into_owned(),
+                };
+                drop(host);
+                let (head, body) = (exchange.head, exchange.body);
+                let forwarded = forward.send(&self.pool, &self.bounds, head, body).await?;
+                Ok(Handled::Forwarded(Box::new(forwarded), limits))
+            }
+            RouteAction::Redirect { status, location } => {
+                let query = head.uri.query().unwrap_or_default();
+                let location = location.replace("{path}", &path).replace("{query}", query);
+                let location = HeaderValue::from_str(&location).map_err(|_| Rejection::NoRoute)?;
+                let mut response = Response::new(Bytes::new());
+                *response.status_mut() = *status;
+                response.headers_mut().insert(LOCATION, location);
+                Ok(Handled::Own(response, limits))
+            }
+            RouteAction::Respond {
+                status,
+                content_type,
+                body,
+            } => {
+                let response = answer::with_body(*status, content_type.clone(), body.clone());
+                Ok(Handled::Own(response, limits))
+            }
+        }
+    }
+
+    /// Rejects a body that says itself that it is too large.
+    fn check_length(&self, exchange: &Exchange<'_>, route: &RouteConfig) -> Result<(), Rejection> {
+        let max_bytes = route.max_body_bytes.unwrap_or(self.bounds.max_body_bytes);
+        if exchange.body.size_hint().lower() > max_bytes {
+            return Err(Rejection::BodyTooLarge { max_bytes });
+        }
+        Ok(())
+    }
+
+    /// Charges the limits of a request.
+    async fn limit(
+        &self,
+        exchange: &Exchange<'_>,
+        route: &RouteConfig,
+        host: &str,
+    ) -> Result<LimitHeaders, Rejection> {
+        let config = &exchange.generation.config;
+        let recipes = route.descriptors.as_ref().unwrap_or(&config.descriptors);
+        let lines = HeaderLines(&exchange.head.headers);
+        let request = identify::Request {
+            method: Some(exchange.head.method.as_str()),
+            uri: exchange.head.uri.path_and_query().map(PathAndQuery::as_str),
+            host: Some(host).filter(|host| !host.is_empty()),
+            client: exchange.client,
+            headers: &lines,
+        };
+        let values = recipes.values(&request);
+        let described = recipes.describe(&values);
+        let descriptors = described.descriptors();
+        if descriptors.is_empty() {
+            // As Envoy has it: a request without a descriptor is not limited.
+            return Ok(LimitHeaders::new());
+        }
+        let verdict = self
+            .check(&exchange.head, &config.domain, &descriptors)
+            .await?;
+        if verdict.is_allowed() {
+            Ok(answer::limit_headers(&verdict, &self.dialect))
+        } else {
+            let denial = Denial::new(&verdict, &self.dialect);
+            Err(Rejection::Denied(Box::new(denial)))
+        }
+    }
+
+    /// Judges a request, and records the verdict.
+    async fn check(
+        &self,
+        head: &Parts,
+        domain: &str,
+        descriptors: &[Descriptor<'_>],
+    ) -> Result<Verdict, LimiterError> {
+        let trace = if self.recorder.traces() {
+            trace(&head.headers)
+        } else {
+            TraceHeaders::default()
+        };
+        let asked = Asked {
+            domain,
+            descriptors,
+            hits: 1,
+            trace,
+        };
+        let started = Instant::now();
+        let judged = self.limiter.check(domain, descriptors, 1).await;
+        match &judged {
+            Ok(verdict) => self.recorder.judged(&asked, verdict, started.elapsed()),
+            Err(error) => self.recorder.rejected(error),
+        }
+        judged
+    }
+}
+
+/// Adds what every response has.
+fn finish(
+    mut response: Response<GatewayBody>,
+    limits: LimitHeaders,
+    is_last: bool,
+) -> Response<GatewayBody> {
+    answer::add_limit_headers(limits, response.headers_mut());
+    if is_last {
+        // hyper drops it from HTTP/2.
+        response.headers_mut().insert(CONNECTION, CLOSE);
+    }
+    response
+}
+
+fn trace(headers: &HeaderMap) -> TraceHeaders<'_> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    TraceHeaders {
+        traceparent: text("traceparent"),
+        tracestate: text("tracestate"),
+    }
+}
