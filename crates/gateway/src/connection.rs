@@ -1,6 +1,7 @@
 //! Connections of clients: the protocol is detected, heads and bodies are bounded, and the end of the server is observed.
 
 mod detect;
+mod per_address;
 mod state;
 mod stream;
 
@@ -29,6 +30,8 @@ use crate::thread::GatewayThread;
 use crate::upgrade::Tunnel;
 
 use detect::{Detected, detect};
+pub(crate) use per_address::AddressConnections;
+use per_address::AddressPermit;
 pub(crate) use state::{ConnectionState, RequestGuard};
 use stream::BoundedStream;
 
@@ -68,6 +71,9 @@ pub(crate) struct ConnectionContext {
     tunnel: RefCell<Option<Tunnel>>,
 }
 
+/// A client address that has as many connections as it may.
+struct ConnectionLimitReached;
+
 /// The window of an HTTP/2 stream: what a client may send before we have passed it on. As large as the default of the protocol.
 const STREAM_WINDOW: u32 = 64 * 1024;
 
@@ -84,6 +90,9 @@ pub async fn serve_connection<S, I>(
     S: Store + 'static,
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let Ok(_permit) = permit(&client, &thread) else {
+        return;
+    };
     let state = Arc::new(ConnectionState::default());
     let bounds = &thread.bounds;
     let mut drain = pin!(drain);
@@ -122,6 +131,22 @@ pub async fn serve_connection<S, I>(
         ClientProtocol::Http1 => serve_http1(stream, context, thread, drain).await,
         ClientProtocol::Http2 => serve_http2(stream, context, thread, drain).await,
     }
+}
+
+/// A permit for the connections of one address; none is needed by trusted proxies, which speak for many clients.
+fn permit<S>(
+    client: &ClientConnection,
+    thread: &GatewayThread<S>,
+) -> Result<Option<AddressPermit>, ConnectionLimitReached> {
+    let Peer::Address(address) = client.peer else {
+        return Ok(None);
+    };
+    if thread.gateway.config().client_address.trusts(client.peer) {
+        return Ok(None);
+    }
+    let most = thread.bounds.max_connections_per_address;
+    let permit = thread.gateway.connections().take(address, most);
+    permit.map(Some).ok_or(ConnectionLimitReached)
 }
 
 async fn serve_http1<S, I>(

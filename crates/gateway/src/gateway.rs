@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::GatewayConfig;
+use crate::connection::AddressConnections;
 use crate::upstream::{SharedUpstream, UpstreamError};
 
 /// A gateway. Its settings can be replaced while it runs.
@@ -17,6 +18,7 @@ pub struct Gateway {
     /// Tells the background work that another generation is in force.
     replaced: watch::Sender<()>,
     threads: NonZeroUsize,
+    connections: Arc<AddressConnections>,
 }
 
 /// Settings that cannot be used.
@@ -46,6 +48,7 @@ impl Gateway {
             current: ArcSwap::from_pointee(generation),
             replaced: watch::Sender::new(()),
             threads,
+            connections: Arc::default(),
         })
     }
 
@@ -80,6 +83,10 @@ impl Gateway {
 
     pub(crate) fn generation(&self) -> Arc<Generation> {
         self.current.load_full()
+    }
+
+    pub(crate) const fn connections(&self) -> &Arc<AddressConnections> {
+        &self.connections
     }
 
     pub(crate) const fn threads(&self) -> NonZeroUsize {

@@ -38,7 +38,7 @@ use crate::upstream::UpstreamPool;
 /// All that the connections of one thread share.
 #[derive(Debug)]
 pub struct GatewayThread<S> {
-    gateway: Arc<Gateway>,
+    pub(crate) gateway: Arc<Gateway>,
     limiter: Arc<Limiter<S>>,
     recorder: Rc<Recorder>,
     /// The headers that tell of limits where a rule does not say.

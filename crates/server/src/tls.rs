@@ -4,6 +4,7 @@
 
 mod client_name;
 mod material;
+mod subject;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +20,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls;
 use tokio_rustls::server::TlsStream;
 use tracing::{info, warn};
+use webpki::EndEntityCert;
 
 use crate::{Front, TlsConfig};
 
@@ -205,9 +207,13 @@ pub(crate) fn handshake<I>(stream: &TlsStream<I>) -> Handshake {
         Some(b"h2") => ClientProtocol::Http2,
         _ => ClientProtocol::Http1,
     };
+    let certificate = connection.peer_certificates().and_then(|chain| {
+        let certificate = EndEntityCert::try_from(chain.first()?).ok()?;
+        subject::text(certificate.subject())
+    });
     Handshake {
         protocol,
-        certificate: None,
+        certificate: certificate.map(Arc::from),
     }
 }
 
