@@ -100,7 +100,8 @@ impl Network {
         }
     }
 
-    const fn range(self) -> (u128, u128) {
+    /// Its first and its last address, as bits of IPv6; IPv4 addresses are mapped into it.
+    pub const fn range(self) -> (u128, u128) {
         (self.first, self.first | !mask(self.prefix_bits))
     }
 }
