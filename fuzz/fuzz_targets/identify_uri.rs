@@ -3,9 +3,10 @@
 #![no_main]
 
 use std::borrow::Cow;
+use std::num::NonZeroU8;
 
 use libfuzzer_sys::fuzz_target;
-use tidegate_identify::{Headers, Recipe, Recipes, Request, Source};
+use tidegate_identify::{Headers, Identities, Recipe, Recipes, Request, Source};
 
 struct NoHeaders;
 
@@ -18,6 +19,7 @@ impl Headers for NoHeaders {
 fuzz_target!(|uri: &str| {
     let recipes = Recipes::new(vec![Recipe::new([
         ("path", Source::Path),
+        ("segment", Source::PathSegment(NonZeroU8::MIN)),
         ("host", Source::Host),
         ("query", Source::Query("a".to_owned())),
     ])])
@@ -29,9 +31,13 @@ fuzz_target!(|uri: &str| {
             host: Some(uri),
             client: None,
             headers: &NoHeaders,
+            identities: Identities::none(),
+            claims: None,
+            certificate: None,
+            route: None,
         };
-        let mut values = recipes.values(&request);
-        values.swap_remove(0).map(Cow::into_owned)
+        let _ = recipes.values(&request);
+        Source::Path.of(&request).map(Cow::into_owned)
     };
     if let Some(normal) = path(uri) {
         assert_eq!(path(&normal).as_ref(), Some(&normal));

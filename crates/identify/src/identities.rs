@@ -1,5 +1,110 @@
-//! Tables and keys beside the request by which callers are told apart.
+//! Tokens, API keys and labels: the keys and tables by which callers are identified.
 
-/// Token keys, API keys and tables of networks; replaced as a whole by a reload.
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use crate::api_key::{ApiKey, ApiKeys};
+use crate::label::LabelTable;
+use crate::token::{BadToken, TokenVerifier};
+use crate::{Claims, Headers, Request, TokenFault, UnverifiedToken};
+
+/// The keys and tables by which callers are identified. A reload replaces it as a whole; parts that did not change can be
+/// shared, because each is behind an [`Arc`].
 #[derive(Clone, Debug, Default)]
-pub struct Identities {}
+pub struct Identities {
+    tokens: Option<Arc<TokenVerifier>>,
+    api_keys: Option<Arc<ApiKeys>>,
+    labels: BTreeMap<String, Arc<LabelTable>>,
+}
+
+/// The token of a request, before any signature is checked.
+#[derive(Clone, Debug)]
+pub enum TokenFound<'a> {
+    /// The request has no token, or no tokens are configured.
+    Absent,
+    /// The same token was verified before and has not expired.
+    Verified(Arc<Claims>),
+    /// The token must be [verified](Identities::verify) before its claims mean anything.
+    Unverified(UnverifiedToken<'a>),
+}
+
+// === impl Identities ===
+
+impl Identities {
+    /// Identities without keys and tables.
+    pub fn none() -> &'static Self {
+        static NONE: Identities = Identities {
+            tokens: None,
+            api_keys: None,
+            labels: BTreeMap::new(),
+        };
+        &NONE
+    }
+
+    /// Accepts tokens.
+    #[must_use]
+    pub fn with_tokens(mut self, tokens: Arc<TokenVerifier>) -> Self {
+        self.tokens = Some(tokens);
+        self
+    }
+
+    /// Accepts API keys.
+    #[must_use]
+    pub fn with_api_keys(mut self, api_keys: Arc<ApiKeys>) -> Self {
+        self.api_keys = Some(api_keys);
+        self
+    }
+
+    /// Adds the table of labels for the source `label:NAME`.
+    #[must_use]
+    pub fn with_labels(mut self, name: &str, table: Arc<LabelTable>) -> Self {
+        self.labels.insert(name.to_owned(), table);
+        self
+    }
+
+    /// The verifier of tokens, which can be shared with the next generation.
+    pub fn tokens(&self) -> Option<&Arc<TokenVerifier>> {
+        self.tokens.as_ref()
+    }
+
+    /// Finds the token of a request at the configured place. Checks no signature, so it is cheap.
+    ///
+    /// `now_s` is the time in seconds since 1970.
+    pub fn find_token<'a>(&self, headers: &'a dyn Headers, now_s: u64) -> TokenFound<'a> {
+        match &self.tokens {
+            None => TokenFound::Absent,
+            Some(tokens) => tokens.find(headers, now_s),
+        }
+    }
+
+    /// Verifies the signature and the registered claims of a token, and remembers a good token until it expires. This
+    /// takes tens of microseconds of CPU time: decide limits that need no token first.
+    pub fn verify(
+        &self,
+        token: &UnverifiedToken<'_>,
+        now_s: u64,
+    ) -> Result<Arc<Claims>, TokenFault> {
+        match &self.tokens {
+            None => Err(TokenFault::UnknownKey),
+            Some(tokens) => tokens.verify(token, now_s),
+        }
+    }
+
+    /// The treatment of a request whose token is not good.
+    pub fn bad_token(&self) -> BadToken {
+        self.tokens
+            .as_ref()
+            .map_or(BadToken::Deny, |tokens| tokens.settings().bad_token)
+    }
+
+    /// The table entry of the API key that the request has, if it is known.
+    pub(crate) fn api_key(&self, request: &Request<'_>) -> Option<&ApiKey> {
+        self.api_keys.as_ref()?.find(request)
+    }
+
+    /// The label of an address in the table of this name.
+    pub(crate) fn label(&self, table: &str, address: IpAddr) -> Option<&str> {
+        self.labels.get(table)?.find(address)
+    }
+}

@@ -1,7 +1,8 @@
-//! IDENTIFY: who asks, as far as a request's socket and headers can be trusted to tell.
+//! IDENTIFY: the caller of a request, as far as its socket, its headers and signatures can be trusted.
 //!
-//! [`ClientAddress`] finds the address of a client behind proxies, [`Recipes`] makes descriptors of a
-//! [`Request`]. No IO, no HTTP types, no clock: a front door hands over the bytes of the headers.
+//! [`ClientAddress`] finds the address of a client behind proxies, [`Identities`] holds the keys and tables by which callers are
+//! identified, [`Recipes`] makes descriptors of a [`Request`]. No IO, no HTTP types, no clock: a front hands over the bytes of
+//! headers and files, and the time.
 //!
 //! ```
 //! use tidegate_identify::{ClientAddress, Peer};
@@ -15,18 +16,37 @@
 //! ```
 
 mod address;
+mod api_key;
 mod client;
+mod cookie;
 mod forwarded;
 mod grouping;
 mod identities;
+mod label;
 mod recipe;
 mod request;
+mod token;
 mod trail;
 mod uri;
 
+pub use api_key::{ApiKeyHasher, ApiKeyPlace, ApiKeyTable, ApiKeys, ShortHashKey};
 pub use client::{AddressHeader, ClientAddress, Peer, Proxies, Proxy, ProxyFault, Trust};
 pub use grouping::{BadPrefix, Grouping};
-pub use identities::Identities;
-pub use recipe::{Described, Ingredient, Recipe, RecipeFault, Recipes, Source, SourceFault};
-pub use request::{Headers, Request};
+pub use identities::{Identities, TokenFound};
+pub use label::{LabelFault, LabelFaultKind, LabelFaults, LabelTable};
+pub use recipe::{
+    Described, DescribedPart, Descriptors, Ingredient, Recipe, RecipeFault, Recipes, Source,
+    SourceFault, Values,
+};
+pub use request::{Headers, Request, join_lines};
+pub use token::{
+    AcceptedNames, BadToken, ClaimPath, ClaimPathFault, Claims, TokenFault, TokenKeyFault,
+    TokenKeys, TokenPlace, TokenPlaceFault, TokenSettings, TokenVerifier, UnverifiedToken,
+};
 pub use uri::{host as normal_host, path as normal_path, query_parameters};
+
+/// A secret from a file, without the line end that editors put after it.
+fn without_line_end(secret: &[u8]) -> &[u8] {
+    let secret = secret.strip_suffix(b"\n").unwrap_or(secret);
+    secret.strip_suffix(b"\r").unwrap_or(secret)
+}

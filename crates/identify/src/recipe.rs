@@ -1,16 +1,20 @@
 //! Descriptors made of requests.
 
 mod source;
+mod value;
 
-use std::borrow::Cow;
 use std::ops::Range;
 
+use smallvec::SmallVec;
 use tidegate_limiter::{Descriptor, Entry};
 
 pub use source::{Source, SourceFault};
+pub(crate) use source::{cookie_name, header_name};
+pub use value::Values;
 
 use crate::Request;
 use crate::grouping::Grouping;
+use value::{ValueReader, ValueText};
 
 /// What a descriptor is made of, entry by entry. A request that lacks one of the values has no such
 /// descriptor, as with Envoy's actions.
@@ -34,6 +38,19 @@ pub struct Recipes {
     sources: Vec<Source>,
     /// For each entry of each recipe the place of its source.
     places: Vec<usize>,
+    /// A bit for each recipe that needs a token, the first recipe lowest; there are at most 32.
+    needing_token: u32,
+}
+
+/// A part of the recipes. A token that was not seen before is verified after the limits that need none have been decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DescribedPart {
+    /// All of them.
+    All,
+    /// Those whose values never come from a token.
+    WithoutToken,
+    /// Those with a value that may come from a token.
+    OnlyToken,
 }
 
 /// Why recipes are none.
@@ -73,9 +90,18 @@ pub enum RecipeFault {
 /// The descriptors of one request.
 #[derive(Debug, Default)]
 pub struct Described<'a> {
-    entries: Vec<Entry<'a>>,
-    ranges: Vec<Range<usize>>,
+    entries: SmallVec<[Entry<'a>; INLINE_ENTRIES]>,
+    ranges: SmallVec<[Range<usize>; INLINE_DESCRIPTORS]>,
 }
+
+/// Descriptors for the limiter.
+pub type Descriptors<'a> = SmallVec<[Descriptor<'a>; INLINE_DESCRIPTORS]>;
+
+/// Entries that fit without an allocation.
+const INLINE_ENTRIES: usize = 8;
+
+/// Descriptors that fit without an allocation; the default recipes make five.
+const INLINE_DESCRIPTORS: usize = 5;
 
 /// As many descriptors as `/json` takes.
 const MAX_RECIPES: usize = 32;
@@ -148,38 +174,61 @@ impl Recipes {
         &self.list
     }
 
-    /// Reads the value of each source off `request`, once. What it has not, or has empty, is `None`.
-    pub fn values<'a>(&'a self, request: &Request<'a>) -> Vec<Option<Cow<'a, str>>> {
-        let value = |source: &'a Source| source.of(request).filter(|value| !value.is_empty());
-        self.sources.iter().map(value).collect()
+    /// The sources of all recipes, each once.
+    pub fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
+    /// Returns true if some value may come from a token, so that [`find_token`](crate::Identities::find_token) is of use.
+    pub const fn needs_token(&self) -> bool {
+        self.needing_token != 0
+    }
+
+    /// Reads the value of each source off `request`, once.
+    pub fn values<'a>(&'a self, request: &Request<'a>) -> Values<'a> {
+        let reader = ValueReader::new(request);
+        Values {
+            list: self
+                .sources
+                .iter()
+                .map(|source| reader.read(source))
+                .collect(),
+        }
     }
 
     /// The descriptors of the request with these [`values`](Self::values), without those that lack one.
-    pub fn describe<'a>(&'a self, values: &'a [Option<Cow<'_, str>>]) -> Described<'a> {
+    pub fn describe<'a>(&'a self, values: &'a Values<'_>, part: DescribedPart) -> Described<'a> {
         let mut described = Described::default();
-        let mut places = self.places.iter();
+        let mut places = self.places.as_slice();
+        let mut wanted = self.recipes_in(part);
         for Recipe(ingredients) in &self.list {
-            let first = described.entries.len();
-            for (ingredient, place) in ingredients.iter().zip(&mut places) {
-                let value = values.get(*place).and_then(Option::as_deref);
-                described.entries.extend(value.map(|value| Entry {
-                    key: &ingredient.key,
-                    value,
-                }));
+            let (own_places, later) = places.split_at(ingredients.len());
+            places = later;
+            if wanted & 1 == 1 {
+                described.add(ingredients, own_places, values);
             }
-            let range = first..described.entries.len();
-            if range.len() == ingredients.len() {
-                described.ranges.push(range);
-            } else {
-                described.entries.truncate(first);
-            }
+            wanted >>= 1;
         }
         described
+    }
+
+    /// A bit for each recipe of the part.
+    const fn recipes_in(&self, part: DescribedPart) -> u32 {
+        match part {
+            DescribedPart::All => u32::MAX,
+            DescribedPart::WithoutToken => !self.needing_token,
+            DescribedPart::OnlyToken => self.needing_token,
+        }
     }
 
     fn index(recipes: Vec<Recipe>) -> Self {
         let mut sources: Vec<Source> = Vec::new();
         let mut places = Vec::new();
+        let mut needing_token = 0;
+        for (index, Recipe(ingredients)) in recipes.iter().enumerate() {
+            let needs_token = ingredients.iter().any(|entry| entry.from.needs_token());
+            needing_token |= u32::from(needs_token) << index;
+        }
         for ingredient in recipes.iter().flat_map(|Recipe(ingredients)| ingredients) {
             let known = sources.iter().position(|source| *source == ingredient.from);
             places.push(known.unwrap_or(sources.len()));
@@ -191,6 +240,7 @@ impl Recipes {
             list: recipes,
             sources,
             places,
+            needing_token,
         }
     }
 }
@@ -213,11 +263,33 @@ impl Default for Recipes {
 
 // === impl Described ===
 
-impl Described<'_> {
+impl<'a> Described<'a> {
     /// The descriptors for the limiter; none if every one lacked a value.
-    pub fn descriptors(&self) -> Vec<Descriptor<'_>> {
+    pub fn descriptors(&self) -> Descriptors<'_> {
         let descriptor = |range: &Range<usize>| Descriptor::new(&self.entries[range.clone()]);
         self.ranges.iter().map(descriptor).collect()
+    }
+
+    /// Returns true if there are no descriptors.
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// Adds the descriptor of one recipe, unless it lacks a value.
+    fn add(&mut self, ingredients: &'a [Ingredient], places: &[usize], values: &'a Values<'_>) {
+        let first = self.entries.len();
+        for (ingredient, place) in ingredients.iter().zip(places) {
+            let value = values.list.get(*place).and_then(Option::as_ref);
+            let Some(value) = value.map(ValueText::as_str) else {
+                self.entries.truncate(first);
+                return;
+            };
+            self.entries.push(Entry {
+                key: &ingredient.key,
+                value,
+            });
+        }
+        self.ranges.push(first..self.entries.len());
     }
 }
 

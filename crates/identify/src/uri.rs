@@ -4,6 +4,7 @@
 //! own, a client would choose its counter.
 
 use std::borrow::Cow;
+use std::num::NonZeroU8;
 
 /// The path of a URI in its normal form (RFC 3986, section 6.2.2): unreserved characters decoded, other
 /// escapes in upper case, no dot segments; and, as servers have it, no empty segments.
@@ -18,6 +19,19 @@ pub fn path(uri: &str) -> Option<Cow<'_, str>> {
         return Some(Cow::Borrowed(path));
     }
     Some(Cow::Owned(without_dots(&decode_unreserved(path))))
+}
+
+/// The segment of the path in its normal form with this number, counted from 1.
+pub(crate) fn path_segment(uri: &str, number: NonZeroU8) -> Option<Cow<'_, str>> {
+    // The text before the first slash is segment 0.
+    let number = usize::from(number.get());
+    match path(uri)? {
+        Cow::Borrowed(path) => path.split('/').nth(number).map(Cow::Borrowed),
+        Cow::Owned(path) => path
+            .split('/')
+            .nth(number)
+            .map(|segment| Cow::Owned(segment.to_owned())),
+    }
 }
 
 /// The first value that the query of a URI has for `name`, decoded.
@@ -196,6 +210,24 @@ mod tests {
         check("api.example:443", "api.example:443");
         assert_eq!(path(""), None);
         assert_eq!(path("?a=b"), None);
+    }
+
+    #[test]
+    fn segments_are_counted_from_one() {
+        let check = |uri: &str, number: u8, expected: Option<&str>| {
+            let number = NonZeroU8::new(number).expect("not zero");
+            assert_eq!(path_segment(uri, number).as_deref(), expected, "{uri}");
+        };
+        check("/users/42/posts?x=/y", 1, Some("users"));
+        check("/users/42/posts", 2, Some("42"));
+        check("/users/42/posts", 3, Some("posts"));
+        check("/users/42/posts", 4, None);
+        check("//users/./%34%32", 2, Some("42"));
+        check("/users/a%2fb", 2, Some("a%2Fb"));
+        check("/users/", 2, Some(""));
+        check("/", 1, Some(""));
+        check("*", 1, None);
+        check("", 1, None);
     }
 
     #[test]

@@ -75,7 +75,8 @@ pub const ARROWS: &[Arrow] = &[
         package: "tidegate-identify",
         sees: &["tidegate-rules", "tidegate-limiter"],
         tests_see: &[],
-        knows: Knowledge::NoWire,
+        // The claims of tokens are JSON.
+        knows: Knowledge::Anything,
     },
     Arrow {
         package: "tidegate-observe",

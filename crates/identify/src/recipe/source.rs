@@ -1,21 +1,27 @@
-//! Where the value of an entry comes from.
+//! The sources of values: parts of a request, and what is known of its caller.
 
 use std::borrow::Cow;
 use std::fmt;
+use std::num::NonZeroU8;
 use std::str::FromStr;
 
+use super::value::{ValueReader, ValueText};
 use crate::grouping::Grouping;
-use crate::{Request, uri};
+use crate::{ClaimPath, ClaimPathFault, Request};
 
-/// Where the value of an entry comes from. Written in a config file as [`FromStr`] reads it.
+/// The source of an entry's value. Written in a config file as [`FromStr`] reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// `header:NAME`: the header of that name, in lower case; several lines joined by commas.
     Header(String),
+    /// `cookie:NAME`: the first cookie of that name.
+    Cookie(String),
     /// `method`: the method.
     Method,
     /// `path`: the path in its normal form, without the query.
     Path,
+    /// `path_segment:N`: the Nth segment of the path in its normal form, counted from 1.
+    PathSegment(NonZeroU8),
     /// `host`: the host in lower case, without port.
     Host,
     /// `query:NAME`: the first parameter of that name in the query, decoded.
@@ -25,18 +31,33 @@ pub enum Source {
     ClientAddress(Grouping),
     /// `constant:TEXT`: this text.
     Constant(String),
+    /// `route`: the name of the route in the gateway.
+    Route,
+    /// `certificate`: the subject of the TLS client certificate, if it was verified.
+    Certificate,
+    /// `claim:NAME` or `claim:/JSON/POINTER`: a claim of the token, if it was verified.
+    Claim(ClaimPath),
+    /// `api_key`: the id of the API key, if the key is known; never the key itself.
+    ApiKey,
+    /// `plan`: the plan of the API key, else the claim that the settings of tokens name.
+    Plan,
+    /// `tenant`: the tenant of the API key, else the claim that the settings of tokens name.
+    Tenant,
+    /// `label:TABLE`: the label of the client's address in the table of that name.
+    Label(String),
 }
 
-/// A text that names no source.
+/// A text that is not a source.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SourceFault {
     /// The word is unknown.
     #[error(
-        "`{word}` is no source; write client_address, method, path, host, header:NAME, query:NAME \
-         or constant:TEXT"
+        "`{word}` is no source; write client_address, method, path, path_segment:N, host, header:NAME, \
+         cookie:NAME, query:NAME, constant:TEXT, route, certificate, claim:NAME, api_key, plan, tenant or \
+         label:TABLE"
     )]
     Unknown {
-        /// What was written.
+        /// The text.
         word: String,
     },
     /// A name or text is missing after the colon.
@@ -48,15 +69,30 @@ pub enum SourceFault {
     /// The text after `header:` is no name of a header.
     #[error("`{name}` is no name of a header")]
     BadHeaderName {
-        /// What was written.
+        /// The text.
         name: String,
     },
+    /// The text after `cookie:` is no name of a cookie.
+    #[error("`{name}` is no name of a cookie")]
+    BadCookieName {
+        /// The text.
+        name: String,
+    },
+    /// The text after `path_segment:` is no number of a segment.
+    #[error("`{number}` is no number of a path segment; write 1 to 255")]
+    BadSegment {
+        /// The text.
+        number: String,
+    },
+    /// The text after `claim:` is no place of a claim.
+    #[error(transparent)]
+    BadClaim(#[from] ClaimPathFault),
     /// The prefixes after `client_address` are none.
     #[error(
         "`{text}` are no prefixes; write ipv4/24, ipv6/56 or both, with at most 32 and 128 bits"
     )]
     BadGrouping {
-        /// What was written.
+        /// The text.
         text: String,
     },
 }
@@ -64,20 +100,24 @@ pub enum SourceFault {
 // === impl Source ===
 
 impl Source {
-    /// What `request` has there.
-    pub(super) fn of<'a>(&'a self, request: &Request<'a>) -> Option<Cow<'a, str>> {
-        match self {
-            Self::Header(name) => request.headers.value(name),
-            Self::Method => request.method.map(Cow::Borrowed),
-            Self::Path => request.uri.and_then(uri::path),
-            Self::Host => request.host.map(uri::host),
-            Self::Query(name) => request.uri.and_then(|uri| uri::query(uri, name)),
-            Self::ClientAddress(grouping) => {
-                let group = request.client.and_then(|client| grouping.of(client));
-                group.map(|group| Cow::Owned(group.to_string()))
-            }
-            Self::Constant(text) => Some(Cow::Borrowed(text)),
-        }
+    /// The value that `request` has for this source. One that is empty counts as absent.
+    pub fn of<'a>(&'a self, request: &Request<'a>) -> Option<Cow<'a, str>> {
+        let value = ValueReader::new(request).read(self);
+        value.map(ValueText::into_cow)
+    }
+
+    /// Returns true if its value may come from a token, so that the token must be verified first.
+    pub const fn needs_token(&self) -> bool {
+        matches!(self, Self::Claim(_) | Self::Plan | Self::Tenant)
+    }
+
+    /// Returns true if the client can choose its value freely. A limit that tells callers apart by nothing else gives each
+    /// client as many counters as it likes.
+    pub const fn is_chosen_by_client(&self) -> bool {
+        matches!(
+            self,
+            Self::Header(_) | Self::Cookie(_) | Self::Host | Self::Query(_)
+        )
     }
 }
 
@@ -87,9 +127,13 @@ impl FromStr for Source {
     fn from_str(text: &str) -> Result<Self, SourceFault> {
         if let Some((word, name)) = text.split_once(':') {
             return match word {
-                "header" => named("header", name).and_then(header),
+                "header" => header_name(name).map(Self::Header),
+                "cookie" => cookie_name(name).map(Self::Cookie),
+                "path_segment" => segment(name).map(Self::PathSegment),
                 "query" => named("query", name).map(Self::Query),
                 "constant" => named("constant", name).map(Self::Constant),
+                "claim" => Ok(Self::Claim(name.parse()?)),
+                "label" => named("label", name).map(Self::Label),
                 _ => Err(unknown(text)),
             };
         }
@@ -97,6 +141,11 @@ impl FromStr for Source {
             ("method", "") => Ok(Self::Method),
             ("path", "") => Ok(Self::Path),
             ("host", "") => Ok(Self::Host),
+            ("route", "") => Ok(Self::Route),
+            ("certificate", "") => Ok(Self::Certificate),
+            ("api_key", "") => Ok(Self::ApiKey),
+            ("plan", "") => Ok(Self::Plan),
+            ("tenant", "") => Ok(Self::Tenant),
             ("client_address", "") => Ok(Self::ClientAddress(Grouping::DEFAULT)),
             ("client_address", prefixes) => {
                 grouping(prefixes).map(Self::ClientAddress).ok_or_else(|| {
@@ -114,13 +163,22 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Header(name) => write!(f, "header:{name}"),
+            Self::Cookie(name) => write!(f, "cookie:{name}"),
             Self::Method => f.write_str("method"),
             Self::Path => f.write_str("path"),
+            Self::PathSegment(number) => write!(f, "path_segment:{number}"),
             Self::Host => f.write_str("host"),
             Self::Query(name) => write!(f, "query:{name}"),
             Self::ClientAddress(Grouping::DEFAULT) => f.write_str("client_address"),
             Self::ClientAddress(grouping) => write!(f, "client_address {grouping}"),
             Self::Constant(text) => write!(f, "constant:{text}"),
+            Self::Route => f.write_str("route"),
+            Self::Certificate => f.write_str("certificate"),
+            Self::Claim(path) => write!(f, "claim:{path}"),
+            Self::ApiKey => f.write_str("api_key"),
+            Self::Plan => f.write_str("plan"),
+            Self::Tenant => f.write_str("tenant"),
+            Self::Label(table) => write!(f, "label:{table}"),
         }
     }
 }
@@ -138,14 +196,38 @@ fn named(word: &'static str, name: &str) -> Result<String, SourceFault> {
     Ok(name.to_owned())
 }
 
-fn header(name: String) -> Result<Source, SourceFault> {
-    // The characters of a token (RFC 9110, section 5.6.2).
-    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    if name.bytes().all(is_token) {
-        Ok(Source::Header(name.to_ascii_lowercase()))
+/// Reads the name of a header, in lower case.
+pub(crate) fn header_name(name: &str) -> Result<String, SourceFault> {
+    let name = named("header", name)?;
+    if is_token(&name) {
+        Ok(name.to_ascii_lowercase())
     } else {
         Err(SourceFault::BadHeaderName { name })
     }
+}
+
+/// Reads the name of a cookie, whose case matters.
+pub(crate) fn cookie_name(name: &str) -> Result<String, SourceFault> {
+    let name = named("cookie", name)?;
+    if is_token(&name) {
+        Ok(name)
+    } else {
+        Err(SourceFault::BadCookieName { name })
+    }
+}
+
+/// Returns true if all characters may be in a token (RFC 9110, section 5.6.2).
+fn is_token(name: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    name.bytes().all(is_part)
+}
+
+fn segment(number: &str) -> Result<NonZeroU8, SourceFault> {
+    let is_digits = number.bytes().all(|byte| byte.is_ascii_digit());
+    let parsed = is_digits.then(|| number.parse().ok()).flatten();
+    parsed.ok_or_else(|| SourceFault::BadSegment {
+        number: number.to_owned(),
+    })
 }
 
 /// Reads `ipv4/24 ipv6/56`, either or both.

@@ -2,7 +2,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 
 use super::*;
-use crate::Headers;
+use crate::{Headers, Identities};
 
 /// The only header is `x-api-key`, with this value.
 struct ApiKey(&'static str);
@@ -20,13 +20,17 @@ fn request(client: &str) -> Request<'static> {
         host: Some("API.example:443"),
         client: client.parse::<IpAddr>().ok(),
         headers: &ApiKey("k1"),
+        identities: Identities::none(),
+        claims: None,
+        certificate: None,
+        route: None,
     }
 }
 
 /// The descriptors of `request`, one to a line.
 fn describe(recipes: &Recipes, request: &Request<'_>) -> String {
     let values = recipes.values(request);
-    let described = recipes.describe(&values);
+    let described = recipes.describe(&values, DescribedPart::All);
     let line = |descriptor: &Descriptor<'_>| {
         let entry = |entry: &Entry<'_>| format!("{}={}", entry.key, entry.value);
         let entries: Vec<_> = descriptor.entries.iter().map(entry).collect();
@@ -135,7 +139,7 @@ fn what_is_no_source_is_named() {
     check("", "`` is no source; write client_address, ");
     check("Path", "`Path` is no source");
     check("path x", "`path x` is no source");
-    check("cookie:x", "`cookie:x` is no source");
+    check("body:x", "`body:x` is no source");
     check("header:", "nothing stands after `header:`");
     check("header:x y", "`x y` is no name of a header");
     check("constant:", "nothing stands after `constant:`");

@@ -10,6 +10,7 @@ mod parameters;
 
 use hyper::Request;
 use hyper::body::Incoming;
+use tidegate_identify::{DescribedPart, Identities};
 use tidegate_limiter::Store;
 
 pub use config::{AuthorizeConfig, AuthorizeDomain, RequestHeaders};
@@ -34,8 +35,10 @@ pub(super) async fn authorize<S: Store>(
     let asked = Parameters::read(head.uri.query().unwrap_or_default())?;
     let domain = asked.domain(&config.domain)?;
     let original = Original::new(&head.headers, visit.peer, config);
-    let values = config.descriptors.values(&original.request());
-    let described = config.descriptors.describe(&values);
+    let values = config
+        .descriptors
+        .values(&original.request(Identities::none(), None));
+    let described = config.descriptors.describe(&values, DescribedPart::All);
     let descriptors = described.descriptors();
     if descriptors.is_empty() {
         // As Envoy has it: who cannot be described is not limited.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use tidegate_identify::{Headers, Request};
+use tidegate_identify::{Claims, Headers, Identities, Request, join_lines};
 
 use super::AuthorizeConfig;
 use crate::door::Peer;
@@ -39,13 +39,22 @@ impl<'a> Original<'a> {
         }
     }
 
-    pub(super) fn request(&self) -> Request<'_> {
+    /// The request of a caller with these claims. Nobody tells of client certificates here, and routes belong to the gateway.
+    pub(super) fn request<'r>(
+        &'r self,
+        identities: &'r Identities,
+        claims: Option<&'r Claims>,
+    ) -> Request<'r> {
         Request {
             method: self.method.as_deref(),
             uri: self.uri.as_deref(),
             host: self.host.as_deref(),
             client: self.client,
             headers: &self.headers,
+            identities,
+            claims,
+            certificate: None,
+            route: None,
         }
     }
 }
@@ -54,11 +63,7 @@ impl<'a> Original<'a> {
 
 impl Headers for Lines<'_> {
     fn value(&self, name: &str) -> Option<Cow<'_, str>> {
-        let mut lines = self.0.get_all(name).iter().map(HeaderValue::as_bytes);
-        let first = String::from_utf8_lossy(lines.next()?);
-        Some(lines.fold(first, |joined, line| {
-            joined + "," + String::from_utf8_lossy(line)
-        }))
+        join_lines(name, self.0.get_all(name).iter().map(HeaderValue::as_bytes))
     }
 }
 

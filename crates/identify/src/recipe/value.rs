@@ -1,0 +1,179 @@
+//! The values that a request has for sources.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::fmt::Write;
+use std::net::{IpAddr, Ipv4Addr};
+
+use arrayvec::ArrayString;
+use smallvec::SmallVec;
+
+use super::Source;
+use crate::api_key::ApiKey;
+use crate::{ClaimPath, Request, TokenSettings, cookie, uri};
+
+/// The values of one request, one for each source of the recipes that made it.
+#[derive(Clone, Debug)]
+pub struct Values<'a> {
+    pub(super) list: SmallVec<[Option<ValueText<'a>>; INLINE_VALUES]>,
+}
+
+/// One value. An address is written into the value itself, which spares an allocation for the commonest source.
+#[derive(Clone, Debug)]
+pub(super) enum ValueText<'a> {
+    Text(Cow<'a, str>),
+    Address(AddressText),
+}
+
+/// Reads values of one request. The API key is looked up once for all sources that need it.
+pub(super) struct ValueReader<'r, 'a> {
+    request: &'r Request<'a>,
+    api_key: OnceCell<Option<&'a ApiKey>>,
+}
+
+type AddressText = ArrayString<ADDRESS_BYTES>;
+
+/// Sources that fit without an allocation; the default recipes have three.
+const INLINE_VALUES: usize = 4;
+
+/// The longest IPv6 address as text: eight groups of four digits.
+const ADDRESS_BYTES: usize = 39;
+
+// === impl ValueText ===
+
+impl<'a> ValueText<'a> {
+    pub(super) fn as_str(&self) -> &str {
+        match self {
+            Self::Text(text) => text,
+            Self::Address(text) => text,
+        }
+    }
+
+    pub(super) fn into_cow(self) -> Cow<'a, str> {
+        match self {
+            Self::Text(text) => text,
+            Self::Address(text) => Cow::Owned(text.as_str().to_owned()),
+        }
+    }
+}
+
+// === impl ValueReader ===
+
+impl<'r, 'a> ValueReader<'r, 'a> {
+    pub(super) const fn new(request: &'r Request<'a>) -> Self {
+        Self {
+            request,
+            api_key: OnceCell::new(),
+        }
+    }
+
+    /// The value that the request has for `source`. One that is empty counts as absent.
+    pub(super) fn read(&self, source: &'a Source) -> Option<ValueText<'a>> {
+        if let Source::ClientAddress(grouping) = source {
+            let group = grouping.of(self.request.client?)?;
+            return Some(ValueText::Address(address_text(group)));
+        }
+        let text = self.read_text(source).filter(|text| !text.is_empty());
+        text.map(ValueText::Text)
+    }
+
+    fn read_text(&self, source: &'a Source) -> Option<Cow<'a, str>> {
+        let request = self.request;
+        match source {
+            Source::Header(name) => request.headers.value(name),
+            Source::Cookie(name) => cookie::find(request.headers, name),
+            Source::Method => request.method.map(Cow::Borrowed),
+            Source::Path => request.uri.and_then(uri::path),
+            Source::PathSegment(number) => uri::path_segment(request.uri?, *number),
+            Source::Host => request.host.map(uri::host),
+            Source::Query(name) => uri::query(request.uri?, name),
+            // Written by `read`, which needs no allocation for it.
+            Source::ClientAddress(_) => None,
+            Source::Constant(text) => Some(Cow::Borrowed(text)),
+            Source::Route => request.route.map(Cow::Borrowed),
+            Source::Certificate => request.certificate.map(Cow::Borrowed),
+            Source::Claim(path) => request.claims?.get(path),
+            Source::ApiKey => Some(Cow::Borrowed(&self.api_key()?.id)),
+            Source::Plan => {
+                let plan = self.api_key().and_then(|key| key.plan.as_deref());
+                self.or_claim(plan, |settings| settings.plan_claim.as_ref())
+            }
+            Source::Tenant => {
+                let tenant = self.api_key().and_then(|key| key.tenant.as_deref());
+                self.or_claim(tenant, |settings| settings.tenant_claim.as_ref())
+            }
+            Source::Label(table) => {
+                let label = request.identities.label(table, request.client?);
+                label.map(Cow::Borrowed)
+            }
+        }
+    }
+
+    fn api_key(&self) -> Option<&'a ApiKey> {
+        let request = self.request;
+        *self
+            .api_key
+            .get_or_init(|| request.identities.api_key(request))
+    }
+
+    /// The value of the API key table, else that of the claim which the settings of tokens name.
+    fn or_claim(
+        &self,
+        value: Option<&'a str>,
+        path: impl Fn(&'a TokenSettings) -> Option<&'a ClaimPath>,
+    ) -> Option<Cow<'a, str>> {
+        if let Some(value) = value {
+            return Some(Cow::Borrowed(value));
+        }
+        let tokens = self.request.identities.tokens()?;
+        self.request.claims?.get(path(tokens.settings())?)
+    }
+}
+
+fn address_text(address: IpAddr) -> AddressText {
+    let mut text = AddressText::new();
+    match address {
+        IpAddr::V4(address) => write_ipv4(&mut text, address),
+        IpAddr::V6(address) => {
+            // An IPv6 address always fits, and nothing else can fail.
+            let _ = write!(text, "{address}");
+        }
+    }
+    text
+}
+
+/// Writes an IPv4 address by hand: the formatting of the standard library takes several times as many instructions
+/// (`tests/instructions.rs`).
+fn write_ipv4(text: &mut AddressText, address: Ipv4Addr) {
+    for (index, octet) in address.octets().into_iter().enumerate() {
+        if index > 0 {
+            text.push('.');
+        }
+        if octet >= 100 {
+            text.push(char::from(b'0' + octet / 100));
+        }
+        if octet >= 10 {
+            text.push(char::from(b'0' + octet / 10 % 10));
+        }
+        text.push(char::from(b'0' + octet % 10));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_written_as_the_standard_library_does() {
+        let check = |address: IpAddr| {
+            assert_eq!(address_text(address).as_str(), address.to_string());
+        };
+        for octet in 0..=u8::MAX {
+            check(IpAddr::from([octet, octet / 2, octet / 3, 255 - octet]));
+        }
+        for address in ["::", "::1", "2001:db8::", "::ffff:255.255.255.255"] {
+            check(address.parse().expect("an address"));
+        }
+        check(IpAddr::from([0xffff_u16; 8]));
+    }
+}

@@ -1,0 +1,148 @@
+//! Verified tokens, remembered until they expire.
+//!
+//! Only tokens with a good signature get in, so nobody can fill the table with forged ones. A token is known by a keyed
+//! hash of 128 bits; the token itself is not kept.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use siphasher::sip128::SipHasher13;
+
+use super::Claims;
+
+/// The verified tokens of one key set.
+pub(super) struct TokenCache {
+    /// A random key, so that nobody can choose two tokens with one hash.
+    seed: [u64; 2],
+    /// Each shard has a lock of its own, so that threads rarely wait for each other.
+    shards: Box<[Mutex<Shard>]>,
+}
+
+/// The keyed hash of a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct TokenHash(u128);
+
+/// One part of the table: at most [`MAX_TOKENS`] / [`SHARDS`] tokens.
+#[derive(Default)]
+struct Shard {
+    tokens: HashMap<TokenHash, VerifiedToken>,
+    /// The tokens in the order in which they are looked at for eviction.
+    order: VecDeque<TokenHash>,
+    bytes: usize,
+}
+
+struct VerifiedToken {
+    claims: Arc<Claims>,
+    /// The first second in which it is no longer valid.
+    ends_at_s: u64,
+    bytes: usize,
+    /// A token that was used since it was last looked at is kept once more (second chance).
+    is_used: bool,
+}
+
+const SHARDS: usize = 16;
+
+/// The largest number of tokens, over all shards: more callers than one node has in the life of a token.
+const MAX_TOKENS: usize = 1 << 16;
+
+/// The most memory that claims take, over all shards: 64 MiB, which is 1 KiB for each token.
+const MAX_BYTES: usize = 64 << 20;
+
+/// The memory of a token beside its claims: its place in the map and in the order.
+const TOKEN_BYTES: usize = 160;
+
+// === impl TokenCache ===
+
+impl TokenCache {
+    pub(super) fn new() -> Self {
+        // `RandomState` draws its keys from the operating system; see the fingerprints of `tidegate-store`.
+        let source = RandomState::new();
+        Self {
+            seed: [source.hash_one(0_u64), source.hash_one(1_u64)],
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+        }
+    }
+
+    pub(super) fn hash(&self, token: &str) -> TokenHash {
+        let hasher = SipHasher13::new_with_keys(self.seed[0], self.seed[1]);
+        TokenHash(hasher.hash(token.as_bytes()).as_u128())
+    }
+
+    /// The claims of a token that was verified before and is still valid.
+    pub(super) fn get(&self, hash: TokenHash, now_s: u64) -> Option<Arc<Claims>> {
+        let mut shard = self.shard(hash);
+        let token = shard.tokens.get_mut(&hash)?;
+        if now_s >= token.ends_at_s {
+            // Its place in the order stays until it is looked at.
+            shard.remove(hash);
+            return None;
+        }
+        token.is_used = true;
+        Some(Arc::clone(&token.claims))
+    }
+
+    /// Remembers a token until `ends_at_s`.
+    pub(super) fn insert(&self, hash: TokenHash, claims: &Arc<Claims>, ends_at_s: u64, now_s: u64) {
+        let bytes = TOKEN_BYTES + claims.bytes();
+        if bytes > MAX_BYTES / SHARDS {
+            return;
+        }
+        let mut shard = self.shard(hash);
+        shard.remove(hash);
+        let token = VerifiedToken {
+            claims: Arc::clone(claims),
+            ends_at_s,
+            bytes,
+            is_used: false,
+        };
+        shard.make_room(bytes, now_s);
+        shard.bytes += bytes;
+        shard.tokens.insert(hash, token);
+        shard.order.push_back(hash);
+    }
+
+    fn shard(&self, hash: TokenHash) -> MutexGuard<'_, Shard> {
+        let [first, ..] = hash.0.to_le_bytes();
+        let shard = &self.shards[usize::from(first) % SHARDS];
+        // A panic under the lock leaves a table whose sums may be off by one token, which does no harm.
+        shard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for TokenCache {
+    /// Shows no claims.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TokenCache").finish_non_exhaustive()
+    }
+}
+
+// === impl Shard ===
+
+impl Shard {
+    /// Evicts tokens until one of `bytes` more fits: expired ones, then those that were not used lately.
+    fn make_room(&mut self, bytes: usize, now_s: u64) {
+        let is_full = |shard: &Self| {
+            shard.order.len() >= MAX_TOKENS / SHARDS || shard.bytes + bytes > MAX_BYTES / SHARDS
+        };
+        // The second look at a token finds it unused, so this ends after two rounds.
+        while is_full(self) {
+            let Some(hash) = self.order.pop_front() else {
+                return;
+            };
+            match self.tokens.get_mut(&hash) {
+                Some(token) if token.is_used && now_s < token.ends_at_s => {
+                    token.is_used = false;
+                    self.order.push_back(hash);
+                }
+                _ => self.remove(hash),
+            }
+        }
+    }
+
+    fn remove(&mut self, hash: TokenHash) {
+        if let Some(token) = self.tokens.remove(&hash) {
+            self.bytes -= token.bytes;
+        }
+    }
+}

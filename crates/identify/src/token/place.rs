@@ -1,0 +1,134 @@
+//! The part of a request that holds a token or an API key.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use crate::recipe::{SourceFault, cookie_name, header_name};
+use crate::{Headers, cookie};
+
+/// The part of a request that holds the token. Written in a config file as [`FromStr`] reads it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum TokenPlace {
+    /// `bearer`: the header `Authorization: Bearer TOKEN` (RFC 6750).
+    #[default]
+    Bearer,
+    /// `header:NAME`: the whole value of the header with that name, in lower case.
+    Header(String),
+    /// `cookie:NAME`: the cookie with that name.
+    Cookie(String),
+}
+
+/// A text that is not a place for a token.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TokenPlaceFault {
+    /// The word is unknown.
+    #[error("`{word}` is not a place for a token; write bearer, header:NAME or cookie:NAME")]
+    Unknown {
+        /// The text.
+        word: String,
+    },
+    /// The name after the colon is faulty.
+    #[error(transparent)]
+    BadName(#[from] SourceFault),
+}
+
+// === impl TokenPlace ===
+
+impl TokenPlace {
+    /// The text at that place, if there is any.
+    pub(crate) fn find<'a>(&self, headers: &'a dyn Headers) -> Option<Cow<'a, str>> {
+        let found = match self {
+            Self::Bearer => bearer(headers.value("authorization")?),
+            Self::Header(name) => headers.value(name),
+            Self::Cookie(name) => cookie::find(headers, name),
+        };
+        found.filter(|text| !text.is_empty())
+    }
+}
+
+impl FromStr for TokenPlace {
+    type Err = TokenPlaceFault;
+
+    fn from_str(text: &str) -> Result<Self, TokenPlaceFault> {
+        match text.split_once(':') {
+            None if text == "bearer" => Ok(Self::Bearer),
+            Some(("header", name)) => Ok(Self::Header(header_name(name)?)),
+            Some(("cookie", name)) => Ok(Self::Cookie(cookie_name(name)?)),
+            _ => Err(TokenPlaceFault::Unknown {
+                word: text.to_owned(),
+            }),
+        }
+    }
+}
+
+impl fmt::Display for TokenPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bearer => f.write_str("bearer"),
+            Self::Header(name) => write!(f, "header:{name}"),
+            Self::Cookie(name) => write!(f, "cookie:{name}"),
+        }
+    }
+}
+
+/// The credentials of a header `Authorization` with the scheme `Bearer`, in any case (RFC 9110, section 11.1).
+fn bearer(value: Cow<'_, str>) -> Option<Cow<'_, str>> {
+    const SCHEME: &str = "bearer ";
+    let scheme = value.get(..SCHEME.len())?;
+    if !scheme.eq_ignore_ascii_case(SCHEME) {
+        return None;
+    }
+    Some(match value {
+        Cow::Borrowed(value) => Cow::Borrowed(value[SCHEME.len()..].trim_ascii()),
+        Cow::Owned(value) => Cow::Owned(value[SCHEME.len()..].trim_ascii().to_owned()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_scheme_bearer_holds_a_token() {
+        let check = |value: &str, expected: Option<&str>| {
+            assert_eq!(bearer(Cow::Borrowed(value)).as_deref(), expected, "{value}");
+            let owned = Cow::Owned(value.to_owned());
+            assert_eq!(bearer(owned).as_deref(), expected, "{value}");
+        };
+        check("Bearer abc", Some("abc"));
+        check("bearer  abc ", Some("abc"));
+        check("BEARER abc", Some("abc"));
+        check("Bearer ", Some(""));
+        check("Bearer", None);
+        check("Basic abc", None);
+        check("Bearerabc", None);
+        check("", None);
+        check("Bearé x", None);
+    }
+
+    #[test]
+    fn a_place_prints_as_it_reads() {
+        for text in ["bearer", "header:x-token", "cookie:Session"] {
+            let place: TokenPlace = text.parse().expect(text);
+            assert_eq!(place.to_string(), text);
+        }
+        assert_eq!(
+            "header:X-Token".parse(),
+            Ok(TokenPlace::Header("x-token".to_owned()))
+        );
+    }
+
+    #[test]
+    fn faulty_places_are_named() {
+        let check = |text: &str, expected: &str| {
+            let fault = text.parse::<TokenPlace>().expect_err(text);
+            assert!(fault.to_string().contains(expected), "{fault}");
+        };
+        check("", "`` is not a place for a token; write bearer, ");
+        check("query:token", "`query:token` is not a place for a token");
+        check("bearer:x", "`bearer:x` is not a place");
+        check("header:", "nothing stands after `header:`");
+        check("cookie:a b", "`a b` is no name of a cookie");
+    }
+}
