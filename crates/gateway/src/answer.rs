@@ -11,6 +11,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::json;
 use smallvec::SmallVec;
 use tidegate_answer::Headers;
+use tidegate_identify::TokenFault;
 use tidegate_limiter::{LimiterError, Verdict};
 
 use crate::body::BodyFault;
@@ -27,6 +28,8 @@ pub(crate) enum Rejection {
     NoAccess,
     #[error("this caller has no access here")]
     Forbidden,
+    #[error(transparent)]
+    BadToken(TokenFault),
     #[error("there is no such path")]
     NoRoute,
     #[error("the request body has more than {max_bytes} bytes")]
@@ -64,7 +67,7 @@ pub(crate) enum Dialogue {
 const GRPC: &[u8] = b"application/grpc";
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const PROBLEM: HeaderValue = HeaderValue::from_static(tidegate_answer::PROBLEM_JSON);
-const BEARER: HeaderValue = HeaderValue::from_static("Bearer");
+const BEARER: HeaderValue = HeaderValue::from_static("Bearer error=\"invalid_token\"");
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
 // === impl Rejection ===
@@ -97,6 +100,7 @@ impl Rejection {
             Self::Malformed(Malformed::Connect) => StatusCode::METHOD_NOT_ALLOWED,
             Self::Malformed(_) => StatusCode::BAD_REQUEST,
             Self::NoAccess | Self::Forbidden => StatusCode::FORBIDDEN,
+            Self::BadToken(_) => StatusCode::UNAUTHORIZED,
             Self::NoRoute => StatusCode::NOT_FOUND,
             Self::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Limiter(_) => StatusCode::INTERNAL_SERVER_ERROR,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use http::{HeaderMap, HeaderValue};
-use tidegate_identify::Headers;
+use tidegate_identify::{Headers, join_lines};
 
 /// The headers of a request.
 #[derive(Clone, Copy, Debug)]
@@ -13,10 +13,7 @@ pub struct HeaderLines<'a>(pub &'a HeaderMap);
 
 impl Headers for HeaderLines<'_> {
     fn value(&self, name: &str) -> Option<Cow<'_, str>> {
-        let mut lines = self.0.get_all(name).iter().map(HeaderValue::as_bytes);
-        let first = String::from_utf8_lossy(lines.next()?);
-        Some(lines.fold(first, |joined, line| {
-            joined + "," + String::from_utf8_lossy(line)
-        }))
+        let lines = self.0.get_all(name).iter();
+        join_lines(name, lines.map(HeaderValue::as_bytes))
     }
 }

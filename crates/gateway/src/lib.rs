@@ -8,6 +8,7 @@
 
 mod answer;
 mod body;
+mod clock;
 mod config;
 mod connection;
 mod cors;
@@ -16,6 +17,7 @@ mod forward;
 mod gateway;
 mod guard;
 mod header_lines;
+mod limit;
 mod response;
 mod route;
 mod thread;

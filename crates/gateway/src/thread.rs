@@ -11,26 +11,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONNECTION, HeaderMap, LOCATION, ORIGIN, UPGRADE};
+use http::header::{CONNECTION, LOCATION, ORIGIN, UPGRADE};
 use http::request::Parts;
-use http::uri::PathAndQuery;
 use http::{HeaderValue, Request, Response};
 use hyper::body::{Body, Incoming};
-use quanta::Instant;
 use tidegate_answer::Headers;
-use tidegate_identify as identify;
 use tidegate_identify::{normal_host, normal_path};
-use tidegate_limiter::{Descriptor, Limiter, LimiterError, Store, Verdict};
-use tidegate_observe::{Asked, Recorder, TraceHeaders};
+use tidegate_limiter::{Limiter, Store};
+use tidegate_observe::Recorder;
 
-use crate::answer::{self, Denial, Dialogue, LimitHeaders, Rejection};
+use crate::answer::{self, Dialogue, LimitHeaders, Rejection};
 use crate::config::{GatewayBounds, RouteAction, RouteConfig};
 use crate::connection::{ConnectionContext, RequestGuard};
 use crate::cors::{ExposedHeaders, is_preflight};
 use crate::forward::{Forward, Forwarded};
 use crate::gateway::{Gateway, Generation};
 use crate::guard;
-use crate::header_lines::HeaderLines;
+use crate::limit::Caller;
 use crate::response::GatewayBody;
 use crate::route::{self, Routed};
 use crate::upstream::UpstreamPool;
@@ -39,10 +36,10 @@ use crate::upstream::UpstreamPool;
 #[derive(Debug)]
 pub struct GatewayThread<S> {
     pub(crate) gateway: Arc<Gateway>,
-    limiter: Arc<Limiter<S>>,
-    recorder: Rc<Recorder>,
+    pub(crate) limiter: Arc<Limiter<S>>,
+    pub(crate) recorder: Rc<Recorder>,
     /// The headers that tell of limits where a rule does not say.
-    dialect: Headers,
+    pub(crate) dialect: Headers,
     exposed: ExposedHeaders,
     pub(crate) bounds: GatewayBounds,
     pool: UpstreamPool,
@@ -165,7 +162,15 @@ impl<S: Store> GatewayThread<S> {
         let limits = if is_preflight(head) {
             LimitHeaders::new()
         } else {
-            self.limit(&exchange, route, &host).await?
+            let caller = Caller {
+                config,
+                route,
+                connection: exchange.connection,
+                head,
+                host: &host,
+                client: exchange.client,
+            };
+            caller.charge(self).await?
         };
         match &route.action {
             RouteAction::Forward { upstream, rewrite } => {
@@ -210,68 +215,6 @@ impl<S: Store> GatewayThread<S> {
         }
         Ok(())
     }
-
-    /// Charges the limits of a request.
-    async fn limit(
-        &self,
-        exchange: &Exchange<'_>,
-        route: &RouteConfig,
-        host: &str,
-    ) -> Result<LimitHeaders, Rejection> {
-        let config = &exchange.generation.config;
-        let recipes = route.descriptors.as_ref().unwrap_or(&config.descriptors);
-        let lines = HeaderLines(&exchange.head.headers);
-        let request = identify::Request {
-            method: Some(exchange.head.method.as_str()),
-            uri: exchange.head.uri.path_and_query().map(PathAndQuery::as_str),
-            host: Some(host).filter(|host| !host.is_empty()),
-            client: exchange.client,
-            headers: &lines,
-        };
-        let values = recipes.values(&request);
-        let described = recipes.describe(&values);
-        let descriptors = described.descriptors();
-        if descriptors.is_empty() {
-            // As Envoy has it: a request without a descriptor is not limited.
-            return Ok(LimitHeaders::new());
-        }
-        let verdict = self
-            .check(&exchange.head, &config.domain, &descriptors)
-            .await?;
-        if verdict.is_allowed() {
-            Ok(answer::limit_headers(&verdict, &self.dialect))
-        } else {
-            let denial = Denial::new(&verdict, &self.dialect);
-            Err(Rejection::Denied(Box::new(denial)))
-        }
-    }
-
-    /// Judges a request, and records the verdict.
-    async fn check(
-        &self,
-        head: &Parts,
-        domain: &str,
-        descriptors: &[Descriptor<'_>],
-    ) -> Result<Verdict, LimiterError> {
-        let trace = if self.recorder.traces() {
-            trace(&head.headers)
-        } else {
-            TraceHeaders::default()
-        };
-        let asked = Asked {
-            domain,
-            descriptors,
-            hits: 1,
-            trace,
-        };
-        let started = Instant::now();
-        let judged = self.limiter.check(domain, descriptors, 1).await;
-        match &judged {
-            Ok(verdict) => self.recorder.judged(&asked, verdict, started.elapsed()),
-            Err(error) => self.recorder.rejected(error),
-        }
-        judged
-    }
 }
 
 /// Adds what every response has.
@@ -286,12 +229,4 @@ fn finish(
         response.headers_mut().insert(CONNECTION, CLOSE);
     }
     response
-}
-
-fn trace(headers: &HeaderMap) -> TraceHeaders<'_> {
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    TraceHeaders {
-        traceparent: text("traceparent"),
-        tracestate: text("tracestate"),
-    }
 }

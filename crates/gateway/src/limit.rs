@@ -1,0 +1,175 @@
+//! The caller of a request and its limits.
+//!
+//! Limits that need no token are decided before a signature is checked, so that forged tokens cannot burn a core. A token that was
+//! verified before is not checked again, and then all limits are decided in one step.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::HeaderMap;
+use http::request::Parts;
+use http::uri::PathAndQuery;
+use quanta::Instant;
+use tidegate_identify::{BadToken, Claims, DescribedPart, Request, TokenFound};
+use tidegate_limiter::{Descriptor, LimiterError, Store, Verdict};
+use tidegate_observe::{Asked, TraceHeaders};
+
+use crate::answer::{Denial, LimitHeaders, Rejection, limit_headers};
+use crate::clock::unix_seconds;
+use crate::config::{GatewayConfig, Requirement, RouteConfig};
+use crate::connection::ConnectionContext;
+use crate::header_lines::HeaderLines;
+use crate::thread::GatewayThread;
+
+/// A request whose limits are to be decided.
+pub(crate) struct Caller<'a> {
+    pub(crate) config: &'a GatewayConfig,
+    pub(crate) route: &'a RouteConfig,
+    pub(crate) connection: &'a ConnectionContext,
+    pub(crate) head: &'a Parts,
+    /// The host in lower case, without port; empty if the request names none.
+    pub(crate) host: &'a str,
+    /// The address that counts as the client's.
+    pub(crate) client: Option<IpAddr>,
+}
+
+// === impl Caller ===
+
+impl Caller<'_> {
+    /// Decides the limits of the request, and gives the headers that tell of them.
+    pub(crate) async fn charge<S: Store>(
+        &self,
+        thread: &GatewayThread<S>,
+    ) -> Result<LimitHeaders, Rejection> {
+        let lines = HeaderLines(&self.head.headers);
+        let mut claims = None;
+        let mut part = DescribedPart::All;
+        let mut headers = LimitHeaders::new();
+        if self.needs_token() {
+            let now_s = unix_seconds();
+            match self.config.identities.find_token(&lines, now_s) {
+                TokenFound::Absent => {}
+                TokenFound::Verified(verified) => claims = Some(verified),
+                TokenFound::Unverified(token) => {
+                    headers = self
+                        .decide(thread, &lines, None, DescribedPart::WithoutToken)
+                        .await?;
+                    part = DescribedPart::OnlyToken;
+                    match self.config.identities.verify(&token, now_s) {
+                        Ok(verified) => claims = Some(verified),
+                        Err(fault) => match self.config.identities.bad_token() {
+                            BadToken::Deny => return Err(Rejection::BadToken(fault)),
+                            BadToken::Anonymous => {}
+                        },
+                    }
+                }
+            }
+        }
+        let claims = claims.as_ref();
+        let request = self.request(&lines, claims);
+        if !self.route.require.iter().all(|it| is_met(it, &request)) {
+            return Err(Rejection::Forbidden);
+        }
+        let more = self.decide(thread, &lines, claims, part).await?;
+        Ok(if more.is_empty() { headers } else { more })
+    }
+
+    fn needs_token(&self) -> bool {
+        self.config.identities.tokens().is_some()
+            && (self.recipes().needs_token()
+                || self.route.require.iter().any(|it| it.source.needs_token()))
+    }
+
+    fn recipes(&self) -> &Arc<tidegate_identify::Recipes> {
+        let own = self.route.descriptors.as_ref();
+        own.unwrap_or(&self.config.descriptors)
+    }
+
+    fn request<'r>(
+        &'r self,
+        lines: &'r HeaderLines<'_>,
+        claims: Option<&'r Arc<Claims>>,
+    ) -> Request<'r> {
+        Request {
+            method: Some(self.head.method.as_str()),
+            uri: self.head.uri.path_and_query().map(PathAndQuery::as_str),
+            host: Some(self.host).filter(|host| !host.is_empty()),
+            client: self.client,
+            headers: lines,
+            identities: &self.config.identities,
+            claims: claims.map(|claims| &**claims),
+            certificate: self.connection.client.certificate.as_deref(),
+            route: Some(&self.route.name),
+        }
+    }
+
+    /// Decides the limits of a part of the descriptors.
+    async fn decide<S: Store>(
+        &self,
+        thread: &GatewayThread<S>,
+        lines: &HeaderLines<'_>,
+        claims: Option<&Arc<Claims>>,
+        part: DescribedPart,
+    ) -> Result<LimitHeaders, Rejection> {
+        let recipes = self.recipes();
+        let values = recipes.values(&self.request(lines, claims));
+        let described = recipes.describe(&values, part);
+        if described.is_empty() {
+            // As Envoy has it: a request without a descriptor is not limited.
+            return Ok(LimitHeaders::new());
+        }
+        let descriptors = described.descriptors();
+        let verdict = self.check(thread, &descriptors).await?;
+        if verdict.is_allowed() {
+            Ok(limit_headers(&verdict, &thread.dialect))
+        } else {
+            let denial = Denial::new(&verdict, &thread.dialect);
+            Err(Rejection::Denied(Box::new(denial)))
+        }
+    }
+
+    /// Judges the request, and records the verdict.
+    async fn check<S: Store>(
+        &self,
+        thread: &GatewayThread<S>,
+        descriptors: &[Descriptor<'_>],
+    ) -> Result<Verdict, LimiterError> {
+        let trace = if thread.recorder.traces() {
+            trace(&self.head.headers)
+        } else {
+            TraceHeaders::default()
+        };
+        let asked = Asked {
+            domain: &self.config.domain,
+            descriptors,
+            hits: 1,
+            trace,
+        };
+        let started = Instant::now();
+        let judged = thread.limiter.check(asked.domain, descriptors, 1).await;
+        match &judged {
+            Ok(verdict) => thread.recorder.judged(&asked, verdict, started.elapsed()),
+            Err(error) => thread.recorder.rejected(error),
+        }
+        judged
+    }
+}
+
+/// Whether the caller of `request` is one of those that a route is for. A value that the request lacks is none of the allowed ones.
+fn is_met(requirement: &Requirement, request: &Request<'_>) -> bool {
+    let value = requirement.source.of(request);
+    let is_in = |list: &[String]| {
+        value
+            .as_deref()
+            .is_some_and(|value| list.iter().any(|it| it == value))
+    };
+    requirement.allow.as_deref().is_none_or(is_in) && !is_in(&requirement.deny)
+}
+
+fn trace(headers: &HeaderMap) -> TraceHeaders<'_> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    TraceHeaders {
+        traceparent: text("traceparent"),
+        tracestate: text("tracestate"),
+    }
+}
