@@ -1,0 +1,213 @@
+//! Requests and responses as they arrive on the other side.
+
+use std::sync::Arc;
+
+use http::{HeaderName, HeaderValue};
+use tidegate_gateway::{GatewayBounds, HostMatch, PathMatch, PathRewrite, RouteAction};
+use tidegate_identify::ClientAddress;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::harness::{RecordingUpstream, RunningGateway, config, receive, route};
+
+fn lines(request: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = request.split("\r\n\r\n").next().unwrap().lines().collect();
+    lines[1..].sort_unstable();
+    lines
+}
+
+#[tokio::test]
+async fn an_upstream_learns_the_client_and_nothing_meant_for_us() {
+    let upstream = RecordingUpstream::ok().await;
+    let gateway = RunningGateway::start(upstream.address);
+    let received = gateway
+        .send(
+            b"GET /a?b=c HTTP/1.1\r\nHost: shop.example\r\nConnection: keep-alive, x-forwarded-for, x-secret\r\n\
+              X-Secret: 1\r\nX-Forwarded-For: 6.6.6.6\r\nX-Forwarded-Proto: https\r\nForwarded: for=6.6.6.6\r\n\
+              X-Real-IP: 6.6.6.6\r\nX-RateLimit-Limit: 7\r\nX-Tidegate-Decision: 1\r\nTE: gzip\r\nX-Kept: 1\r\n\r\n",
+        )
+        .await
+        .unwrap();
+    assert_eq!((received.status, received.body()), (200, "ok"));
+    let requests = upstream.requests();
+    assert_eq!(
+        lines(&requests[0]),
+        [
+            "GET /a?b=c HTTP/1.1",
+            "forwarded: for=127.0.0.1;host=shop.example;proto=http",
+            "host: shop.example",
+            "via: 1.1 tidegate",
+            "x-forwarded-for: 127.0.0.1",
+            "x-forwarded-host: shop.example",
+            "x-forwarded-proto: http",
+            "x-kept: 1",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_trusted_proxy_is_believed_and_added_to() {
+    let upstream = RecordingUpstream::ok().await;
+    let mut config = config(upstream.address);
+    config.client_address = ClientAddress::default();
+    let gateway = RunningGateway::start_with(config, GatewayBounds::default());
+    let request = b"GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 203.0.113.7\r\nX-Forwarded-Proto: https\r\n\
+        Forwarded: for=203.0.113.7\r\n\r\n";
+    gateway.send(request).await.unwrap();
+    let requests = upstream.requests();
+    let lines = lines(&requests[0]);
+    assert!(
+        lines.contains(&"x-forwarded-for: 203.0.113.7, 127.0.0.1"),
+        "{lines:?}"
+    );
+    assert!(lines.contains(&"x-forwarded-proto: https"), "{lines:?}");
+    assert!(
+        lines.contains(&"forwarded: for=203.0.113.7, for=127.0.0.1;host=a;proto=http"),
+        "{lines:?}"
+    );
+}
+
+#[tokio::test]
+async fn routes_rewrite_redirect_respond_and_edit() {
+    let upstream = RecordingUpstream::ok().await;
+    let mut config = config(upstream.address);
+    let mut api = route("api");
+    api.matches.path = PathMatch::Prefix("/api".to_owned());
+    api.action = RouteAction::Forward {
+        upstream: 0,
+        rewrite: Some(PathRewrite::Prefix("/v2".to_owned())),
+    };
+    let set = (
+        HeaderName::from_static("x-set"),
+        HeaderValue::from_static("1"),
+    );
+    api.request_headers.set = vec![set.clone()];
+    api.response_headers.add = vec![set];
+    let mut old = route("old");
+    old.matches.hosts = vec![HostMatch::Exact("old.example".to_owned())];
+    old.action = RouteAction::Redirect {
+        status: http::StatusCode::PERMANENT_REDIRECT,
+        location: "https://new.example{path}?{query}".to_owned(),
+    };
+    let mut robots = route("robots");
+    robots.matches.path = PathMatch::Exact("/robots.txt".to_owned());
+    robots.action = RouteAction::Respond {
+        status: http::StatusCode::OK,
+        content_type: HeaderValue::from_static("text/plain"),
+        body: "Disallow: /".into(),
+    };
+    config.routes = vec![old, robots, api];
+    let gateway = RunningGateway::start_with(config, GatewayBounds::default());
+
+    let rewritten = gateway
+        .send(b"GET /api/x?q=1 HTTP/1.1\r\nHost: a\r\n\r\n")
+        .await
+        .unwrap();
+    assert_eq!(rewritten.header("x-set"), Some("1"));
+    let requests = upstream.requests();
+    assert!(requests[0].starts_with("GET /v2/x?q=1 HTTP/1.1\r\n"));
+    assert!(requests[0].contains("\r\nx-set: 1\r\n"));
+
+    let elsewhere = gateway
+        .send(b"GET /p?q HTTP/1.1\r\nHost: OLD.example:80\r\n\r\n")
+        .await
+        .unwrap();
+    assert_eq!(elsewhere.status, 308);
+    assert_eq!(
+        elsewhere.header("location"),
+        Some("https://new.example/p?q")
+    );
+
+    let fixed = gateway
+        .send(b"GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\n")
+        .await
+        .unwrap();
+    assert_eq!((fixed.status, fixed.body()), (200, "Disallow: /"));
+
+    let nowhere = gateway
+        .send(b"GET /else HTTP/1.1\r\nHost: a\r\n\r\n")
+        .await
+        .unwrap();
+    assert_eq!(nowhere.status, 404);
+    assert_eq!(upstream.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_connection_serves_many_requests_and_a_new_route_table() {
+    let upstream = RecordingUpstream::ok().await;
+    let gateway = RunningGateway::start(upstream.address);
+    let mut stream = gateway.connect().await;
+    let mut ask = async |path: &str| {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        receive(&mut stream).await.unwrap().status
+    };
+    assert_eq!(ask("/one").await, 200);
+    let mut changed = config(upstream.address);
+    changed.routes[0].matches.path = PathMatch::Prefix("/two".to_owned());
+    gateway.gateway.replace(changed).unwrap();
+    assert_eq!(ask("/one").await, 404);
+    assert_eq!(ask("/two").await, 200);
+    assert_eq!(upstream.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn bodies_flow_both_ways_as_they_come() {
+    let upstream = RecordingUpstream::start(
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+    )
+    .await;
+    let gateway = RunningGateway::start(upstream.address);
+    let mut stream = gateway.connect().await;
+    stream
+        .write_all(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
+        .await
+        .unwrap();
+    stream.write_all(b"2\r\nde\r\n0\r\n\r\n").await.unwrap();
+    let received = receive(&mut stream).await.unwrap();
+    assert_eq!(received.body(), "5\r\nhello\r\n0\r\n\r\n");
+    let requests = upstream.requests();
+    let body = requests[0].split_once("\r\n\r\n").unwrap().1;
+    let without_sizes: String = body.split("\r\n").skip(1).step_by(2).collect();
+    assert_eq!(without_sizes, "abcde");
+}
+
+#[tokio::test]
+async fn a_denied_upload_is_not_asked_to_continue() {
+    let upstream = RecordingUpstream::ok().await;
+    let gateway = RunningGateway::start(upstream.address);
+    for _ in 0..10 {
+        let allowed = gateway
+            .send(b"GET / HTTP/1.1\r\nHost: a\r\nX-User: u\r\n\r\n")
+            .await;
+        assert_eq!(allowed.unwrap().status, 200);
+    }
+    let mut stream = gateway.connect().await;
+    let head = "POST / HTTP/1.1\r\nHost: a\r\nX-User: u\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let denied = receive(&mut stream).await.unwrap();
+    assert_eq!(denied.status, 429);
+    // The body was never read, so the connection is of no use any more.
+    assert_eq!(stream.read(&mut [0; 1]).await.unwrap_or(0), 0);
+    assert_eq!(upstream.requests().len(), 10);
+}
+
+#[tokio::test]
+async fn an_upstream_that_is_not_there_is_502_or_503_and_never_429() {
+    let gone = RecordingUpstream::ok().await;
+    let address = gone.address;
+    drop(gone);
+    let mut config = config(address);
+    // Two targets, neither of which listens.
+    let upstream = Arc::make_mut(&mut config.upstreams[0]);
+    let target = upstream.targets[0].clone();
+    upstream.targets.push(target);
+    let gateway = RunningGateway::start_with(config, GatewayBounds::default());
+    for _ in 0..3 {
+        let received = gateway
+            .send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            .await
+            .unwrap();
+        assert!(matches!(received.status, 502 | 503), "{received:?}");
+        assert_eq!(received.header("cache-control"), Some("no-store"));
+    }
+}

@@ -1,0 +1,8 @@
+//! The gateway from outside: a real server, raw bytes on both sides.
+
+mod bounds;
+mod forwarding;
+mod harness;
+mod limits;
+mod smuggling;
+mod upgrade;
