@@ -159,6 +159,10 @@ fn only_the_store_reads_a_clock() {
                 reason: "it is shown to people, and decides nothing",
             },
             Exception {
+                place: "crates/gateway/src/upstream/timer.rs",
+                reason: "it measures how long an upstream takes, and decides no limit by it",
+            },
+            Exception {
                 place: "bench/",
                 reason: "it measures time, and decides nothing by it",
             },
@@ -197,6 +201,14 @@ fn nothing_sleeps() {
             Exception {
                 place: "crates/store-redis/src/test_util.rs",
                 reason: "other programs tell nobody when they are ready",
+            },
+            Exception {
+                place: "crates/gateway/src/upstream/timer.rs",
+                reason: "a timeout is a timer",
+            },
+            Exception {
+                place: "crates/gateway/src/upstream/local.rs",
+                reason: "an unused connection is closed after a time",
             },
             Exception {
                 place: "crates/cli/src/watch.rs",

@@ -224,15 +224,22 @@ impl FromStr for TargetConfig {
     }
 }
 
+impl TargetConfig {
+    /// Its host and port, as a `Host` header has them.
+    pub fn authority(&self) -> String {
+        let (host, port) = (&self.host, self.port);
+        if host.contains(':') {
+            format!("[{host}]:{port}")
+        } else {
+            format!("{host}:{port}")
+        }
+    }
+}
+
 impl fmt::Display for TargetConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.is_tls { "https" } else { "http" };
-        let (host, port) = (&self.host, self.port);
-        if host.contains(':') {
-            write!(f, "{scheme}://[{host}]:{port}")
-        } else {
-            write!(f, "{scheme}://{host}:{port}")
-        }
+        write!(f, "{scheme}://{}", self.authority())
     }
 }
 

@@ -1,0 +1,326 @@
+//! The connections of one thread to one target.
+//!
+//! Places bound the connections: a request over HTTP/1 and a connection of HTTP/2 take one each. An idle HTTP/1 connection has none,
+//! yet connections never exceed places: a new one is opened only by a holder of a place who found no idle one, or closed one.
+//!
+//! HTTP/2 requests that find no stream stand in one line: the first of them opens a connection or waits for a stream, and the others
+//! find what it opened. Nobody who comes later passes them.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::spawn_local;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::connect::{Connector, WireProtocol};
+use super::counters::UpstreamCounters;
+use super::error::ForwardError;
+use super::http1::Http1Connection;
+use super::http2::Http2Connection;
+use super::lease::ConnectionLease;
+use super::shared::SharedUpstream;
+use super::target::TargetState;
+use super::timer::now;
+use crate::config::{UpstreamConfig, UpstreamProtocol};
+
+/// The connections of one thread to one target.
+#[derive(Debug)]
+pub(super) struct LocalTarget {
+    pub(super) state: Arc<TargetState>,
+    pub(super) config: Arc<UpstreamConfig>,
+    pub(super) counters: Arc<UpstreamCounters>,
+    connector: Connector,
+    places: Semaphore,
+    /// Unused HTTP/1 connections, the one used last at the back.
+    idle: RefCell<VecDeque<Http1Connection>>,
+    http2: RefCell<Vec<Rc<Http2Connection>>>,
+    /// The line of those who wait for a stream.
+    line: Semaphore,
+    stream_freed: Notify,
+    /// The protocol of the connection opened last.
+    negotiated: Cell<Option<WireProtocol>>,
+    next_serial: Cell<u64>,
+    next_address: Cell<usize>,
+    has_reaper: Cell<bool>,
+    own: Weak<LocalTarget>,
+}
+
+/// The connections that a request may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Freshness {
+    /// Any.
+    Any,
+    /// One that has served nobody; over HTTP/2, one with this number or a greater one.
+    New(u64),
+}
+
+// === impl LocalTarget ===
+
+impl LocalTarget {
+    pub(super) fn new(
+        upstream: &SharedUpstream,
+        state: &Arc<TargetState>,
+        max_connections: usize,
+    ) -> Rc<Self> {
+        Rc::new_cyclic(|own| Self {
+            state: Arc::clone(state),
+            config: Arc::clone(&upstream.config),
+            counters: Arc::clone(&upstream.counters),
+            connector: upstream.connector.clone(),
+            places: Semaphore::new(max_connections.min(Semaphore::MAX_PERMITS)),
+            idle: RefCell::default(),
+            http2: RefCell::default(),
+            line: Semaphore::new(1),
+            stream_freed: Notify::new(),
+            negotiated: Cell::new(None),
+            next_serial: Cell::new(0),
+            next_address: Cell::new(0),
+            has_reaper: Cell::new(false),
+            own: Weak::clone(own),
+        })
+    }
+
+    /// A connection or a stream for one request.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, it gives back its place in line and whatever it was about to open.
+    pub(super) async fn lease(
+        self: &Rc<Self>,
+        freshness: Freshness,
+        now: Instant,
+    ) -> Result<ConnectionLease, ForwardError> {
+        let deadline = now + self.config.timeouts.connect;
+        if self.expected_protocol() == WireProtocol::Http1 {
+            return self.lease_http1(freshness, now, deadline).await;
+        }
+        if self.line.available_permits() > 0
+            && let Some(lease) = self.lease_stream(freshness)
+        {
+            return Ok(lease);
+        }
+        self.lease_http2(freshness, deadline).await
+    }
+
+    /// The number that the next HTTP/2 connection will have, for a retry that must not meet an old one.
+    pub(super) fn next_serial(&self) -> u64 {
+        self.next_serial.get()
+    }
+
+    /// Keeps a connection for the next request.
+    pub(super) fn keep_idle(&self, connection: Http1Connection) {
+        self.idle.borrow_mut().push_back(connection);
+        self.start_reaper();
+    }
+
+    pub(super) fn release_place(&self) {
+        self.places.add_permits(1);
+    }
+
+    pub(super) fn note_free_stream(&self) {
+        self.stream_freed.notify_one();
+        self.start_reaper();
+    }
+
+    fn expected_protocol(&self) -> WireProtocol {
+        match (self.config.protocol, self.state.config.is_tls) {
+            (UpstreamProtocol::Http1, _) | (UpstreamProtocol::Auto, false) => WireProtocol::Http1,
+            (UpstreamProtocol::Http2, _) => WireProtocol::Http2,
+            // Who does not know yet stands in line, so that not everybody opens a connection that all could share.
+            (UpstreamProtocol::Auto, true) => self.negotiated.get().unwrap_or(WireProtocol::Http2),
+        }
+    }
+
+    async fn lease_http1(
+        self: &Rc<Self>,
+        freshness: Freshness,
+        now: Instant,
+        deadline: Instant,
+    ) -> Result<ConnectionLease, ForwardError> {
+        let place = match self.places.try_acquire() {
+            Ok(place) => place,
+            Err(_) => match timeout_at(deadline, self.places.acquire()).await {
+                Ok(Ok(place)) => place,
+                _ => return Err(ForwardError::PoolExhausted),
+            },
+        };
+        if freshness == Freshness::Any {
+            if let Some(connection) = self.take_idle(now) {
+                place.forget();
+                return Ok(ConnectionLease::http1(self, connection, true));
+            }
+        } else {
+            // The new one takes its place.
+            self.idle.borrow_mut().pop_front();
+        }
+        let lease = self.open(deadline).await?;
+        place.forget();
+        Ok(lease)
+    }
+
+    /// The idle connection used last, if it is still good.
+    fn take_idle(&self, now: Instant) -> Option<Http1Connection> {
+        let version = self.state.addresses.version();
+        loop {
+            let mut connection = self.idle.borrow_mut().pop_back()?;
+            let is_kept = now < connection.idle_since + self.config.idle_timeout;
+            if is_kept
+                && connection.is_ready()
+                && self.is_current(connection.address, &mut connection.list_version, version)
+            {
+                return Some(connection);
+            }
+        }
+    }
+
+    /// Whether the name still has the address.
+    fn is_current(&self, address: SocketAddr, list_version: &mut u64, version: u64) -> bool {
+        if *list_version != version && self.state.addresses.contains(address) {
+            *list_version = version;
+        }
+        *list_version == version
+    }
+
+    fn lease_stream(self: &Rc<Self>, freshness: Freshness) -> Option<ConnectionLease> {
+        let first_serial = match freshness {
+            Freshness::Any => 0,
+            Freshness::New(first_serial) => first_serial,
+        };
+        let version = self.state.addresses.version();
+        let mut connections = self.http2.borrow_mut();
+        connections.retain(|connection| {
+            let mut list_version = connection.list_version.get();
+            let is_current = self.is_current(connection.address, &mut list_version, version);
+            connection.list_version.set(list_version);
+            is_current && !connection.is_over()
+        });
+        let found = connections.iter().find(|connection| {
+            connection.serial >= first_serial && connection.has_room(self.config.max_streams)
+        });
+        let connection = Rc::clone(found?);
+        drop(connections);
+        Some(ConnectionLease::http2(self, connection))
+    }
+
+    async fn lease_http2(
+        self: &Rc<Self>,
+        freshness: Freshness,
+        deadline: Instant,
+    ) -> Result<ConnectionLease, ForwardError> {
+        let Ok(Ok(_turn)) = timeout_at(deadline, self.line.acquire()).await else {
+            return Err(ForwardError::PoolExhausted);
+        };
+        if self.expected_protocol() == WireProtocol::Http1 {
+            // That is what those before us in line found out.
+            return self.lease_http1(freshness, now(), deadline).await;
+        }
+        loop {
+            if let Some(lease) = self.lease_stream(freshness) {
+                return Ok(lease);
+            }
+            let place_or_stream = async {
+                tokio::select! {
+                    biased;
+                    place = self.places.acquire() => place.ok(),
+                    () = self.stream_freed.notified() => None,
+                }
+            };
+            match timeout_at(deadline, place_or_stream).await {
+                Err(_) => return Err(ForwardError::PoolExhausted),
+                Ok(None) => {}
+                Ok(Some(place)) => {
+                    let lease = self.open(deadline).await?;
+                    place.forget();
+                    return Ok(lease);
+                }
+            }
+        }
+    }
+
+    /// Opens a connection for the holder of a place.
+    async fn open(self: &Rc<Self>, deadline: Instant) -> Result<ConnectionLease, ForwardError> {
+        let turn = self.next_address.get();
+        self.next_address.set(turn.wrapping_add(1));
+        let opening = async {
+            // Read before the addresses: a connection may seem older than it is, never newer.
+            let list_version = self.state.addresses.version();
+            let opened = self.connector.open(&self.state, turn, deadline).await?;
+            self.negotiated.set(Some(opened.protocol));
+            self.counters.connections.add();
+            match opened.protocol {
+                WireProtocol::Http1 => {
+                    let connection = Http1Connection::start(opened, list_version).await?;
+                    Ok(ConnectionLease::http1(self, connection, false))
+                }
+                WireProtocol::Http2 => {
+                    let serial = self.next_serial.get();
+                    self.next_serial.set(serial + 1);
+                    let max_streams = self.config.max_streams;
+                    let own = Weak::clone(&self.own);
+                    let connection =
+                        Http2Connection::start(opened, list_version, serial, max_streams, own);
+                    let connection = Rc::new(connection.await?);
+                    self.http2.borrow_mut().push(Rc::clone(&connection));
+                    Ok(ConnectionLease::http2(self, connection))
+                }
+            }
+        };
+        match timeout_at(deadline, opening).await {
+            Ok(Ok(lease)) => Ok(lease),
+            Ok(Err(error)) => Err(failed_connect(error)),
+            Err(_) => Err(ForwardError::ConnectTimedOut),
+        }
+    }
+
+    fn start_reaper(&self) {
+        if !self.has_reaper.replace(true) {
+            spawn_local(reap(Weak::clone(&self.own)));
+        }
+    }
+
+    /// Closes the connections that were unused for too long. Returns the time to look again, if any are left.
+    fn close_expired(&self, now: Instant) -> Option<Instant> {
+        let timeout = self.config.idle_timeout;
+        let is_kept = |idle_since: Instant| now < idle_since + timeout;
+        self.idle
+            .borrow_mut()
+            .retain(|connection| is_kept(connection.idle_since) && connection.is_ready());
+        self.http2.borrow_mut().retain(|connection| {
+            let is_kept = !connection.is_idle() || is_kept(connection.idle_since.get());
+            is_kept && !connection.is_over()
+        });
+        let is_empty = self.idle.borrow().is_empty() && self.http2.borrow().is_empty();
+        // The ends of the single connections are not looked for: one timer for all of them closes each within a
+        // quarter of the timeout.
+        (!is_empty).then(|| now + (timeout / 4).max(SHORTEST_REAP))
+    }
+}
+
+/// Connections are not looked through more often, however short the timeout is.
+const SHORTEST_REAP: Duration = Duration::from_millis(5);
+
+async fn reap(target: Weak<LocalTarget>) {
+    loop {
+        let Some(next) = target.upgrade().and_then(|target| {
+            let next = target.close_expired(now());
+            target.has_reaper.set(next.is_some());
+            next
+        }) else {
+            return;
+        };
+        sleep_until(next).await;
+    }
+}
+
+fn failed_connect(error: std::io::Error) -> ForwardError {
+    if error.kind() == std::io::ErrorKind::TimedOut {
+        ForwardError::ConnectTimedOut
+    } else {
+        ForwardError::ConnectFailed(error)
+    }
+}

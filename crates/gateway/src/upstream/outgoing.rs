@@ -1,0 +1,255 @@
+//! The body of a request while it is sent, which may be taken back for another attempt.
+//!
+//! hyper keeps the body that it is given. So it is given a handle, and the body itself stays in a [`BodyLink`] that the attempt keeps too.
+//! Empty bodies need neither.
+
+use std::cell::{Cell, RefCell};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker, ready};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use tokio::time::Instant;
+
+use super::timer::now;
+use crate::body::{BodyFault, RequestBody};
+
+/// The body as one attempt sends it.
+#[derive(Debug)]
+pub(super) enum OutgoingBody {
+    /// No body.
+    Empty,
+    /// A handle of a body.
+    Linked {
+        /// The body.
+        link: Rc<BodyLink>,
+        /// The attempt that this handle belongs to; those of earlier attempts yield nothing.
+        attempt: u32,
+        /// Kept pieces that this attempt has sent again.
+        n_replayed: usize,
+    },
+}
+
+/// A body that is being sent.
+#[derive(Debug)]
+pub(super) struct BodyLink {
+    body: RefCell<RequestBody>,
+    attempt: Cell<u32>,
+    kept: RefCell<KeptPieces>,
+    state: Cell<LinkState>,
+    /// The time of the last piece, or of the beginning.
+    progress_at: Cell<Instant>,
+    /// Of the task that sends, so that it notices the end of the exchange.
+    waker: RefCell<Option<Waker>>,
+}
+
+/// Pieces that were sent, kept by reference as long as the target may refuse the request unseen.
+#[derive(Debug, Default)]
+struct KeptPieces {
+    pieces: Vec<Bytes>,
+    n_bytes: usize,
+    is_complete: bool,
+}
+
+/// The state of a body that is being sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LinkState {
+    /// The target has to take the next piece.
+    Sending,
+    /// The client has to send the next piece.
+    WaitingForClient,
+    /// All is sent.
+    Ended,
+    /// The client's body failed.
+    Failed(BodyFault),
+    /// The exchange ended before the body did.
+    Stopped,
+}
+
+/// The bytes of a body that are kept for a second attempt. Most gRPC messages are smaller.
+const MAX_KEPT_BYTES: usize = 64 * 1024;
+
+// === impl OutgoingBody ===
+
+impl OutgoingBody {
+    pub(super) fn new(body: RequestBody) -> Self {
+        if body.is_end_stream() {
+            return Self::Empty;
+        }
+        Self::Linked {
+            link: Rc::new(BodyLink {
+                body: RefCell::new(body),
+                attempt: Cell::new(0),
+                kept: RefCell::new(KeptPieces {
+                    is_complete: true,
+                    ..KeptPieces::default()
+                }),
+                state: Cell::new(LinkState::Sending),
+                progress_at: Cell::new(now()),
+                waker: RefCell::new(None),
+            }),
+            attempt: 0,
+            n_replayed: 0,
+        }
+    }
+
+    pub(super) fn link(&self) -> Option<&Rc<BodyLink>> {
+        match self {
+            Self::Empty => None,
+            Self::Linked { link, .. } => Some(link),
+        }
+    }
+}
+
+impl Body for OutgoingBody {
+    type Data = Bytes;
+    type Error = BodyFault;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
+        match self.get_mut() {
+            Self::Empty => Poll::Ready(None),
+            Self::Linked {
+                link,
+                attempt,
+                n_replayed,
+            } => {
+                if link.attempt.get() != *attempt || link.state.get() == LinkState::Stopped {
+                    return Poll::Ready(Some(Err(BodyFault::Incomplete)));
+                }
+                if let Some(piece) = link.kept.borrow().pieces.get(*n_replayed) {
+                    *n_replayed += 1;
+                    return Poll::Ready(Some(Ok(Frame::data(piece.clone()))));
+                }
+                let polled = ready!(link.poll(context));
+                // Whatever it kept just now, this attempt has sent.
+                *n_replayed = link.kept.borrow().pieces.len();
+                Poll::Ready(polled)
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Empty => true,
+            Self::Linked {
+                link, n_replayed, ..
+            } => {
+                *n_replayed >= link.kept.borrow().pieces.len() && link.body.borrow().is_end_stream()
+            }
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Empty => SizeHint::with_exact(0),
+            Self::Linked {
+                link, n_replayed, ..
+            } => {
+                let hint = link.body.borrow().size_hint();
+                let kept = link.kept.borrow();
+                let n_again: usize = kept.pieces.iter().skip(*n_replayed).map(Bytes::len).sum();
+                hint.exact().map_or_else(SizeHint::default, |n_bytes| {
+                    SizeHint::with_exact(n_bytes + n_again as u64)
+                })
+            }
+        }
+    }
+}
+
+// === impl BodyLink ===
+
+impl BodyLink {
+    pub(super) fn state(&self) -> LinkState {
+        self.state.get()
+    }
+
+    pub(super) fn progress_at(&self) -> Instant {
+        self.progress_at.get()
+    }
+
+    /// Whether nobody has begun to read it.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.body.borrow().is_replayable() && self.kept.borrow().pieces.is_empty()
+    }
+
+    /// Whether all that was read of it is kept.
+    pub(super) fn is_replayable(&self) -> bool {
+        let is_sound = !matches!(self.state(), LinkState::Failed(_) | LinkState::Stopped);
+        is_sound && (self.is_untouched() || self.kept.borrow().is_complete)
+    }
+
+    /// Keeps no more pieces and forgets those that it has: the target has seen the request, or could have.
+    pub(super) fn forget_pieces(&self) {
+        *self.kept.borrow_mut() = KeptPieces::default();
+    }
+
+    /// A handle for another attempt. Earlier handles yield nothing more.
+    pub(super) fn begin_again(self: &Rc<Self>) -> OutgoingBody {
+        let attempt = self.attempt.get().wrapping_add(1);
+        self.attempt.set(attempt);
+        self.progress_at.set(now());
+        if self.state() == LinkState::WaitingForClient {
+            self.state.set(LinkState::Sending);
+        }
+        OutgoingBody::Linked {
+            link: Rc::clone(self),
+            attempt,
+            n_replayed: 0,
+        }
+    }
+
+    /// Ends the body with a fault, so that its stream is reset, unless it has ended by itself.
+    pub(super) fn stop(&self) {
+        if matches!(
+            self.state(),
+            LinkState::Sending | LinkState::WaitingForClient
+        ) {
+            self.state.set(LinkState::Stopped);
+            if let Some(waker) = self.waker.borrow_mut().take() {
+                waker.wake();
+            }
+        }
+    }
+
+    fn poll(&self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
+        let mut body = self.body.borrow_mut();
+        let Poll::Ready(polled) = Pin::new(&mut *body).poll_frame(context) else {
+            self.state.set(LinkState::WaitingForClient);
+            *self.waker.borrow_mut() = Some(context.waker().clone());
+            return Poll::Pending;
+        };
+        self.progress_at.set(now());
+        self.state.set(match &polled {
+            Some(Err(fault)) => LinkState::Failed(*fault),
+            None => LinkState::Ended,
+            Some(Ok(_)) if body.is_end_stream() => LinkState::Ended,
+            Some(Ok(_)) => LinkState::Sending,
+        });
+        if let Some(Ok(frame)) = &polled {
+            self.kept.borrow_mut().keep(frame);
+        }
+        Poll::Ready(polled)
+    }
+}
+
+// === impl KeptPieces ===
+
+impl KeptPieces {
+    fn keep(&mut self, frame: &Frame<Bytes>) {
+        if !self.is_complete {
+            return;
+        }
+        match frame.data_ref() {
+            Some(data) if self.n_bytes + data.len() <= MAX_KEPT_BYTES => {
+                self.n_bytes += data.len();
+                self.pieces.push(data.clone());
+            }
+            // Too much, or trailers.
+            _ => *self = Self::default(),
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! One upstream as all threads see it, and the choice among its targets.
+
+use std::cell::Cell;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use smallvec::SmallVec;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::addresses::{Resolver, SystemResolver};
+use super::budget::RetryBudget;
+use super::check::check_for_ever;
+use super::connect::Connector;
+use super::counters::UpstreamCounters;
+use super::error::{ForwardError, UpstreamError};
+use super::target::TargetState;
+use super::timer::now;
+use super::tls::ClientTls;
+use crate::config::{Balance, TargetConfig, UpstreamConfig};
+
+/// One upstream: health, addresses, requests in progress, counters.
+pub(crate) struct SharedUpstream {
+    /// Its settings.
+    pub(crate) config: Arc<UpstreamConfig>,
+    /// Its counters.
+    pub(crate) counters: Arc<UpstreamCounters>,
+    /// Tells it from every other upstream of the process.
+    pub(super) id: u64,
+    pub(super) targets: Vec<Arc<TargetState>>,
+    pub(super) connector: Connector,
+    pub(super) budget: RetryBudget,
+}
+
+/// The state of one target, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TargetReport {
+    /// Its URL.
+    pub(crate) target: String,
+    /// Whether health checks took it down.
+    pub(crate) is_down: bool,
+    /// Whether failures of requests ejected it.
+    pub(crate) is_ejected: bool,
+    /// Requests in progress.
+    pub(crate) in_progress: usize,
+}
+
+/// The choices that one thread has made, so that threads need not agree.
+#[derive(Debug)]
+pub(super) struct BalanceState {
+    turn: Cell<usize>,
+    random: Cell<u64>,
+}
+
+/// The targets that one request has tried.
+pub(super) type TriedTargets = SmallVec<[usize; 4]>;
+
+/// Neither names nor health are asked for more often, whatever the settings say.
+pub(super) const SHORTEST_INTERVAL: Duration = Duration::from_millis(10);
+
+// === impl SharedUpstream ===
+
+impl SharedUpstream {
+    /// A new upstream. Reads the files of TLS, if a target needs it.
+    pub(crate) fn new(config: Arc<UpstreamConfig>) -> Result<Arc<Self>, UpstreamError> {
+        Self::replacing(config, &[])
+    }
+
+    /// The upstream of a reloaded config. It keeps the health and the addresses of targets that an upstream of the same name had
+    /// before; one that is the same in all, without files that may have changed, stays with its connections and counters.
+    pub(crate) fn replacing(
+        config: Arc<UpstreamConfig>,
+        old: &[Arc<SharedUpstream>],
+    ) -> Result<Arc<Self>, UpstreamError> {
+        let old = old.iter().find(|old| old.config.name == config.name);
+        if let Some(old) = old
+            && old.config == config
+            && old.connector.tls.is_none()
+        {
+            return Ok(Arc::clone(old));
+        }
+        Self::with_resolver(config, old, Arc::new(SystemResolver))
+    }
+
+    pub(super) fn with_resolver(
+        config: Arc<UpstreamConfig>,
+        old: Option<&Arc<Self>>,
+        resolver: Arc<dyn Resolver>,
+    ) -> Result<Arc<Self>, UpstreamError> {
+        static IDS: AtomicU64 = AtomicU64::new(0);
+        let is_tls = config.targets.iter().any(|target| target.is_tls);
+        let tls = if is_tls {
+            let tls = ClientTls::new(&config)?;
+            for target in &config.targets {
+                tls.name_of(target)?;
+            }
+            Some(tls)
+        } else {
+            None
+        };
+        let old_targets = old.map_or(&[][..], |old| &old.targets);
+        let keep = |target: &TargetConfig| {
+            let old = old_targets.iter().find(|old| old.config == *target);
+            old.map_or_else(|| Arc::new(TargetState::new(target)), Arc::clone)
+        };
+        Ok(Arc::new(Self {
+            counters: old.map_or_else(Arc::default, |old| Arc::clone(&old.counters)),
+            id: IDS.fetch_add(1, Ordering::Relaxed),
+            targets: config.targets.iter().map(keep).collect(),
+            connector: Connector {
+                resolver,
+                protocol: config.protocol,
+                tls,
+            },
+            budget: RetryBudget::default(),
+            config,
+        }))
+    }
+
+    /// Looks up names and checks health, for ever; dropped to stop, and may then be started again.
+    pub(crate) async fn run(self: Arc<Self>) {
+        let mut tasks = JoinSet::new();
+        for target in &self.targets {
+            if !target.addresses.is_literal() {
+                tasks.spawn(look_up_for_ever(Arc::clone(&self), Arc::clone(target)));
+            }
+            match &self.config.health_check {
+                Some(_) => {
+                    tasks.spawn(check_for_ever(Arc::clone(&self), Arc::clone(target)));
+                }
+                None => target.health.forget_checks(),
+            }
+        }
+        while tasks.join_next().await.is_some() {}
+        std::future::pending::<()>().await;
+    }
+
+    /// The state of its targets.
+    pub(crate) fn report(&self) -> Vec<TargetReport> {
+        let now = now();
+        let report = |target: &Arc<TargetState>| TargetReport {
+            target: target.name.clone(),
+            is_down: target.health.is_down(),
+            is_ejected: target.health.is_ejected(now),
+            in_progress: target.in_progress(),
+        };
+        self.targets.iter().map(report).collect()
+    }
+
+    /// Chooses a target by its place in the list: a healthy one that was not tried, else a healthy one, else an ejected one.
+    pub(super) fn choose(
+        &self,
+        state: &BalanceState,
+        tried: &TriedTargets,
+        now: Instant,
+    ) -> Result<usize, ForwardError> {
+        if let [only] = &self.targets[..] {
+            // To eject the only target would help nobody.
+            return if only.health.is_down() {
+                Err(ForwardError::NoHealthyTarget)
+            } else {
+                Ok(0)
+            };
+        }
+        let rank = |index: usize, target: &TargetState| {
+            2 * u8::from(target.health.is_ejected(now)) + u8::from(tried.contains(&index))
+        };
+        let ranked: SmallVec<[(u8, usize); 8]> = (self.targets.iter().enumerate())
+            .filter(|(_, target)| !target.health.is_down())
+            .map(|(index, target)| (rank(index, target), index))
+            .collect();
+        let best = ranked.iter().map(|(rank, _)| *rank).min();
+        let best = best.ok_or(ForwardError::NoHealthyTarget)?;
+        let candidates: SmallVec<[usize; 8]> = (ranked.iter())
+            .filter(|(rank, _)| *rank == best)
+            .map(|(_, index)| *index)
+            .collect();
+        Ok(self.balance(state, &candidates))
+    }
+
+    fn balance(&self, state: &BalanceState, candidates: &[usize]) -> usize {
+        match self.config.balance {
+            Balance::RoundRobin => candidates[state.next_turn() % candidates.len()],
+            Balance::LeastRequests => {
+                let n_candidates = candidates.len();
+                let first = state.random_below(n_candidates);
+                // Another one, if there is another one.
+                let step = 1 + state.random_below(n_candidates.saturating_sub(1).max(1));
+                let (first, second) =
+                    (candidates[first], candidates[(first + step) % n_candidates]);
+                let load = |index: usize| self.targets[index].in_progress();
+                if load(second) < load(first) {
+                    second
+                } else {
+                    first
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for SharedUpstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedUpstream")
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}
+
+// === impl BalanceState ===
+
+impl BalanceState {
+    pub(super) fn new() -> Self {
+        use std::hash::{BuildHasher, RandomState};
+        let seed = RandomState::new().hash_one(0);
+        Self {
+            // Threads begin at different targets.
+            turn: Cell::new(usize::try_from(seed >> 40).unwrap_or(0)),
+            random: Cell::new(seed | 1),
+        }
+    }
+
+    fn next_turn(&self) -> usize {
+        let turn = self.turn.get();
+        self.turn.set(turn.wrapping_add(1));
+        turn
+    }
+
+    /// An even choice, by xorshift: spread matters here, secrecy does not.
+    fn random_below(&self, bound: usize) -> usize {
+        let mut random = self.random.get();
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        self.random.set(random);
+        usize::try_from(random >> 33).unwrap_or(0) % bound
+    }
+}
+
+async fn look_up_for_ever(upstream: Arc<SharedUpstream>, target: Arc<TargetState>) {
+    let mut interval =
+        tokio::time::interval(upstream.config.resolve_interval.max(SHORTEST_INTERVAL));
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        target
+            .addresses
+            .refresh(&*upstream.connector.resolver)
+            .await;
+    }
+}

@@ -1,0 +1,55 @@
+//! Tests against real sockets: upstreams here speak bytes, hyper or h2, and misbehave on purpose.
+
+mod bytes_server;
+mod http1;
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Method, Request, Response};
+use http_body_util::BodyExt;
+use tokio::runtime::{Builder, LocalOptions};
+
+use super::{SharedUpstream, UpstreamBody, UpstreamPool};
+use crate::body::RequestBody;
+use crate::config::{TargetConfig, UpstreamConfig};
+
+/// Runs a test on a runtime like those of the gateway's threads.
+fn run(test: impl Future<Output = ()>) {
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build_local(LocalOptions::default())
+        .unwrap();
+    runtime.block_on(test);
+}
+
+fn pool() -> UpstreamPool {
+    UpstreamPool::new(NonZeroUsize::MIN)
+}
+
+fn upstream(targets: &[String], change: impl FnOnce(&mut UpstreamConfig)) -> Arc<SharedUpstream> {
+    let targets = targets
+        .iter()
+        .map(|target| target.parse::<TargetConfig>().unwrap());
+    let mut config = UpstreamConfig::new("test", targets.collect());
+    change(&mut config);
+    SharedUpstream::new(Arc::new(config)).unwrap()
+}
+
+fn request(method: Method, path: &str) -> Request<RequestBody> {
+    Request::builder()
+        .method(method)
+        .uri(path)
+        .header("host", "upstream.test")
+        .body(RequestBody::Empty)
+        .unwrap()
+}
+
+fn get(path: &str) -> Request<RequestBody> {
+    request(Method::GET, path)
+}
+
+async fn read(response: Response<UpstreamBody>) -> Bytes {
+    response.into_body().collect().await.unwrap().to_bytes()
+}

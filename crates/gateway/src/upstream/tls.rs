@@ -1,0 +1,136 @@
+//! TLS to targets: roots, our certificate, the protocols offered.
+
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use super::error::UpstreamError;
+use crate::config::{TargetConfig, UpstreamConfig, UpstreamProtocol, UpstreamTls};
+
+/// TLS to the targets of one upstream. Sessions are resumed.
+#[derive(Clone)]
+pub(super) struct ClientTls {
+    connector: TlsConnector,
+    server_name: Option<ServerName<'static>>,
+}
+
+/// A bundle of every public CA takes 220 KiB.
+const MAX_FILE_BYTES: u64 = 1024 * 1024;
+
+// === impl ClientTls ===
+
+impl ClientTls {
+    /// Reads the files that the settings name.
+    pub(super) fn new(config: &UpstreamConfig) -> Result<Self, UpstreamError> {
+        let settings = &config.tls;
+        let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(UpstreamError::Tls)?
+            .with_root_certificates(roots(settings)?);
+        let mut client = match &settings.client_certificate {
+            None => builder.with_no_client_auth(),
+            Some((certificate, key)) => builder
+                .with_client_auth_cert(certificates(certificate)?, private_key(key)?)
+                .map_err(|source| UpstreamError::BadClientCertificate {
+                    path: certificate.clone(),
+                    source,
+                })?,
+        };
+        let protocols: &[&[u8]] = match config.protocol {
+            UpstreamProtocol::Auto => &[b"h2", b"http/1.1"],
+            UpstreamProtocol::Http1 => &[b"http/1.1"],
+            UpstreamProtocol::Http2 => &[b"h2"],
+        };
+        client.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+        let server_name = settings.server_name.as_deref().map(server_name);
+        Ok(Self {
+            connector: TlsConnector::from(Arc::new(client)),
+            server_name: server_name.transpose()?,
+        })
+    }
+
+    pub(super) fn connector(&self) -> &TlsConnector {
+        &self.connector
+    }
+
+    /// The name that the certificate of a target must have.
+    pub(super) fn name_of(
+        &self,
+        target: &TargetConfig,
+    ) -> Result<ServerName<'static>, UpstreamError> {
+        match &self.server_name {
+            Some(name) => Ok(name.clone()),
+            None => server_name(&target.host),
+        }
+    }
+}
+
+impl fmt::Debug for ClientTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientTls")
+            .field("server_name", &self.server_name)
+            .finish_non_exhaustive()
+    }
+}
+
+fn server_name(name: &str) -> Result<ServerName<'static>, UpstreamError> {
+    ServerName::try_from(name.to_owned()).map_err(|_| UpstreamError::BadServerName {
+        name: name.to_owned(),
+    })
+}
+
+fn roots(settings: &UpstreamTls) -> Result<RootCertStore, UpstreamError> {
+    let found = match &settings.roots {
+        Some(path) => certificates(path)?,
+        // Single files that cannot be read are left out; if nothing is left, that is an error.
+        None => rustls_native_certs::load_native_certs().certs,
+    };
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(found);
+    if roots.is_empty() {
+        return Err(UpstreamError::NoRoots);
+    }
+    Ok(roots)
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, UpstreamError> {
+    let bytes = read(path)?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
+    match found {
+        Ok(found) if found.is_empty() => Err(pem::Error::NoItemsFound),
+        found => found,
+    }
+    .map_err(|source| UpstreamError::BadPem {
+        item: "certificate",
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, UpstreamError> {
+    PrivateKeyDer::from_pem_slice(&read(path)?).map_err(|source| UpstreamError::BadPem {
+        item: "private key",
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, UpstreamError> {
+    let unreadable = |source| UpstreamError::UnreadableFile {
+        path: path.to_owned(),
+        source,
+    };
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(MAX_FILE_BYTES).read_to_end(&mut bytes))
+        .map_err(unreadable)?;
+    Ok(bytes)
+}
