@@ -22,6 +22,17 @@ pub(crate) fn yaml(known: &[Known]) -> String {
             // back as nothing, which is as good.
             KnownKind::Block { .. } => (format!("{indent}{name}:"), String::new()),
             KnownKind::Setting(setting) => match &setting.shown {
+                Shown::Plain(value) if is_long(value) => {
+                    let origin = setting.origin.to_string();
+                    // Writing to a string does not fail.
+                    let _ = writeln!(
+                        text,
+                        "{:<COMMENT_COLUMN$} # {origin}",
+                        format!("{indent}{name}:")
+                    );
+                    write_block(value, depth + 1, &mut text);
+                    continue;
+                }
                 Shown::Plain(value) => (
                     format!("{indent}{name}: {}", scalar(value)),
                     setting.origin.to_string(),
@@ -75,6 +86,38 @@ pub(super) fn put(root: &mut Map<String, Json>, path: &str, value: Json) {
                 put(inner, rest, value);
             }
         }
+    }
+}
+
+/// The longest list or block that is written on one line, in bytes.
+const MAX_FLOW_BYTES: usize = 80;
+
+/// Whether a value needs lines of its own.
+fn is_long(value: &Json) -> bool {
+    (value.is_array() || value.is_object()) && value.to_string().len() > MAX_FLOW_BYTES
+}
+
+/// Writes a list or a block on lines of its own.
+fn write_block(value: &Json, depth: usize, text: &mut String) {
+    let indent = "  ".repeat(depth);
+    // Writing to a string does not fail.
+    let mut line = |head: &str, value: &Json| {
+        if is_long(value) {
+            let _ = writeln!(text, "{indent}{head}");
+            write_block(value, depth + 1, text);
+        } else {
+            let _ = writeln!(text, "{indent}{head} {}", scalar(value));
+        }
+    };
+    match value {
+        Json::Array(items) => items.iter().for_each(|item| line("-", item)),
+        Json::Object(fields) => {
+            for (name, value) in fields {
+                let name = scalar(&Json::from(name.as_str()));
+                line(&format!("{name}:"), value);
+            }
+        }
+        single => line("", single),
     }
 }
 

@@ -3,6 +3,7 @@
 //! The pass is the only list of settings there is. What it asks for is what the file may hold, what the
 //! environment may name, what `tidegate config` prints and what the schema describes.
 
+mod items;
 mod section;
 mod unknown;
 
@@ -11,6 +12,7 @@ use tidegate_rules::document::{Code, Finding, Findings, Kind, Node, quote};
 
 use super::raw::{Origin, RawConfig, Written, field};
 use super::value::{Discretion, Mismatch, Shown};
+pub(crate) use items::Item;
 pub(crate) use section::Section;
 
 /// Answers for settings, and remembers which were asked for.

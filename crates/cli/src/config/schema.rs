@@ -20,7 +20,7 @@ pub(crate) fn config(known: &[Known]) -> Json {
 }
 
 /// The settings directly in the block at `path`.
-fn block(known: &[Known], path: &str, shorthand: Option<&str>) -> Json {
+pub(super) fn block(known: &[Known], path: &str, shorthand: Option<&str>) -> Json {
     let mut properties = Map::new();
     for one in known {
         let Some(name) = child(path, &one.path) else {

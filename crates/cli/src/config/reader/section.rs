@@ -171,6 +171,50 @@ impl<'s, 'r> Section<'s, 'r> {
         }
     }
 
+    /// Reports that this block lacks a setting; about a block that was not written, nothing is said.
+    pub(crate) fn missing(&mut self, name: &str, hint: &str) {
+        let block = match self.path.as_str() {
+            "" => self.reader.raw.file.as_ref(),
+            path => self.reader.in_file(path).map(|found| found.node),
+        };
+        if let Some(block) = block {
+            let message = format!("`{name}` is missing");
+            let finding = Finding::error(Code::MissingField, block.span, message);
+            self.reader.findings.push(finding.hint(hint));
+        }
+    }
+
+    /// Refuses settings of this block that do nothing without another one, which is not set.
+    pub(crate) fn refuse_alone(&mut self, names: &[&str], without: &str) {
+        for name in names {
+            if self.is_written(name) {
+                let message = format!("`{name}` does nothing without {without}");
+                let hint = format!("set {without} too");
+                self.fault(name, Code::NotApplicable, message, &hint);
+            }
+        }
+    }
+
+    /// Whether anybody wrote a setting, or a block of them, and something in it.
+    pub(crate) fn is_written(&self, name: &str) -> bool {
+        let written = self.reader.find(&self.inner(name)).next();
+        written.is_some_and(|found| match &found.node.kind {
+            Kind::Scalar(_) => true,
+            Kind::List(nodes) => !nodes.is_empty(),
+            Kind::Block(pairs) => !pairs.is_empty(),
+        })
+    }
+
+    /// Whether a fault was found so far; what was read may then be less than what was written.
+    pub(crate) fn has_faults(&self) -> bool {
+        self.reader.findings.has_errors()
+    }
+
+    /// Reports something that was found in what was read.
+    pub(crate) fn report(&mut self, finding: Finding) {
+        self.reader.findings.push(finding);
+    }
+
     fn open(
         &mut self,
         name: &str,
