@@ -148,6 +148,8 @@ pub(crate) enum Schema {
 const EXAMPLES: &str = "\
 Examples:
   tidegate serve                          try it with the rules inside the binary
+  tidegate serve --upstream http://127.0.0.1:9000
+                                          a gateway in front of your API
   tidegate serve --rules rules.yaml       limit by your own rules
   tidegate serve --rules rules.yaml --store redis://127.0.0.1:6379
                                           the same, over several nodes
@@ -172,6 +174,8 @@ impl ExplainArgs {
 const SERVE_EXAMPLES: &str = "\
 Examples:
   tidegate serve
+  tidegate serve --upstream http://127.0.0.1:9000 --gateway 0.0.0.0:8000
+                                          a gateway: clients ask it, and it asks the server at 9000
   tidegate serve --rules rules/ --http 0.0.0.0:8080 --max-memory 1GiB
   tidegate serve --config tidegate.yaml --grpc unix:/run/tidegate.sock --admin off
   tidegate serve --rules rules/ --store redis://127.0.0.1:6379

@@ -6,7 +6,7 @@ use tidegate_rules::{Compiled, Domain, RuleSet};
 use tidegate_server::{Address, Bound, Front};
 
 use crate::config::{Config, Engine, Loaded, StandIn, word_of};
-use crate::sample;
+use crate::{gateway, sample};
 
 /// How much there is in a set of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,12 @@ pub(crate) fn banner(
     line("domains", &domains(rules));
     line("charging", &word_of(config.charging));
     line("counters", &counters(config));
+    if config.has_gateway() {
+        line("gateway", &gateway::describe(config));
+        for limit in gateway::built_in_limits(config, rules) {
+            line("limit", &limit);
+        }
+    }
     for bound in bound {
         line("listening", &listening(bound));
     }

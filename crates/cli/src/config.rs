@@ -16,12 +16,13 @@ mod value;
 use std::path::{Path, PathBuf};
 
 use tidegate_observe::TraceConfig;
+use tidegate_rules::Report;
 use tidegate_rules::document::{self, Findings};
 use tracing::warn;
 
 use crate::args::SettingArgs;
 use crate::failure::Failure;
-use crate::rules_files;
+use crate::{reload, rules_files};
 use environment::Environment;
 use idle::Idle;
 use raw::{Origin, RawConfig};
@@ -34,7 +35,8 @@ pub(crate) use raw::{Page, Written};
 pub(crate) use reference::StandIn;
 pub(crate) use schema::config as config_schema;
 pub(crate) use sections::{
-    Config, Listener, PushedPlace, Regions, Rules, RulesFiles, Standby, Store, Tls,
+    BuiltInRules, Config, DenialTemplate, Listener, PushedPlace, Regions, Rules, RulesFiles,
+    Standby, Store, Tls,
 };
 pub(crate) use value::{Address, Engine, RedisUrl, without_login, word_of};
 
@@ -55,6 +57,8 @@ pub(crate) struct Loaded {
     pub(crate) unsupported: Vec<Unsupported>,
     /// Settings that were written and do nothing.
     pub(crate) idle: Vec<Idle>,
+    /// Odd things in the settings, which are in force all the same.
+    pub(crate) warnings: Report,
 }
 
 /// The format of rules as a JSON schema.
@@ -118,6 +122,7 @@ fn resolve(
         stand_in: environment.reference.stand_in(),
         unsupported,
         idle,
+        warnings: findings.into_report(),
     })
 }
 
@@ -132,6 +137,10 @@ impl Loaded {
 
     /// Logs what was written and does nothing.
     pub(crate) fn warn(&self) {
+        if !self.warnings.is_empty() {
+            let below = reload::below(&self.warnings);
+            warn!("odd settings{below}");
+        }
         for note in self.notes() {
             warn!("{note}");
         }

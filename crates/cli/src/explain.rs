@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use tidegate_rules::{Compiled, Domain, Entry, Refusals, RuleSet, explain};
 
 use crate::args::ExplainArgs;
-use crate::config::{self, PushedPlace, Rules, RulesFiles};
+use crate::config::{self, BuiltInRules, PushedPlace, Rules, RulesFiles};
 use crate::descriptor::{self, TypedEntry};
 use crate::failure::Failure;
 use crate::rules_source::RulesSource;
@@ -50,6 +50,7 @@ fn rules_of(args: &ExplainArgs) -> Result<Rules, Failure> {
         refusals: Refusals::Enforce,
         watch: false,
         sharing,
+        built_in: BuiltInRules::Example,
         // The copy is a server's, and neither written nor believed by anybody else.
         pushed: pushed.map(PushedPlace::without_cache),
     })

@@ -96,6 +96,9 @@ pub(crate) enum Failure {
     /// A password that cannot be sent.
     #[error("the password for Redis must be UTF-8")]
     BadPassword,
+    /// A file of the gateway's that cannot be used.
+    #[error("cannot use {}: {reason}", path.display())]
+    BadFile { path: PathBuf, reason: String },
     /// Something after the command that belongs to no flag.
     #[error("serve takes flags only; did you mean --rules {0}?")]
     StrayArgument(String),
@@ -179,6 +182,7 @@ impl Failure {
             | Self::BadVariables(_)
             | Self::BadToken
             | Self::NoPassword { .. }
+            | Self::BadFile { .. }
             | Self::BadPassword
             | Self::StrayArgument(_)
             | Self::BadDescriptor { .. } => ExitCode::from(2),

@@ -7,6 +7,7 @@ mod config;
 mod descriptor;
 mod explain;
 mod failure;
+mod gateway;
 mod health;
 mod hooks;
 mod log;

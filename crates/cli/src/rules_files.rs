@@ -8,7 +8,7 @@ use tidegate_rules::{
     CompileOptions, Compiled, MergeDomains, Refusals, Report, Source, compile_for,
 };
 
-use crate::config::{Rules, RulesFiles, without_login};
+use crate::config::{BuiltInRules, Rules, RulesFiles, without_login};
 use crate::failure::Failure;
 use crate::sharing::Sharing;
 
@@ -23,6 +23,9 @@ const MAX_FILES: usize = 10_000;
 
 /// The rules inside the binary, for a first try.
 const EXAMPLE: &str = include_str!("../../../deploy/rules/example.yaml");
+
+/// The rules of a gateway that is given none.
+const GATEWAY: &str = include_str!("../../../deploy/rules/gateway.yaml");
 
 /// All paths that could not be read.
 #[derive(Debug, Default, thiserror::Error)]
@@ -59,10 +62,7 @@ pub(crate) enum Reason {
 /// Reads and compiles rules, or those inside the binary if none are named.
 pub(crate) fn load(rules: &Rules) -> Result<Compiled, Failure> {
     let sources = if rules.paths.is_empty() {
-        vec![Source {
-            name: "example.yaml".to_owned(),
-            bytes: EXAMPLE.into(),
-        }]
+        vec![built_in(&rules.built_in)]
     } else {
         let (sources, unreadable) = read(&rules.paths, rules.files);
         if !unreadable.0.is_empty() {
@@ -71,6 +71,22 @@ pub(crate) fn load(rules: &Rules) -> Result<Compiled, Failure> {
         sources
     };
     compile_all(&sources, rules).map_err(Failure::BadRules)
+}
+
+fn built_in(which: &BuiltInRules) -> Source {
+    let (name, text) = match which {
+        BuiltInRules::Example => ("example.yaml", EXAMPLE.to_owned()),
+        BuiltInRules::Gateway { domain } => {
+            // A name between quotes of JSON is the same in YAML, whatever is in it.
+            let domain = serde_json::Value::from(domain.as_str());
+            let text = GATEWAY.replace("domain: gateway", &format!("domain: {domain}"));
+            ("gateway.yaml", text)
+        }
+    };
+    Source {
+        name: name.to_owned(),
+        bytes: text.into(),
+    }
 }
 
 /// Compiles rules that were read, as the settings want it.

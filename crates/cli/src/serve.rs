@@ -24,7 +24,7 @@ use crate::hooks::Hooks;
 use crate::log::{self, LogFormat, LogHandle};
 use crate::reload::{self, Reloader};
 use crate::rules_source::RulesSource;
-use crate::{runtime, state, stores, terminal};
+use crate::{gateway, runtime, state, stores, terminal};
 
 /// Serves until it is told to stop.
 pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
@@ -43,6 +43,9 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         other => other,
     })?;
     reload::warn_of(&compiled.warnings);
+    if loaded.config.has_gateway() {
+        gateway::warn_of_no_limits(&loaded.config.gateway.domain, &compiled.rules);
+    }
     runtime.block_on(serve(&loaded, log, compiled, source))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -59,6 +62,11 @@ async fn serve(
     let hangup = listen(SignalKind::hangup())?;
     let renewal = listen(SignalKind::hangup())?;
     let token = config.admin.token()?;
+    // Built before anything is opened: what is wrong with its files is told at once.
+    let _gateway = config
+        .has_gateway()
+        .then(|| gateway::build(config, Arc::default()))
+        .transpose()?;
     let opened = state::open(config)?;
     let store = stores::open(config, opened.store).await?;
     let server = Server::bind(settings::server(config)).map_err(Failure::CannotListen)?;

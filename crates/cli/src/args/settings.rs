@@ -42,6 +42,14 @@ pub(crate) struct SettingArgs {
     #[arg(long, value_name = "ADDRESS")]
     grpc: Option<String>,
 
+    /// Where to listen as a gateway in front of --upstream [default: 127.0.0.1:8000 with --upstream, else off]
+    #[arg(long, value_name = "ADDRESS")]
+    gateway: Option<String>,
+
+    /// A server behind the gateway: http://HOST:PORT or https://HOST:PORT; may be repeated
+    #[arg(long, value_name = "URL")]
+    upstream: Vec<String>,
+
     /// Where operators come in: metrics, health, the admin API [default: 127.0.0.1:6070]
     #[arg(long, value_name = "ADDRESS")]
     admin: Option<String>,
@@ -137,6 +145,7 @@ impl SettingArgs {
         let single = [
             ("listeners.http.address", "--http", &self.http),
             ("listeners.grpc.address", "--grpc", &self.grpc),
+            ("listeners.gateway.address", "--gateway", &self.gateway),
             ("listeners.admin.address", "--admin", &self.admin),
             ("rules.paths", "--to", &self.to),
             ("rules.name", "--rules-name", &self.rules_name),
@@ -160,6 +169,9 @@ impl SettingArgs {
             .collect();
         if !self.rules.is_empty() {
             written.push(page.flag("rules.paths", "--rules", self.rules.clone()));
+        }
+        if !self.upstream.is_empty() {
+            written.push(page.flag("gateway.upstream", "--upstream", self.upstream.clone()));
         }
         if self.merge_domains {
             let on = vec!["true".to_owned()];

@@ -3,6 +3,8 @@
 mod admin;
 mod answers;
 mod authorize;
+mod gateway;
+mod identity;
 mod limits;
 mod listeners;
 mod observing;
@@ -15,17 +17,20 @@ use tidegate_rules::document::Code;
 use tidegate_server::AuthorizeConfig;
 
 use super::reader::Section;
-use super::value::{Count, Ratio, Words};
+use super::value::{Address, Count, Ratio, Words};
 use crate::sharing::Sharing;
 use admin::Admin;
 use answers::Answers;
+use gateway::Gateway;
+use identity::Identity;
 use limits::{Drain, Limits};
 use listeners::Listeners;
 use observing::Observing;
 
+pub(crate) use gateway::DenialTemplate;
 pub(crate) use listeners::{Listener, Tls};
 pub(crate) use regions::Regions;
-pub(crate) use rules::{PushedPlace, Rules, RulesFiles};
+pub(crate) use rules::{BuiltInRules, PushedPlace, Rules, RulesFiles};
 pub(crate) use store::{Standby, Store};
 
 /// The settings, understood.
@@ -49,6 +54,10 @@ pub(crate) struct Config {
     pub(crate) answers: Answers,
     /// How `/v1/authorize` reads requests.
     pub(crate) authorize: AuthorizeConfig,
+    /// How callers prove who they are.
+    pub(crate) identity: Identity,
+    /// The gateway; without routes there is none.
+    pub(crate) gateway: Gateway,
     /// What is told about the work.
     pub(crate) observing: Observing,
     /// What clients are allowed.
@@ -66,8 +75,11 @@ pub(crate) struct Config {
 impl Config {
     /// Reads all settings.
     pub(crate) fn read(root: &mut Section<'_, '_>) -> Self {
-        let listeners =
-            Listeners::read(root.block("listeners", "Where requests and operators come in"));
+        let gateway_is_wanted = gateway::is_wanted(root);
+        let listeners = Listeners::read(
+            root.block("listeners", "Where requests and operators come in"),
+            gateway_is_wanted,
+        );
         let mut rules = Rules::read(root.block_or("rules", "Where the rules are", "paths"));
         let store = Store::read(root.block_or(
             "store",
@@ -77,7 +89,7 @@ impl Config {
         let regions = Regions::read(root);
         rules.sharing = Sharing::of(&store, &regions);
         rules.pushed = rules.pushed.map(|place| place.beside(&store));
-        Self {
+        let mut config = Self {
             listeners,
             rules,
             store,
@@ -99,6 +111,14 @@ impl Config {
             ),
             answers: Answers::read(root.block("answers", "What clients are told")),
             authorize: authorize::read(root),
+            identity: Identity::read(root.block(
+                "identity",
+                "How callers prove who they are: tokens, API keys, labels of networks",
+            )),
+            gateway: Gateway::read(root.block(
+                "gateway",
+                "The gateway: routes to the servers behind it, and what becomes of requests",
+            )),
             observing: Observing::read(
                 root.block("observing", "What operators are told: log, metrics, traces"),
             ),
@@ -106,7 +126,17 @@ impl Config {
             drain: Drain::read(root.block("drain", "How the server stops")),
             admin: Admin::read(root.block("admin", "Who may change things while it runs")),
             threads: threads(root),
+        };
+        if config.has_gateway() {
+            let domain = config.gateway.domain.clone();
+            config.rules.built_in = BuiltInRules::Gateway { domain };
         }
+        config
+    }
+
+    /// Whether there is a gateway.
+    pub(crate) fn has_gateway(&self) -> bool {
+        self.listeners.gateway.address != Address::Off && !self.gateway.routes.is_empty()
     }
 }
 

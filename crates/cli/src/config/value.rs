@@ -4,6 +4,7 @@ mod address;
 mod bytes;
 mod cache_file;
 mod engine;
+mod http;
 mod mode;
 mod name;
 mod number;

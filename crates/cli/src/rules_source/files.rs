@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use tidegate_rules::Compiled;
 
 use super::apart;
-use crate::config::Rules;
+use crate::config::{BuiltInRules, Rules};
 use crate::failure::Failure;
 use crate::rules_files;
 use crate::watch::{self, Fingerprint};
@@ -48,7 +48,11 @@ impl RuleFiles {
 
     pub(super) fn describe(&self) -> String {
         if self.rules.paths.is_empty() {
-            return "an example inside the binary; bring your own with --rules PATH".to_owned();
+            let what = match self.rules.built_in {
+                BuiltInRules::Example => "an example",
+                BuiltInRules::Gateway { .. } => "a limit for each client address,",
+            };
+            return format!("{what} inside the binary; bring your own with --rules PATH");
         }
         let paths = self.rules.paths.iter();
         let paths: Vec<String> = paths.map(|path| path.display().to_string()).collect();

@@ -263,7 +263,7 @@ fn every_setting_is_in_the_docs_and_has_its_variable() {
     paths(&effective(&[], &[]), "", &mut settings);
     assert!(settings.len() > 40, "{settings:?}");
     for path in settings {
-        // The four listeners have the same settings but for the address, documented once.
+        // The five listeners have the same settings but for the address, documented once.
         let shared = path
             .strip_prefix("listeners.")
             .and_then(|rest| rest.split_once('.'));
@@ -321,7 +321,7 @@ fn the_files_in_the_docs_are_good() {
         effective(&["--config", path.to_str().unwrap()], &[]);
         n_blocks += 1;
     }
-    assert_eq!(n_blocks, 2);
+    assert_eq!(n_blocks, 3);
 }
 
 #[test]

@@ -157,6 +157,7 @@ fn fits(pattern: &Json, text: &str) -> bool {
         "^[A-Za-z0-9-]+$" => text
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'),
+        "^https?://" => text.starts_with("http://") || text.starts_with("https://"),
         "^http://" => text.starts_with("http://"),
         units if units.starts_with("^([sS]") => {
             let units = ["second", "minute", "hour", "day", "week", "month", "year"];
@@ -312,6 +313,11 @@ fn what_the_reader_takes_the_schema_takes_too() {
         "threads:",
         "observing: { log: { level: \"info,audit=off\" } }",
         "authorize: { descriptors: [address_hierarchy, { path: path }] }",
+        "gateway: { upstream: \"http://a:1\", cors: \"*\", bounds: { max_body: 1MiB } }",
+        "gateway: { upstreams: { a: \"https://a\", b: { targets: [\"http://b\"], health_check: /up } }, routes: \
+         [{ upstream: a, method: GET, header: { x: 1, y: }, retry: [connect, 503] }, { path: /b, respond: 404 }, \
+         { path: /c/*, upstream: b, require: { host: [c] }, request_headers: { set: { x: y } } }] }",
+        "identity: { labels: { asn: asn.csv }, tokens: { jwks: keys.json, issuer: any, audience: [a, b] } }",
     ]
     .into_iter()
     .enumerate()

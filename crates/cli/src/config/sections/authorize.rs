@@ -37,7 +37,7 @@ pub(super) fn read(root: &mut Section<'_, '_>) -> AuthorizeConfig {
         client_address,
         domain: domain(&mut section),
         request_headers: request_headers(&mut section),
-        descriptors: descriptors(&mut section),
+        descriptors: descriptors(&mut section, Recipes::default()),
     }
 }
 
@@ -114,17 +114,34 @@ fn request_headers(section: &mut Section<'_, '_>) -> RequestHeaders {
     }
 }
 
-fn descriptors(section: &mut Section<'_, '_>) -> Recipes {
-    let entries = json!({ "type": "object", "minProperties": 1, "additionalProperties": { "type": "string" } });
-    let one = json!({ "anyOf": [{ "const": HIERARCHY }, entries] });
+/// Which descriptors are made of a request.
+pub(super) fn descriptors(section: &mut Section<'_, '_>, default: Recipes) -> Recipes {
     section.tree(
         "descriptors",
         "Which descriptors are made of a request: key and source of each entry, or address_hierarchy",
-        json!({ "type": "array", "minItems": 1, "items": one }),
-        Recipes::default(),
+        recipes_schema(),
+        default,
         show,
         read_recipes,
     )
+}
+
+/// The same for a part of the requests, if it has descriptors of its own.
+pub(super) fn own_descriptors(section: &mut Section<'_, '_>) -> Option<Recipes> {
+    section.tree(
+        "descriptors",
+        "The descriptors of its requests; those of `gateway.descriptors`, if not set",
+        recipes_schema(),
+        None,
+        |recipes| recipes.as_ref().map_or(Shown::Unset, show),
+        |node, findings| read_recipes(node, findings).map(Some),
+    )
+}
+
+fn recipes_schema() -> Json {
+    let entries = json!({ "type": "object", "minProperties": 1, "additionalProperties": { "type": "string" } });
+    let one = json!({ "anyOf": [{ "const": HIERARCHY }, entries] });
+    json!({ "type": "array", "minItems": 1, "items": one })
 }
 
 fn show(recipes: &Recipes) -> Shown {

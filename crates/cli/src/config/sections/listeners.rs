@@ -12,6 +12,7 @@ use crate::config::value::{Address, Mode};
 pub(crate) struct Listeners {
     pub(crate) http: Listener,
     pub(crate) grpc: Listener,
+    pub(crate) gateway: Listener,
     pub(crate) admin: Listener,
     pub(crate) metrics: Listener,
 }
@@ -36,7 +37,8 @@ pub(crate) struct Tls {
 // === impl Listeners ===
 
 impl Listeners {
-    pub(super) fn read(mut section: Section<'_, '_>) -> Self {
+    /// Reads the listeners; that of the gateway is on by default if there is somewhere to send requests.
+    pub(super) fn read(mut section: Section<'_, '_>, gateway_is_wanted: bool) -> Self {
         let mut listener = |name, about, default| {
             Listener::read(section.block_or(name, about, "address"), default)
         };
@@ -47,6 +49,15 @@ impl Listeners {
                 "grpc",
                 "Envoy's rate limit service over gRPC",
                 loopback(8081),
+            ),
+            gateway: listener(
+                "gateway",
+                "The gateway: requests of clients, limited and sent on; 127.0.0.1:8000 once there is an upstream or a route",
+                if gateway_is_wanted {
+                    loopback(8000)
+                } else {
+                    Address::Off
+                },
             ),
             admin: listener(
                 "admin",
@@ -59,12 +70,21 @@ impl Listeners {
                 Address::Off,
             ),
         };
-        if listeners.http.address == Address::Off && listeners.grpc.address == Address::Off {
+        let asked = [&listeners.http, &listeners.grpc, &listeners.gateway];
+        if asked.iter().all(|it| it.address == Address::Off) {
             section.fault(
                 "http.address",
                 Code::Conflict,
-                "nobody could ask: `http` and `grpc` are both off".to_owned(),
+                "nobody could ask: `http`, `grpc` and `gateway` are all off".to_owned(),
                 "listen on one of them",
+            );
+        }
+        if listeners.gateway.address != Address::Off && !gateway_is_wanted {
+            section.fault(
+                "gateway.address",
+                Code::MissingField,
+                "the gateway has nowhere to send requests".to_owned(),
+                "name the server behind it with --upstream or `gateway.upstream`",
             );
         }
         listeners

@@ -25,6 +25,21 @@ pub(crate) struct Rules {
     pub(crate) pushed: Option<PushedPlace>,
     /// How nodes share the limits of the rules; the store says.
     pub(crate) sharing: Sharing,
+    /// The rules inside the binary that are in force if none are named.
+    pub(crate) built_in: BuiltInRules,
+}
+
+/// Rules inside the binary.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum BuiltInRules {
+    /// The example.
+    #[default]
+    Example,
+    /// A limit for each client address of a gateway.
+    Gateway {
+        /// The domain in which the gateway asks.
+        domain: String,
+    },
 }
 
 /// Rules in Redis.
@@ -73,6 +88,7 @@ impl Rules {
             ),
             watch: section.value("watch", "Reload when a file changes, or a version is pushed", true),
             sharing: Sharing::default(),
+            built_in: BuiltInRules::default(),
         }
     }
 

@@ -1,0 +1,120 @@
+//! The gateway as its settings and the files that they name describe it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tidegate_gateway::{DenialBody, GatewayConfig};
+use tidegate_identify::Identities;
+use tidegate_rules::{Domain, Limit, RuleSet};
+use tracing::warn;
+
+use crate::config::{Config, DenialTemplate};
+use crate::failure::Failure;
+use crate::rules_files;
+
+/// Reads the files that the settings name, and joins both. `identities` are made of other files.
+pub(crate) fn build(
+    config: &Config,
+    identities: Arc<Identities>,
+) -> Result<GatewayConfig, Failure> {
+    let gateway = &config.gateway;
+    let denial_body = gateway.denial_body.as_ref().map(denial_body);
+    Ok(GatewayConfig {
+        domain: gateway.domain.clone(),
+        routes: gateway.routes.clone(),
+        upstreams: gateway.upstreams.clone(),
+        descriptors: Arc::clone(&gateway.descriptors),
+        identities,
+        client_address: config.authorize.client_address.clone(),
+        access: gateway.access.clone(),
+        cors: gateway.cors.clone(),
+        own_prefix: gateway.own_prefix.clone(),
+        denial_body: denial_body.transpose()?.unwrap_or_default(),
+    })
+}
+
+/// The files beside the config that [`build`] or an upstream reads.
+pub(crate) fn files(config: &Config) -> Vec<PathBuf> {
+    let gateway = &config.gateway;
+    let template = gateway.denial_body.iter().map(|it| it.file.clone());
+    let tls = gateway.upstreams.iter().flat_map(|upstream| {
+        let tls = &upstream.tls;
+        let pair = tls.client_certificate.iter();
+        let pair = pair.flat_map(|(cert, key)| [cert.clone(), key.clone()]);
+        tls.roots.clone().into_iter().chain(pair)
+    });
+    template.chain(tls).collect()
+}
+
+/// The gateway in a line of the banner.
+pub(crate) fn describe(config: &Config) -> String {
+    let gateway = &config.gateway;
+    let targets = gateway
+        .upstreams
+        .iter()
+        .flat_map(|upstream| &upstream.targets);
+    let targets: Vec<String> = targets.map(ToString::to_string).collect();
+    let routes = gateway.routes.len();
+    let s = if routes == 1 { "" } else { "s" };
+    match targets.as_slice() {
+        [] => format!("{routes} route{s}"),
+        [target] if routes == 1 => format!("all requests to {target}"),
+        _ => format!("{routes} route{s} to {}", targets.join(", ")),
+    }
+}
+
+/// The limits inside the binary in words, if they are in force.
+pub(crate) fn built_in_limits(config: &Config, rules: &RuleSet) -> Vec<String> {
+    if !config.rules.paths.is_empty() || config.rules.pushed.is_some() {
+        return Vec::new();
+    }
+    let limits = rules.rules().flat_map(tidegate_rules::Rule::limits);
+    let in_words = |limit: &Limit| format!("for each client address: {}", limit.description());
+    limits.map(in_words).collect()
+}
+
+/// Logs that the rules leave every request of the gateway unlimited, if they do.
+pub(crate) fn warn_of_no_limits(domain: &str, rules: &RuleSet) {
+    if rules.domain(domain).is_none() {
+        let known: Vec<&str> = rules.domains().map(Domain::name).take(8).collect();
+        warn!(
+            "the gateway limits nobody: the rules have no domain `{domain}`; add it, or set gateway.domain to one \
+             of theirs: {}",
+            known.join(", ")
+        );
+    }
+}
+
+/// The names that a template may hold between two pairs of braces.
+const PLACEHOLDERS: [&str; 5] = ["limit", "retry_after", "detail", "decision", "status"];
+
+fn denial_body(template: &DenialTemplate) -> Result<DenialBody, Failure> {
+    let DenialTemplate { content_type, file } = template;
+    let text = read_text(file)?;
+    let unknown = text.split("{{").skip(1).find_map(|rest| {
+        let name = rest.split_once("}}").map_or(rest, |(name, _)| name).trim();
+        (!PLACEHOLDERS.contains(&name)).then(|| name.chars().take(40).collect::<String>())
+    });
+    if let Some(name) = unknown {
+        let known = PLACEHOLDERS
+            .map(|name| format!("{{{{{name}}}}}"))
+            .join(", ");
+        return Err(Failure::BadFile {
+            path: file.clone(),
+            reason: format!("`{{{{{name}}}}}` is not filled in; write {known}"),
+        });
+    }
+    Ok(DenialBody::Template {
+        content_type: content_type.clone(),
+        text,
+    })
+}
+
+fn read_text(path: &Path) -> Result<String, Failure> {
+    let bad = |reason: String| Failure::BadFile {
+        path: path.to_owned(),
+        reason,
+    };
+    let bytes = rules_files::read_bytes(path).map_err(|reason| bad(reason.to_string()))?;
+    String::from_utf8(bytes).map_err(|_| bad("it is not UTF-8".to_owned()))
+}
