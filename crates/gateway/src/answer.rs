@@ -109,9 +109,10 @@ impl Rejection {
                 ForwardFault::Upstream(error) => error.status(),
                 ForwardFault::Body(BodyFault::TooLarge) => StatusCode::PAYLOAD_TOO_LARGE,
                 ForwardFault::Body(BodyFault::TimedOut) => StatusCode::REQUEST_TIMEOUT,
-                ForwardFault::Body(BodyFault::Incomplete) => StatusCode::BAD_REQUEST,
+                ForwardFault::Body(BodyFault::Incomplete) | ForwardFault::BadRewrite => {
+                    StatusCode::BAD_REQUEST
+                }
                 ForwardFault::TotalTimeout => StatusCode::GATEWAY_TIMEOUT,
-                ForwardFault::BadRewrite => StatusCode::BAD_REQUEST,
             },
         }
     }

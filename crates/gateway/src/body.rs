@@ -39,7 +39,6 @@ pub(crate) struct StreamedBody {
 #[derive(Debug, Default)]
 pub(crate) struct BodyProgress {
     was_polled: Cell<bool>,
-    is_complete: Cell<bool>,
     fault: Cell<Option<BodyFault>>,
 }
 
@@ -157,10 +156,7 @@ impl StreamedBody {
             }
         };
         Poll::Ready(match polled {
-            None => {
-                self.progress.is_complete.set(true);
-                None
-            }
+            None => None,
             Some(Err(_)) => Some(Err(self.fail(BodyFault::Incomplete))),
             Some(Ok(frame)) => Some(self.count(frame)),
         })
@@ -171,9 +167,6 @@ impl StreamedBody {
         match self.bytes_left.checked_sub(n_bytes) {
             Some(left) => self.bytes_left = left,
             None => return Err(self.fail(BodyFault::TooLarge)),
-        }
-        if self.incoming.is_end_stream() {
-            self.progress.is_complete.set(true);
         }
         Ok(frame)
     }
@@ -192,11 +185,6 @@ impl StreamedBody {
 // === impl BodyProgress ===
 
 impl BodyProgress {
-    /// Whether the client has sent the whole body and it was read.
-    pub(crate) fn is_complete(&self) -> bool {
-        self.is_complete.get()
-    }
-
     /// The fault of the client's body, if it had one.
     pub(crate) fn fault(&self) -> Option<BodyFault> {
         self.fault.get()

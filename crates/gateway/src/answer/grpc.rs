@@ -1,5 +1,7 @@
 //! Errors as gRPC clients expect them: a response without a message, whose head carries the status.
 
+use std::fmt::Write as _;
+
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderValue, Response, StatusCode};
@@ -75,10 +77,12 @@ fn put_bytes(to: &mut Vec<u8>, field: u8, bytes: &[u8]) {
 fn put_varint(to: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         // The low seven bits and a mark that more follow.
-        to.push((number & 0x7f) as u8 | 0x80);
+        let [low, ..] = number.to_le_bytes();
+        to.push(low | 0x80);
         number >>= 7;
     }
-    to.push(number as u8);
+    let [last, ..] = number.to_le_bytes();
+    to.push(last);
 }
 
 /// Printable ASCII stays, everything else is escaped, as gRPC has it.
@@ -87,7 +91,10 @@ fn percent_encoded(message: &str) -> String {
         match byte {
             b'%' => text.push_str("%25"),
             b' '..=b'~' => text.push(byte.into()),
-            byte => text.push_str(&format!("%{byte:02X}")),
+            byte => {
+                // Writing to a string does not fail.
+                let _ = write!(text, "%{byte:02X}");
+            }
         }
         text
     })

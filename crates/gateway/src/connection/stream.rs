@@ -122,7 +122,7 @@ impl<I: AsyncRead + Unpin> AsyncRead for BoundedStream<I> {
         }
         match Pin::new(&mut this.io).poll_read(context, buffer) {
             Poll::Pending => this.poll_wait(context),
-            ready => {
+            ready @ Poll::Ready(_) => {
                 this.received();
                 ready
             }
