@@ -3,6 +3,7 @@
 mod bounds;
 mod forwarding;
 mod harness;
+mod http2;
 mod limits;
 mod smuggling;
 mod upgrade;

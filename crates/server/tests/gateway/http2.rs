@@ -1,0 +1,131 @@
+//! HTTP/2 on both sides, without TLS by prior knowledge, as gRPC is often spoken.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use h2::client::SendRequest;
+use http::{HeaderMap, HeaderValue, Request, Response};
+use tidegate_gateway::{GatewayBounds, UpstreamProtocol};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
+
+use crate::harness::{LONG, RecordingUpstream, RunningGateway, config};
+
+async fn connect(gateway: &RunningGateway) -> SendRequest<Bytes> {
+    let stream = gateway.connect().await;
+    let (client, connection) = h2::client::handshake(stream).await.unwrap();
+    tokio::spawn(async move {
+        let _ = connection.await;
+    });
+    client
+}
+
+/// The status, headers, body and trailers of the response to a request with this body.
+async fn ask(
+    client: &SendRequest<Bytes>,
+    request: Request<()>,
+    body: &'static [u8],
+) -> (u16, HeaderMap, Vec<u8>, Option<HeaderMap>) {
+    let mut client = client.clone().ready().await.unwrap();
+    let (response, mut stream) = client.send_request(request, body.is_empty()).unwrap();
+    if !body.is_empty() {
+        stream.send_data(Bytes::from_static(body), true).unwrap();
+    }
+    let response = timeout(LONG, response).await.expect("in time").unwrap();
+    let (head, mut body) = response.into_parts();
+    let mut bytes = Vec::new();
+    while let Some(data) = body.data().await {
+        let data = data.unwrap();
+        body.flow_control().release_capacity(data.len()).unwrap();
+        bytes.extend_from_slice(&data);
+    }
+    let trailers = body.trailers().await.unwrap();
+    (head.status.as_u16(), head.headers, bytes, trailers)
+}
+
+/// A gRPC server in small: repeats the body and ends with a status in trailers.
+async fn start_upstream() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            tokio::spawn(serve_upstream(stream));
+        }
+    });
+    address
+}
+
+async fn serve_upstream(stream: TcpStream) {
+    let mut connection = h2::server::handshake(stream).await.unwrap();
+    while let Some(Ok((request, mut respond))) = connection.accept().await {
+        tokio::spawn(async move {
+            let (head, mut body) = request.into_parts();
+            assert_eq!(head.uri.authority().unwrap(), "shop.example");
+            assert_eq!(head.headers["te"], "trailers");
+            assert!(!head.headers.contains_key("host"));
+            let mut stream = respond.send_response(Response::new(()), false).unwrap();
+            while let Some(Ok(data)) = body.data().await {
+                body.flow_control().release_capacity(data.len()).unwrap();
+                stream.send_data(data, false).unwrap();
+            }
+            let trailers = [(
+                "grpc-status".parse().unwrap(),
+                HeaderValue::from_static("0"),
+            )];
+            stream
+                .send_trailers(trailers.into_iter().collect())
+                .unwrap();
+        });
+    }
+}
+
+#[tokio::test]
+async fn clients_of_http2_reach_servers_of_http1() {
+    let upstream = RecordingUpstream::ok().await;
+    let gateway = RunningGateway::start(upstream.address);
+    let client = connect(&gateway).await;
+    let request = || {
+        let request = Request::post("http://shop.example/a?b").header("cookie", "a=1");
+        request.body(()).unwrap()
+    };
+    let (status, headers, body, _) = ask(&client, request(), b"abc").await;
+    assert_eq!((status, &*body), (200, &b"ok"[..]));
+    assert!(!headers.contains_key("connection"));
+    let requests = upstream.requests();
+    let lower = requests[0].to_ascii_lowercase();
+    assert!(lower.starts_with("post /a?b http/1.1\r\n"), "{lower}");
+    assert!(lower.contains("\r\nhost: shop.example\r\n"), "{lower}");
+    assert!(lower.contains("\r\nvia: 2 tidegate\r\n"), "{lower}");
+    assert!(lower.contains("abc"), "{lower}");
+}
+
+#[tokio::test]
+async fn trailers_come_through() {
+    let mut config = config(start_upstream().await);
+    Arc::make_mut(&mut config.upstreams[0]).protocol = UpstreamProtocol::Http2;
+    let gateway = RunningGateway::start_with(config, GatewayBounds::default());
+    let client = connect(&gateway).await;
+    for _ in 0..3 {
+        let request = Request::post("http://shop.example/pkg.Service/Method")
+            .header("te", "trailers")
+            .header("content-type", "application/grpc")
+            .body(())
+            .unwrap();
+        let (status, _, body, trailers) = ask(&client, request, b"message").await;
+        assert_eq!((status, &*body), (200, &b"message"[..]));
+        assert_eq!(trailers.unwrap()["grpc-status"], "0");
+    }
+}
+
+#[tokio::test]
+async fn a_host_that_disagrees_is_rejected() {
+    let upstream = RecordingUpstream::ok().await;
+    let gateway = RunningGateway::start(upstream.address);
+    let client = connect(&gateway).await;
+    let request = Request::get("http://shop.example/").header("host", "other.example");
+    let (status, ..) = ask(&client, request.body(()).unwrap(), b"").await;
+    assert_eq!(status, 400);
+    assert!(upstream.requests().is_empty());
+}
