@@ -35,8 +35,8 @@ pub(crate) use raw::{Page, Written};
 pub(crate) use reference::StandIn;
 pub(crate) use schema::config as config_schema;
 pub(crate) use sections::{
-    BuiltInRules, Config, DenialTemplate, Listener, PushedPlace, Regions, Rules, RulesFiles,
-    Standby, Store, Tls,
+    ApiKeyFiles, BuiltInRules, Config, DenialTemplate, Identity, Listener, PushedPlace, Regions,
+    Rules, RulesFiles, Standby, Store, Tls, TokenFiles, TokenKeyPlace,
 };
 pub(crate) use value::{Address, Engine, RedisUrl, without_login, word_of};
 

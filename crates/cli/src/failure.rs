@@ -1,9 +1,12 @@
 //! Why a command could not do what it was asked, and the exit code that says so.
 
+use std::error::Error;
+use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use tidegate_gateway::GatewayError;
 use tidegate_observe::OtelError;
 use tidegate_rules::Report;
 use tidegate_server::{BindError, BindFault, Front, RunError};
@@ -99,6 +102,9 @@ pub(crate) enum Failure {
     /// A file of the gateway's that cannot be used.
     #[error("cannot use {}: {reason}", path.display())]
     BadFile { path: PathBuf, reason: String },
+    /// Upstreams that cannot be used.
+    #[error("{}", with_causes(.0))]
+    NoGateway(GatewayError),
     /// Something after the command that belongs to no flag.
     #[error("serve takes flags only; did you mean --rules {0}?")]
     StrayArgument(String),
@@ -183,6 +189,7 @@ impl Failure {
             | Self::BadToken
             | Self::NoPassword { .. }
             | Self::BadFile { .. }
+            | Self::NoGateway(_)
             | Self::BadPassword
             | Self::StrayArgument(_)
             | Self::BadDescriptor { .. } => ExitCode::from(2),
@@ -205,6 +212,18 @@ impl Failure {
             | Self::System { .. } => ExitCode::FAILURE,
         }
     }
+}
+
+/// An error with what caused it, in one line.
+pub(crate) fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        // Writing to a string does not fail.
+        let _ = write!(text, ": {next}");
+        cause = next.source();
+    }
+    text
 }
 
 /// What is newest instead of what was expected.

@@ -4,19 +4,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tidegate_gateway::{DenialBody, GatewayConfig};
-use tidegate_identify::Identities;
+use tidegate_identify::{Identities, TokenKeys};
 use tidegate_rules::{Domain, Limit, RuleSet};
 use tracing::warn;
 
 use crate::config::{Config, DenialTemplate};
 use crate::failure::Failure;
-use crate::rules_files;
+use crate::{identity, rules_files};
 
-/// Reads the files that the settings name, and joins both. `identities` are made of other files.
+/// Reads the files that the settings name, and joins both. `fetched` is the set of token keys behind a URL, as far as it is
+/// known, and `old` the identities in force.
 pub(crate) fn build(
     config: &Config,
-    identities: Arc<Identities>,
+    fetched: Option<&TokenKeys>,
+    old: &Identities,
 ) -> Result<GatewayConfig, Failure> {
+    let identities = identity::read(&config.identity, fetched, old)?;
     let gateway = &config.gateway;
     let denial_body = gateway.denial_body.as_ref().map(denial_body);
     Ok(GatewayConfig {
@@ -24,7 +27,7 @@ pub(crate) fn build(
         routes: gateway.routes.clone(),
         upstreams: gateway.upstreams.clone(),
         descriptors: Arc::clone(&gateway.descriptors),
-        identities,
+        identities: Arc::new(identities),
         client_address: config.authorize.client_address.clone(),
         access: gateway.access.clone(),
         cors: gateway.cors.clone(),
@@ -43,7 +46,8 @@ pub(crate) fn files(config: &Config) -> Vec<PathBuf> {
         let pair = pair.flat_map(|(cert, key)| [cert.clone(), key.clone()]);
         tls.roots.clone().into_iter().chain(pair)
     });
-    template.chain(tls).collect()
+    let identities = identity::files(&config.identity);
+    template.chain(tls).chain(identities).collect()
 }
 
 /// The gateway in a line of the banner.

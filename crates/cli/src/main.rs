@@ -10,6 +10,7 @@ mod failure;
 mod gateway;
 mod health;
 mod hooks;
+mod identity;
 mod log;
 mod reload;
 mod restart;

@@ -26,11 +26,15 @@ struct SampleEntry<'a> {
 /// A `curl` line with a request that a limit applies to; `None` if there is no such limit, or if `curl`
 /// alone cannot ask there.
 pub(crate) fn curl(rules: &RuleSet, bound: &Bound) -> Option<String> {
-    let (Front::Http, Address::Tcp(address), false) =
-        (bound.front, &bound.address, bound.is_secure)
-    else {
+    let (Address::Tcp(address), false) = (&bound.address, bound.is_secure) else {
         return None;
     };
+    match bound.front {
+        // A client of a gateway asks for what the server behind it has.
+        Front::Gateway => return Some(format!("curl -i http://{}/", reachable(*address))),
+        Front::Http => {}
+        Front::Grpc | Front::Admin | Front::Metrics => return None,
+    }
     let json = rules
         .domains()
         .find_map(|domain| domain.rules().find_map(|rule| request(domain, rule)))?;

@@ -6,10 +6,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidegate_gateway::Gateway;
+use tidegate_identify::Identities;
 use tidegate_limiter::Limiter;
 use tidegate_observe::{Exporter, Observatory};
 use tidegate_rules::Compiled;
-use tidegate_server::{Admin, Bound, Certificates, Parts, Server, Stop};
+use tidegate_server::{Admin, Bound, Certificates, CoreCount, Parts, Server, Stop};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -18,7 +20,7 @@ use tracing::info;
 
 use crate::args::ServeArgs;
 use crate::banner::{Inventory, banner};
-use crate::config::{self, Loaded, StandIn};
+use crate::config::{self, Config, Loaded, StandIn};
 use crate::failure::Failure;
 use crate::hooks::Hooks;
 use crate::log::{self, LogFormat, LogHandle};
@@ -62,11 +64,8 @@ async fn serve(
     let hangup = listen(SignalKind::hangup())?;
     let renewal = listen(SignalKind::hangup())?;
     let token = config.admin.token()?;
-    // Built before anything is opened: what is wrong with its files is told at once.
-    let _gateway = config
-        .has_gateway()
-        .then(|| gateway::build(config, Arc::default()))
-        .transpose()?;
+    // Before anything is opened: faults of its files are told at once.
+    let gateway = gateway(config)?;
     let opened = state::open(config)?;
     let store = stores::open(config, opened.store).await?;
     let server = Server::bind(settings::server(config)).map_err(Failure::CannotListen)?;
@@ -96,7 +95,7 @@ async fn serve(
         config: settings::admin(config, token),
     };
     let parts = Parts {
-        gateway: None,
+        gateway,
         limiter: Arc::clone(&limiter),
         observatory,
         admin: Some(Arc::new(admin)),
@@ -115,6 +114,17 @@ async fn serve(
     state.finish();
     spans.finish().await;
     ended
+}
+
+/// The gateway, if the settings ask for one.
+fn gateway(config: &Config) -> Result<Option<Arc<Gateway>>, Failure> {
+    if !config.has_gateway() {
+        return Ok(None);
+    }
+    let built = gateway::build(config, None, Identities::none())?;
+    let CoreCount(threads) = settings::cores(config);
+    let gateway = Gateway::new(built, threads).map_err(Failure::NoGateway)?;
+    Ok(Some(Arc::new(gateway)))
 }
 
 /// Says that it serves: to people on stdout, to programs in their log.

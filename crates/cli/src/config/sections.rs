@@ -22,12 +22,12 @@ use crate::sharing::Sharing;
 use admin::Admin;
 use answers::Answers;
 use gateway::Gateway;
-use identity::Identity;
 use limits::{Drain, Limits};
 use listeners::Listeners;
 use observing::Observing;
 
 pub(crate) use gateway::DenialTemplate;
+pub(crate) use identity::{ApiKeyFiles, Identity, TokenFiles, TokenKeyPlace};
 pub(crate) use listeners::{Listener, Tls};
 pub(crate) use regions::Regions;
 pub(crate) use rules::{BuiltInRules, PushedPlace, Rules, RulesFiles};

@@ -15,8 +15,12 @@ use crate::config::{Address, Config, Listener, Loaded, Tls};
 pub(super) fn server(config: &Config) -> ServerConfig {
     let listen = |listener| listen(config, listener).into_iter().collect();
     ServerConfig {
-        gateway: Vec::new(),
-        gateway_bounds: tidegate_gateway::GatewayBounds::default(),
+        gateway: if config.has_gateway() {
+            listen(&config.listeners.gateway)
+        } else {
+            Vec::new()
+        },
+        gateway_bounds: config.gateway.bounds.clone(),
         http: listen(&config.listeners.http),
         grpc: listen(&config.listeners.grpc),
         admin: listen(&config.listeners.admin),
@@ -27,15 +31,19 @@ pub(super) fn server(config: &Config) -> ServerConfig {
             headers: config.answers.headers.clone(),
         },
         authorize: config.authorize.clone(),
-        cores: config
-            .threads
-            .and_then(|threads| NonZeroUsize::new(threads.get()))
-            .map_or_else(CoreCount::default, CoreCount),
+        cores: cores(config),
         drain: DrainConfig {
             delay: config.drain.delay,
             grace: config.drain.grace,
         },
     }
+}
+
+/// How many threads answer.
+pub(super) fn cores(config: &Config) -> CoreCount {
+    let threads = config.threads;
+    let threads = threads.and_then(|threads| NonZeroUsize::new(threads.get()));
+    threads.map_or_else(CoreCount::default, CoreCount)
 }
 
 /// What the limiter is told.

@@ -102,6 +102,14 @@ const MIN_SECRET_BYTES: usize = 32;
 // === impl TokenKeys ===
 
 impl TokenKeys {
+    /// No keys: no token is good. For a set that could not be fetched yet.
+    pub const fn none() -> Self {
+        Self {
+            keys: Vec::new(),
+            n_ignored: 0,
+        }
+    }
+
     /// Reads a JWK set (RFC 7517). Keys for encryption and of unsupported kinds are left out, as the RFC advises.
     pub fn from_jwks(text: &[u8]) -> Result<Self, TokenKeyFault> {
         check_size(text)?;
@@ -160,7 +168,7 @@ impl TokenKeys {
     /// The number of keys that are used.
     #[expect(
         clippy::len_without_is_empty,
-        reason = "a set without keys cannot be made"
+        reason = "only a set that could not be fetched yet has no keys"
     )]
     pub fn len(&self) -> usize {
         self.keys.len()

@@ -1,10 +1,13 @@
 //! How callers prove who they are: tokens, API keys, and labels of networks.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::str::FromStr;
 
-use http::{HeaderName, Uri};
+use http::Uri;
 use serde_json::{Value as Json, json};
+use tidegate_identify::{
+    AcceptedNames, ApiKeyPlace, BadToken, ClaimPath, TokenPlace, TokenSettings,
+};
 use tidegate_rules::document::Code;
 
 use crate::config::reader::Section;
@@ -13,56 +16,30 @@ use crate::config::value::{Mismatch, Shown, Value, Words};
 /// The files and settings by which callers are told apart. Nothing is read of the files here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Identity {
-    pub(crate) tokens: Option<TokenSettings>,
+    pub(crate) tokens: Option<TokenFiles>,
     pub(crate) api_keys: Option<ApiKeyFiles>,
     /// Tables of networks, by name.
     pub(crate) labels: Vec<(String, PathBuf)>,
 }
 
-/// Tokens that callers bring (JWT).
+/// Tokens that callers bring (JWT), and the place of the keys that verify them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TokenSettings {
-    /// Public keys as PEM.
-    pub(crate) keys: Vec<PathBuf>,
-    /// A secret that issuer and verifier share.
-    pub(crate) secret: Option<PathBuf>,
-    /// A set of keys.
-    pub(crate) key_set: Option<KeySetPlace>,
-    pub(crate) issuer: Accepted,
-    pub(crate) audience: Accepted,
-    pub(crate) leeway: Option<Duration>,
-    /// The part of a request that holds the token.
-    pub(crate) place: Option<String>,
-    pub(crate) bad_token: BadTokens,
-    pub(crate) plan_claim: Option<String>,
-    pub(crate) tenant_claim: Option<String>,
+pub(crate) struct TokenFiles {
+    pub(crate) settings: TokenSettings,
+    pub(crate) keys: TokenKeyPlace,
 }
 
-/// The place of a set of keys (JWKS).
+/// The place of the keys that tokens are signed with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum KeySetPlace {
-    /// A file.
-    File(PathBuf),
-    /// An https URL.
+pub(crate) enum TokenKeyPlace {
+    /// Files of public keys as PEM.
+    Pem(Vec<PathBuf>),
+    /// A file with a secret.
+    Secret(PathBuf),
+    /// A file with a set of keys (JWKS).
+    KeySet(PathBuf),
+    /// The https URL of a set of keys.
     Url(Uri),
-}
-
-/// The issuers or audiences that are accepted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Accepted {
-    /// Whatever the token says.
-    Any,
-    /// One of these.
-    Named(Vec<String>),
-}
-
-/// The treatment of requests whose token is not good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BadTokens {
-    /// 401.
-    Deny,
-    /// As if there were no token.
-    Anonymous,
 }
 
 /// API keys with their plans and tenants.
@@ -72,11 +49,21 @@ pub(crate) struct ApiKeyFiles {
     pub(crate) file: PathBuf,
     /// The key of the hashes in it.
     pub(crate) hash_key_file: PathBuf,
-    pub(crate) header: Option<HeaderName>,
+    pub(crate) place: ApiKeyPlace,
+}
+
+/// A file or a URL, as it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum KeySetPlace {
+    File(PathBuf),
+    Url(Uri),
 }
 
 /// The word for whatever a token says.
 const ANY: &str = "any";
+
+/// The header of API keys where nobody names another one.
+const API_KEY_HEADER: &str = "x-api-key";
 
 // === impl Identity ===
 
@@ -107,46 +94,25 @@ impl Identity {
     }
 }
 
-fn tokens(mut section: Section<'_, '_>) -> Option<TokenSettings> {
-    let keys: Vec<PathBuf> = section.list("keys", "Files of public keys as PEM", Vec::new());
+fn tokens(mut section: Section<'_, '_>) -> Option<TokenFiles> {
+    let pem: Vec<PathBuf> = section.list("keys", "Files of public keys as PEM", Vec::new());
     let secret: Option<PathBuf> = section.optional(
         "secret_file",
-        "A file with the secret of HS256 tokens; not beside public keys",
+        "A file with the secret of HS256 tokens, instead of `keys`",
     );
     let key_set: Option<KeySetPlace> = section.optional(
         "jwks",
-        "A set of keys: a file, or an https URL that is fetched again every 5 minutes",
+        "A JWK set instead of `keys`: a file, or an https URL that is fetched again every 5 minutes",
     );
-    let issuer = accepted(
-        &mut section,
-        "issuer",
-        "Issuers that are accepted, or the word any",
-    );
-    let audience = accepted(
-        &mut section,
-        "audience",
-        "Audiences that are accepted, or the word any",
-    );
-    let settings = TokenSettings {
-        leeway: section.optional("leeway", "Time by which clocks may differ; 30s, if not set"),
-        place: section.optional(
-            "place",
-            "The part of a request that holds the token: bearer, header:NAME or cookie:NAME; bearer, if not set",
-        ),
-        bad_token: section.value(
-            "bad_token",
-            "The treatment of a request whose token is not good: 401, or as if there were none",
-            BadTokens::Deny,
-        ),
-        plan_claim: section.optional("plan_claim", "The claim that holds the caller's plan"),
-        tenant_claim: section.optional("tenant_claim", "The claim that holds the caller's tenant"),
-        issuer: issuer.clone().unwrap_or(Accepted::Any),
-        audience: audience.clone().unwrap_or(Accepted::Any),
-        keys,
-        secret,
-        key_set,
-    };
-    if settings.keys.is_empty() && settings.secret.is_none() && settings.key_set.is_none() {
+    let settings = token_settings(&mut section);
+    let mut places = [
+        ("keys", (!pem.is_empty()).then_some(TokenKeyPlace::Pem(pem))),
+        ("secret_file", secret.map(TokenKeyPlace::Secret)),
+        ("jwks", key_set.map(TokenKeyPlace::from)),
+    ]
+    .into_iter()
+    .filter_map(|(name, place)| Some((name, place?)));
+    let Some((_, keys)) = places.next() else {
         let others = [
             "issuer",
             "audience",
@@ -157,41 +123,64 @@ fn tokens(mut section: Section<'_, '_>) -> Option<TokenSettings> {
         ];
         section.refuse_alone(&others, "`keys`, `jwks` or `secret_file`");
         return None;
-    }
-    refuse_mixed(&mut section, &settings);
-    for (name, is_set) in [
-        ("issuer", issuer.is_some()),
-        ("audience", audience.is_some()),
-    ] {
-        if !is_set {
-            let hint = format!("list those that are accepted, or write `{name}: {ANY}`");
-            section.missing(name, &hint);
-        }
-    }
-    Some(settings)
-}
-
-/// Keys come from one place: a secret beside public keys would let a caller choose how a token is verified.
-fn refuse_mixed(section: &mut Section<'_, '_>, settings: &TokenSettings) {
-    let places = [
-        ("keys", !settings.keys.is_empty()),
-        ("secret_file", settings.secret.is_some()),
-        ("jwks", settings.key_set.is_some()),
-    ];
-    let set = places.into_iter().filter(|(_, is_set)| *is_set);
-    for (name, _) in set.skip(1) {
+    };
+    // A secret beside public keys would let a caller choose how a token is verified.
+    for (name, _) in places {
         let message = format!("`{name}` cannot stand beside other keys");
         let hint = "keep one of `keys`, `secret_file` and `jwks`";
         section.fault(name, Code::Conflict, message, hint);
     }
+    for name in ["issuer", "audience"] {
+        if !section.is_written(name) {
+            let hint = format!("list those that are accepted, or write `{name}: {ANY}`");
+            section.missing(name, &hint);
+        }
+    }
+    Some(TokenFiles { settings, keys })
 }
 
-fn accepted(section: &mut Section<'_, '_>, name: &str, about: &'static str) -> Option<Accepted> {
+fn token_settings(section: &mut Section<'_, '_>) -> TokenSettings {
+    let issuers = accepted(
+        section,
+        "issuer",
+        "Issuers that are accepted, or the word any",
+    );
+    let audiences = accepted(
+        section,
+        "audience",
+        "Audiences that are accepted, or the word any",
+    );
+    let default = TokenSettings::new(issuers, audiences);
+    let leeway = section.optional("leeway", "Time by which clocks may differ; 30s, if not set");
+    let place = section.optional(
+        "place",
+        "The part of a request that holds the token: bearer, header:NAME or cookie:NAME; bearer, if not set",
+    );
+    TokenSettings {
+        leeway: leeway.unwrap_or(default.leeway),
+        place: place.unwrap_or_default(),
+        bad_token: section.value(
+            "bad_token",
+            "The treatment of a request whose token is not good: 401, or as if there were none",
+            BadToken::default(),
+        ),
+        plan_claim: section.optional(
+            "plan_claim",
+            "The claim that holds the caller's plan, a name or a JSON pointer",
+        ),
+        tenant_claim: section.optional(
+            "tenant_claim",
+            "The claim that holds the caller's tenant, a name or a JSON pointer",
+        ),
+        ..default
+    }
+}
+
+fn accepted(section: &mut Section<'_, '_>, name: &str, about: &'static str) -> AcceptedNames {
     let names: Vec<String> = section.list(name, about, Vec::new());
     match names.as_slice() {
-        [] => None,
-        [one] if one == ANY => Some(Accepted::Any),
-        _ => Some(Accepted::Named(names)),
+        [one] if one == ANY => AcceptedNames::Any,
+        _ => AcceptedNames::Named(names),
     }
 }
 
@@ -202,20 +191,21 @@ fn api_keys(mut section: Section<'_, '_>) -> Option<ApiKeyFiles> {
     );
     let hash_key_file: Option<PathBuf> =
         section.optional("hash_key_file", "A file with the key of the hashes");
-    let header = section.optional(
-        "header",
-        "The header that holds an API key; x-api-key, if not set",
+    let place: Option<ApiKeyPlace> = section.optional(
+        "place",
+        "The part of a request that holds an API key: header:NAME, bearer, cookie:NAME or query:NAME; header:x-api-key, if not set",
     );
+    let default = || ApiKeyPlace::Header(TokenPlace::Header(API_KEY_HEADER.to_owned()));
     match (file, hash_key_file) {
         (Some(file), Some(hash_key_file)) => Some(ApiKeyFiles {
             file,
             hash_key_file,
-            header,
+            place: place.unwrap_or_else(default),
         }),
         (file, _) => {
             match file {
                 Some(_) => section.refuse_alone(&["file"], "`hash_key_file`"),
-                None => section.refuse_alone(&["hash_key_file", "header"], "`file`"),
+                None => section.refuse_alone(&["hash_key_file", "place"], "`file`"),
             }
             None
         }
@@ -249,10 +239,43 @@ impl Value for KeySetPlace {
     }
 }
 
-// === impl BadTokens ===
+impl From<KeySetPlace> for TokenKeyPlace {
+    fn from(place: KeySetPlace) -> Self {
+        match place {
+            KeySetPlace::File(path) => Self::KeySet(path),
+            KeySetPlace::Url(url) => Self::Url(url),
+        }
+    }
+}
 
-impl Words for BadTokens {
+// === impl Value for what identities are made of ===
+
+impl Words for BadToken {
     const EXPECTED: &'static str = "a treatment";
     const WORDS: &'static [(&'static str, Self)] =
         &[("deny", Self::Deny), ("anonymous", Self::Anonymous)];
 }
+
+/// Values that print as they read.
+macro_rules! value_by_text {
+    ($type:ty, $expected:literal) => {
+        impl Value for $type {
+            fn parse(text: &str) -> Result<Self, Mismatch> {
+                text.parse()
+                    .map_err(|fault: <Self as FromStr>::Err| Mismatch::new($expected, fault.to_string()))
+            }
+
+            fn show(&self) -> Shown {
+                Shown::Plain(json!(self.to_string()))
+            }
+
+            fn schema() -> Json {
+                json!({ "type": "string", "minLength": 1 })
+            }
+        }
+    };
+}
+
+value_by_text!(TokenPlace, "a place for a token");
+value_by_text!(ApiKeyPlace, "a place for an API key");
+value_by_text!(ClaimPath, "a claim");
