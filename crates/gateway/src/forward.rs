@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::EXPECT;
 use http::request::Parts;
-use http::{HeaderValue, Request, Response, StatusCode, Uri};
+use http::{HeaderValue, Request, Response, StatusCode, Uri, Version};
 use hyper::body::{Body, Incoming};
 use hyper::upgrade::OnUpgrade;
 use tokio::time::{Sleep, sleep};
@@ -153,6 +153,8 @@ impl Forward<'_> {
         response: &mut Response<UpstreamBody>,
         asked: Option<HeaderValue>,
     ) -> Option<OnUpgrade> {
+        // The version is that of one hop too.
+        *response.version_mut() = Version::HTTP_11;
         let protocol = headers::strip_hop_by_hop(response.headers_mut());
         headers::edit(response.headers_mut(), &self.route.response_headers);
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {

@@ -211,3 +211,18 @@ async fn an_upstream_that_is_not_there_is_502_or_503_and_never_429() {
         assert_eq!(received.header("cache-control"), Some("no-store"));
     }
 }
+
+#[tokio::test]
+async fn an_upstream_of_http_1_0_does_not_make_the_response_one() {
+    let upstream =
+        RecordingUpstream::start(b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok").await;
+    let gateway = RunningGateway::start(upstream.address);
+    let received = gateway
+        .send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        .await
+        .unwrap();
+    assert!(
+        received.text.starts_with("HTTP/1.1 200 OK\r\n"),
+        "{received:?}"
+    );
+}
