@@ -1,7 +1,9 @@
 //! Tests against real sockets: upstreams here speak bytes, hyper or h2, and misbehave on purpose.
 
 mod bytes_server;
+mod client_body;
 mod http1;
+mod race;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -14,6 +16,9 @@ use tokio::runtime::{Builder, LocalOptions};
 use super::{SharedUpstream, UpstreamBody, UpstreamPool};
 use crate::body::RequestBody;
 use crate::config::{TargetConfig, UpstreamConfig};
+
+/// A response of HTTP/1.
+const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
 /// Runs a test on a runtime like those of the gateway's threads.
 fn run(test: impl Future<Output = ()>) {
@@ -28,7 +33,11 @@ fn pool() -> UpstreamPool {
     UpstreamPool::new(NonZeroUsize::MIN)
 }
 
-fn upstream(targets: &[String], change: impl FnOnce(&mut UpstreamConfig)) -> Arc<SharedUpstream> {
+fn one_target(url: &str) -> Arc<SharedUpstream> {
+    upstream(&[url], |_| {})
+}
+
+fn upstream(targets: &[&str], change: impl FnOnce(&mut UpstreamConfig)) -> Arc<SharedUpstream> {
     let targets = targets
         .iter()
         .map(|target| target.parse::<TargetConfig>().unwrap());
