@@ -146,3 +146,85 @@ impl Shard {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, Value};
+
+    use super::*;
+
+    fn claims(n_bytes: usize) -> Arc<Claims> {
+        let mut values = Map::new();
+        values.insert("x".to_owned(), Value::String("y".repeat(n_bytes)));
+        Arc::new(Claims::new(values, 0))
+    }
+
+    /// The tokens and bytes of all shards, as they are and as the sums say.
+    fn size(cache: &TokenCache) -> (usize, usize) {
+        let mut size = (0, 0);
+        for shard in &cache.shards {
+            let shard = shard.lock().expect("no panic");
+            let bytes: usize = shard.tokens.values().map(|token| token.bytes).sum();
+            assert_eq!(shard.bytes, bytes);
+            assert!(shard.tokens.len() <= shard.order.len());
+            size = (size.0 + shard.tokens.len(), size.1 + bytes);
+        }
+        size
+    }
+
+    fn fill(cache: &TokenCache, n_tokens: usize, claims: &Arc<Claims>, ends_at_s: u64) {
+        for token in 0..n_tokens {
+            let hash = cache.hash(&token.to_string());
+            cache.insert(hash, claims, ends_at_s, 0);
+        }
+    }
+
+    #[test]
+    fn the_number_of_tokens_is_bounded() {
+        let cache = TokenCache::new();
+        fill(&cache, 2 * MAX_TOKENS, &claims(0), 10);
+        let (n_tokens, _) = size(&cache);
+        assert_eq!(n_tokens, MAX_TOKENS);
+    }
+
+    #[test]
+    fn the_bytes_of_claims_are_bounded() {
+        let cache = TokenCache::new();
+        let large = claims(MAX_BYTES / SHARDS / 10);
+        fill(&cache, 20 * SHARDS, &large, 10);
+        let (n_tokens, bytes) = size(&cache);
+        assert!(bytes <= MAX_BYTES, "{bytes}");
+        assert_eq!(n_tokens, 9 * SHARDS);
+        let hash = cache.hash("too large");
+        cache.insert(hash, &claims(MAX_BYTES / SHARDS), 10, 0);
+        assert!(cache.get(hash, 0).is_none());
+    }
+
+    #[test]
+    fn the_same_token_counts_once() {
+        let cache = TokenCache::new();
+        let hash = cache.hash("token");
+        for _ in 0..3 * MAX_TOKENS / SHARDS {
+            cache.insert(hash, &claims(0), 10, 0);
+        }
+        assert_eq!(size(&cache).0, 1);
+        assert!(cache.get(hash, 9).is_some());
+        assert!(cache.get(hash, 10).is_none());
+        assert_eq!(size(&cache), (0, 0));
+    }
+
+    #[test]
+    fn a_token_in_use_is_evicted_after_those_that_are_not() {
+        let cache = TokenCache::new();
+        let claims = claims(0);
+        let used = cache.hash("used");
+        cache.insert(used, &claims, 10, 0);
+        for round in 0..4 {
+            assert!(cache.get(used, 0).is_some(), "{round}");
+            for token in 0..MAX_TOKENS / 2 {
+                let hash = cache.hash(&format!("{round} {token}"));
+                cache.insert(hash, &claims, 10, 0);
+            }
+        }
+    }
+}
