@@ -1,15 +1,28 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::*;
-use crate::{Headers, Identities};
+use crate::{
+    AcceptedNames, ApiKeyHasher, ApiKeyTable, ApiKeys, ClaimPath, Claims, Headers, Identities,
+    LabelTable, TokenFound, TokenKeys, TokenSettings, TokenVerifier,
+};
 
-/// The only header is `x-api-key`, with this value.
+const SECRET: &[u8] = b"a secret that only tests share..";
+
+/// The only headers are `x-api-key`, with this value, and a cookie.
 struct ApiKey(&'static str);
 
 impl Headers for ApiKey {
     fn value(&self, name: &str) -> Option<Cow<'_, str>> {
-        (name == "x-api-key").then_some(Cow::Borrowed(self.0))
+        match name {
+            "x-api-key" => Some(Cow::Borrowed(self.0)),
+            "cookie" => Some(Cow::Borrowed("theme=dark; session=s7")),
+            _ => None,
+        }
     }
 }
 
@@ -27,10 +40,59 @@ fn request(client: &str) -> Request<'static> {
     }
 }
 
+/// Identities that know the API key `k1`, a table of labels, and the claims of plans and tenants.
+fn identities(plan: &str) -> Identities {
+    let hasher = ApiKeyHasher::new(&[7; 32]).expect("a hasher");
+    let table = format!(
+        "keys: [{{id: acme-1, hash: {}{plan}}}]",
+        hasher.hash_hex("k1")
+    );
+    let table = ApiKeyTable::read("keys.yaml", table.as_bytes()).expect("a table");
+    let place = "header:x-api-key".parse().expect("a place");
+    let labels = LabelTable::read(b"203.0.113.0/24,AS64500").expect("labels");
+    let settings = TokenSettings {
+        plan_claim: Some(ClaimPath::Name("plan".to_owned())),
+        tenant_claim: Some(ClaimPath::Pointer("/org/name".to_owned())),
+        ..TokenSettings::new(AcceptedNames::Any, AcceptedNames::Any)
+    };
+    let keys = TokenKeys::from_secret(SECRET).expect("a secret");
+    Identities::default()
+        .with_api_keys(Arc::new(ApiKeys::new(place, hasher, table)))
+        .with_labels("asn", Arc::new(labels))
+        .with_tokens(Arc::new(TokenVerifier::new(settings, keys)))
+}
+
+/// The claims of a token that `identities` accept.
+fn claims(identities: &Identities) -> Arc<Claims> {
+    struct TokenHeader(String);
+
+    impl Headers for TokenHeader {
+        fn value(&self, _: &str) -> Option<Cow<'_, str>> {
+            Some(Cow::Borrowed(&self.0))
+        }
+    }
+
+    let claims = br#"{"sub":"u7","exp":2000000000,"plan":"gold","org":{"name":"umbrella"}}"#;
+    let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+    let message = format!("{}.{}", encode(br#"{"alg":"HS256"}"#), encode(claims));
+    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, SECRET);
+    let signature = encode(ring::hmac::sign(&key, message.as_bytes()).as_ref());
+    let headers = TokenHeader(format!("Bearer {message}.{signature}"));
+    let TokenFound::Unverified(token) = identities.find_token(&headers, 0) else {
+        panic!("the token is not found")
+    };
+    identities.verify(&token, 0).expect("a good token")
+}
+
 /// The descriptors of `request`, one to a line.
 fn describe(recipes: &Recipes, request: &Request<'_>) -> String {
+    describe_part(recipes, request, DescribedPart::All)
+}
+
+fn describe_part(recipes: &Recipes, request: &Request<'_>, part: DescribedPart) -> String {
     let values = recipes.values(request);
-    let described = recipes.describe(&values, DescribedPart::All);
+    let described = recipes.describe(&values, part);
+    assert_eq!(described.is_empty(), described.descriptors().is_empty());
     let line = |descriptor: &Descriptor<'_>| {
         let entry = |entry: &Entry<'_>| format!("{}={}", entry.key, entry.value);
         let entries: Vec<_> = descriptor.entries.iter().map(entry).collect();
@@ -74,11 +136,124 @@ fn every_source_has_its_value() {
         ("e", "query:user"),
         ("f", "client_address ipv4/24"),
         ("g", "constant:x:y z"),
+        ("h", "cookie:session"),
+        ("i", "path_segment:1"),
     ]]);
     assert_eq!(
         describe(&recipes, &request("203.0.113.7")),
-        "a=k1 b=POST c=/login d=api.example e=42 f=203.0.113.0 g=x:y z"
+        "a=k1 b=POST c=/login d=api.example e=42 f=203.0.113.0 g=x:y z h=s7 i=login"
     );
+}
+
+#[test]
+fn callers_have_values_of_keys_and_tables() {
+    let recipes = recipes(&[
+        &[("a", "api_key")],
+        &[("b", "plan")],
+        &[("c", "tenant")],
+        &[("d", "label:asn")],
+        &[("e", "claim:sub")],
+        &[("f", "claim:/org/name")],
+        &[("g", "certificate")],
+        &[("h", "route")],
+    ]);
+    let check = |identities: &Identities, client: &str, claims: Option<&Claims>, expected: &str| {
+        let request = Request {
+            identities,
+            claims,
+            certificate: Some("CN=robot"),
+            route: Some("posts"),
+            ..request(client)
+        };
+        let lines = describe(&recipes, &request);
+        assert_eq!(lines.replace('\n', " "), expected);
+    };
+    let of_table = identities(", plan: premium, tenant: acme");
+    let of_token = identities("");
+    let claims = claims(&of_table);
+    let claims = Some(&*claims);
+    let (known, unknown) = ("203.0.113.7", "198.51.100.7");
+    check(
+        &of_table,
+        known,
+        claims,
+        "a=acme-1 b=premium c=acme d=AS64500 e=u7 f=umbrella g=CN=robot h=posts",
+    );
+    check(
+        &of_token,
+        known,
+        claims,
+        "a=acme-1 b=gold c=umbrella d=AS64500 e=u7 f=umbrella g=CN=robot h=posts",
+    );
+    check(&of_token, unknown, None, "a=acme-1 g=CN=robot h=posts");
+    check(Identities::none(), known, None, "g=CN=robot h=posts");
+    check(
+        Identities::none(),
+        known,
+        claims,
+        "e=u7 f=umbrella g=CN=robot h=posts",
+    );
+}
+
+#[test]
+fn an_unknown_api_key_has_no_value() {
+    let recipes = recipes(&[&[("a", "api_key")], &[("b", "plan")], &[("c", "method")]]);
+    let identities = identities(", plan: premium");
+    for key in ["k2", "k1,k1", ""] {
+        let request = Request {
+            identities: &identities,
+            headers: &ApiKey(key),
+            ..request("")
+        };
+        assert_eq!(describe(&recipes, &request), "c=POST", "{key}");
+    }
+}
+
+#[test]
+fn recipes_are_split_by_the_need_of_a_token() {
+    let split = recipes(&[
+        &[("a", "method")],
+        &[("b", "method"), ("c", "claim:sub")],
+        &[("d", "constant:x")],
+        &[("e", "plan")],
+        &[("f", "tenant")],
+        &[("g", "api_key")],
+    ]);
+    let identities = identities(", plan: premium, tenant: acme");
+    let claims = claims(&identities);
+    let request = Request {
+        identities: &identities,
+        claims: Some(&claims),
+        ..request("")
+    };
+    let check = |part: DescribedPart, expected: &str| {
+        assert_eq!(describe_part(&split, &request, part), expected);
+    };
+    let (without, only) = ("a=POST\nd=x\ng=acme-1", "b=POST c=u7\ne=premium\nf=acme");
+    check(DescribedPart::WithoutToken, without);
+    check(DescribedPart::OnlyToken, only);
+    check(
+        DescribedPart::All,
+        "a=POST\nb=POST c=u7\nd=x\ne=premium\nf=acme\ng=acme-1",
+    );
+    assert!(split.needs_token());
+    assert!(!Recipes::default().needs_token());
+    let none = describe_part(&Recipes::default(), &request, DescribedPart::OnlyToken);
+    assert_eq!(none, "");
+}
+
+#[test]
+fn the_last_of_all_recipes_can_need_a_token() {
+    let mut list = vec![Recipe::new([("path", Source::Path)]); MAX_RECIPES - 1];
+    list.push(Recipe::new([("plan", Source::Plan)]));
+    let recipes = Recipes::new(list).expect("recipes");
+    let identities = identities(", plan: premium");
+    let request = Request {
+        identities: &identities,
+        ..request("")
+    };
+    let only = describe_part(&recipes, &request, DescribedPart::OnlyToken);
+    assert_eq!(only, "plan=premium");
 }
 
 #[test]
@@ -124,6 +299,17 @@ fn a_source_prints_as_it_reads() {
         "client_address ipv6/56",
         "client_address ipv4/0 ipv6/128",
         "constant:a:b",
+        "cookie:Session",
+        "path_segment:255",
+        "route",
+        "certificate",
+        "claim:sub",
+        "claim:https://shop.example/plan",
+        "claim:/org/name",
+        "api_key",
+        "plan",
+        "tenant",
+        "label:asn",
     ] {
         let source: Source = text.parse().expect(text);
         assert_eq!(source.to_string(), text);
@@ -143,6 +329,16 @@ fn what_is_no_source_is_named() {
     check("header:", "nothing stands after `header:`");
     check("header:x y", "`x y` is no name of a header");
     check("constant:", "nothing stands after `constant:`");
+    check("cookie:", "nothing stands after `cookie:`");
+    check("cookie:a;b", "`a;b` is no name of a cookie");
+    check("label:", "nothing stands after `label:`");
+    check("claim:", "the name of a claim is missing; write a name");
+    check("claim:/~", "`/~` is not a JSON pointer");
+    check("api_key:x", "`api_key:x` is no source");
+    for number in ["", "0", "256", "-1", "+1", "x"] {
+        let expected = format!("`{number}` is no number of a path segment; write 1 to 255");
+        check(&format!("path_segment:{number}"), &expected);
+    }
     for prefixes in [
         "ipv4",
         "ipv4/33",
@@ -153,6 +349,27 @@ fn what_is_no_source_is_named() {
         " ",
     ] {
         check(&format!("client_address {prefixes}"), "are no prefixes");
+    }
+}
+
+#[test]
+fn sources_that_the_client_chooses_are_known() {
+    let check = |text: &str, expected: bool| {
+        let source: Source = text.parse().expect(text);
+        assert_eq!(source.is_chosen_by_client(), expected, "{text}");
+    };
+    for text in ["header:x-user", "cookie:id", "query:user", "host"] {
+        check(text, true);
+    }
+    for text in [
+        "client_address",
+        "claim:sub",
+        "api_key",
+        "path",
+        "certificate",
+        "plan",
+    ] {
+        check(text, false);
     }
 }
 
