@@ -85,7 +85,7 @@ impl UpstreamBody {
 
     fn fail(&mut self, fault: UpstreamBodyError) -> UpstreamBodyError {
         if let Some(lease) = self.lease.take() {
-            let target = &lease.target;
+            let target = lease.target();
             target.counters.body_broken.add();
             let settings = &target.config.passive_health;
             target
@@ -105,7 +105,7 @@ impl UpstreamBody {
         let timer = match &mut self.timer {
             Some(timer) => timer,
             empty => {
-                let deadline = now() + lease.target.config.timeouts.idle;
+                let deadline = now() + lease.target().config.timeouts.idle;
                 empty.insert(self.timers.deadline(deadline))
             }
         };

@@ -1,5 +1,6 @@
 //! Health checks: a GET on a connection of its own, again and again.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -61,13 +62,7 @@ async fn check(
             let request = request.header(HOST, host).header(CONNECTION, "close");
             let (mut sender, connection) = http1::handshake(stream).await?;
             let sending = sender.send_request(request.body(Empty::<Bytes>::new())?);
-            tokio::select! {
-                response = sending => response?,
-                closed = connection => {
-                    closed?;
-                    return Err("connection closed".into());
-                }
-            }
+            drive(sending, connection).await?
         }
         WireProtocol::Http2 => {
             let scheme = if target.config.is_tls {
@@ -82,14 +77,18 @@ async fn check(
                 .build()?;
             let request = request.uri(uri).body(Empty::<Bytes>::new())?;
             let (mut sender, connection) = http2::handshake(TokioExecutor::new(), stream).await?;
-            tokio::select! {
-                response = sender.send_request(request) => response?,
-                closed = connection => {
-                    closed?;
-                    return Err("connection closed".into());
-                }
-            }
+            drive(sender.send_request(request), connection).await?
         }
     };
     Ok(response.status())
+}
+
+/// Drives a connection until the response is there. The connection may end first, with the response already read.
+async fn drive<R, C>(response: impl Future<Output = R>, connection: impl Future<Output = C>) -> R {
+    let mut response = pin!(response);
+    tokio::select! {
+        response = &mut response => return response,
+        _ = connection => {}
+    }
+    response.await
 }

@@ -158,7 +158,7 @@ impl<'a> Exchange<'a> {
         link: Option<Rc<BodyLink>>,
         spare: Option<SpareRequest>,
     ) -> AttemptEnd {
-        let target = &lease.target.state;
+        let target = &lease.target().state;
         target.health.succeed(&target.name);
         if let Some(link) = &link {
             link.forget_pieces();

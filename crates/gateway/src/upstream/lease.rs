@@ -10,9 +10,13 @@ use super::timer::now;
 /// A connection, or a stream of one, in use by one request. Dropped before the end of the response, it closes the HTTP/1 connection.
 #[derive(Debug)]
 pub(super) struct ConnectionLease {
-    pub(super) target: Rc<LocalTarget>,
+    request: CountedRequest,
     channel: LeasedChannel,
 }
+
+/// A request that counts as in progress.
+#[derive(Debug)]
+pub(super) struct CountedRequest(Rc<LocalTarget>);
 
 /// The connection of a lease.
 #[derive(Debug)]
@@ -35,34 +39,17 @@ pub(super) enum LeasedChannel {
 // === impl ConnectionLease ===
 
 impl ConnectionLease {
-    /// A lease of an HTTP/1 connection, which takes over a place of the target.
-    pub(super) fn http1(
-        target: &Rc<LocalTarget>,
-        connection: Http1Connection,
-        is_reused: bool,
-    ) -> Self {
-        target.state.begin_request();
-        Self {
-            target: Rc::clone(target),
-            channel: LeasedChannel::Http1 {
-                connection,
-                is_reused,
-            },
-        }
+    /// A lease of a channel, which takes over the place or the stream that the channel was given.
+    pub(super) fn new(request: CountedRequest, channel: LeasedChannel) -> Self {
+        Self { request, channel }
     }
 
-    /// A lease of a stream.
-    pub(super) fn http2(target: &Rc<LocalTarget>, connection: Rc<Http2Connection>) -> Self {
-        target.state.begin_request();
-        connection.begin_stream();
-        Self {
-            target: Rc::clone(target),
-            channel: LeasedChannel::Http2(connection),
-        }
+    pub(super) fn target(&self) -> &LocalTarget {
+        &self.request.0
     }
 
     pub(super) fn parts(&mut self) -> (&LocalTarget, &mut LeasedChannel) {
-        (&self.target, &mut self.channel)
+        (&self.request.0, &mut self.channel)
     }
 
     /// Gives the connection back after the end of a response.
@@ -73,8 +60,8 @@ impl ConnectionLease {
             && let LeasedChannel::Http1 { mut connection, .. } = self.take_channel()
         {
             connection.idle_since = now();
-            self.target.keep_idle(connection);
-            self.target.release_place();
+            self.target().keep_idle(connection);
+            self.target().release_place();
         }
         // The rest is as if it were dropped.
     }
@@ -96,18 +83,33 @@ impl ConnectionLease {
 
 impl Drop for ConnectionLease {
     fn drop(&mut self) {
-        self.target.state.end_request();
         match self.take_channel() {
             LeasedChannel::Http1 { connection, .. } => {
                 connection.abort();
-                self.target.release_place();
+                self.target().release_place();
             }
-            LeasedChannel::Upgraded(_) => self.target.release_place(),
+            LeasedChannel::Upgraded(_) => self.target().release_place(),
             LeasedChannel::Http2(connection) => {
                 connection.end_stream();
-                self.target.note_free_stream();
+                self.target().note_free_stream();
             }
             LeasedChannel::Released => {}
         }
+    }
+}
+
+// === impl CountedRequest ===
+
+impl CountedRequest {
+    /// Counts a request from the moment at which its target is chosen, so that others choose another one.
+    pub(super) fn new(target: &Rc<LocalTarget>) -> Self {
+        target.state.begin_request();
+        Self(Rc::clone(target))
+    }
+}
+
+impl Drop for CountedRequest {
+    fn drop(&mut self) {
+        self.0.state.end_request();
     }
 }

@@ -22,7 +22,7 @@ use super::counters::UpstreamCounters;
 use super::error::ForwardError;
 use super::http1::Http1Connection;
 use super::http2::Http2Connection;
-use super::lease::ConnectionLease;
+use super::lease::{ConnectionLease, CountedRequest, LeasedChannel};
 use super::shared::SharedUpstream;
 use super::target::TargetState;
 use super::timer::now;
@@ -95,16 +95,18 @@ impl LocalTarget {
         freshness: Freshness,
         now: Instant,
     ) -> Result<ConnectionLease, ForwardError> {
+        let request = CountedRequest::new(self);
         let deadline = now + self.config.timeouts.connect;
-        if self.expected_protocol() == WireProtocol::Http1 {
-            return self.lease_http1(freshness, now, deadline).await;
-        }
-        if self.line.available_permits() > 0
-            && let Some(lease) = self.lease_stream(freshness)
+        let channel = if self.expected_protocol() == WireProtocol::Http1 {
+            self.lease_http1(freshness, now, deadline).await?
+        } else if self.line.available_permits() > 0
+            && let Some(stream) = self.lease_stream(freshness)
         {
-            return Ok(lease);
-        }
-        self.lease_http2(freshness, deadline).await
+            stream
+        } else {
+            self.lease_http2(freshness, deadline).await?
+        };
+        Ok(ConnectionLease::new(request, channel))
     }
 
     /// The number that the next HTTP/2 connection will have, for a retry that must not meet an old one.
@@ -137,11 +139,11 @@ impl LocalTarget {
     }
 
     async fn lease_http1(
-        self: &Rc<Self>,
+        &self,
         freshness: Freshness,
         now: Instant,
         deadline: Instant,
-    ) -> Result<ConnectionLease, ForwardError> {
+    ) -> Result<LeasedChannel, ForwardError> {
         let place = match self.places.try_acquire() {
             Ok(place) => place,
             Err(_) => match timeout_at(deadline, self.places.acquire()).await {
@@ -152,15 +154,18 @@ impl LocalTarget {
         if freshness == Freshness::Any {
             if let Some(connection) = self.take_idle(now) {
                 place.forget();
-                return Ok(ConnectionLease::http1(self, connection, true));
+                return Ok(LeasedChannel::Http1 {
+                    connection,
+                    is_reused: true,
+                });
             }
         } else {
             // The new one takes its place.
             self.idle.borrow_mut().pop_front();
         }
-        let lease = self.open(deadline).await?;
+        let channel = self.open(deadline).await?;
         place.forget();
-        Ok(lease)
+        Ok(channel)
     }
 
     /// The idle connection used last, if it is still good.
@@ -186,7 +191,7 @@ impl LocalTarget {
         *list_version == version
     }
 
-    fn lease_stream(self: &Rc<Self>, freshness: Freshness) -> Option<ConnectionLease> {
+    fn lease_stream(&self, freshness: Freshness) -> Option<LeasedChannel> {
         let first_serial = match freshness {
             Freshness::Any => 0,
             Freshness::New(first_serial) => first_serial,
@@ -204,14 +209,15 @@ impl LocalTarget {
         });
         let connection = Rc::clone(found?);
         drop(connections);
-        Some(ConnectionLease::http2(self, connection))
+        connection.begin_stream();
+        Some(LeasedChannel::Http2(connection))
     }
 
     async fn lease_http2(
-        self: &Rc<Self>,
+        &self,
         freshness: Freshness,
         deadline: Instant,
-    ) -> Result<ConnectionLease, ForwardError> {
+    ) -> Result<LeasedChannel, ForwardError> {
         let Ok(Ok(_turn)) = timeout_at(deadline, self.line.acquire()).await else {
             return Err(ForwardError::PoolExhausted);
         };
@@ -220,8 +226,8 @@ impl LocalTarget {
             return self.lease_http1(freshness, now(), deadline).await;
         }
         loop {
-            if let Some(lease) = self.lease_stream(freshness) {
-                return Ok(lease);
+            if let Some(stream) = self.lease_stream(freshness) {
+                return Ok(stream);
             }
             let place_or_stream = async {
                 tokio::select! {
@@ -234,16 +240,16 @@ impl LocalTarget {
                 Err(_) => return Err(ForwardError::PoolExhausted),
                 Ok(None) => {}
                 Ok(Some(place)) => {
-                    let lease = self.open(deadline).await?;
+                    let channel = self.open(deadline).await?;
                     place.forget();
-                    return Ok(lease);
+                    return Ok(channel);
                 }
             }
         }
     }
 
     /// Opens a connection for the holder of a place.
-    async fn open(self: &Rc<Self>, deadline: Instant) -> Result<ConnectionLease, ForwardError> {
+    async fn open(&self, deadline: Instant) -> Result<LeasedChannel, ForwardError> {
         let turn = self.next_address.get();
         self.next_address.set(turn.wrapping_add(1));
         let opening = async {
@@ -255,7 +261,10 @@ impl LocalTarget {
             match opened.protocol {
                 WireProtocol::Http1 => {
                     let connection = Http1Connection::start(opened, list_version).await?;
-                    Ok(ConnectionLease::http1(self, connection, false))
+                    Ok(LeasedChannel::Http1 {
+                        connection,
+                        is_reused: false,
+                    })
                 }
                 WireProtocol::Http2 => {
                     let serial = self.next_serial.get();
@@ -266,12 +275,13 @@ impl LocalTarget {
                         Http2Connection::start(opened, list_version, serial, max_streams, own);
                     let connection = Rc::new(connection.await?);
                     self.http2.borrow_mut().push(Rc::clone(&connection));
-                    Ok(ConnectionLease::http2(self, connection))
+                    connection.begin_stream();
+                    Ok(LeasedChannel::Http2(connection))
                 }
             }
         };
         match timeout_at(deadline, opening).await {
-            Ok(Ok(lease)) => Ok(lease),
+            Ok(Ok(channel)) => Ok(channel),
             Ok(Err(error)) => Err(failed_connect(error)),
             Err(_) => Err(ForwardError::ConnectTimedOut),
         }

@@ -177,12 +177,15 @@ impl SharedUpstream {
             .filter(|(rank, _)| *rank == best)
             .map(|(_, index)| *index)
             .collect();
+        if tried.is_empty() {
+            state.next_turn();
+        }
         Ok(self.balance(state, &candidates))
     }
 
     fn balance(&self, state: &BalanceState, candidates: &[usize]) -> usize {
         match self.config.balance {
-            Balance::RoundRobin => candidates[state.next_turn() % candidates.len()],
+            Balance::RoundRobin => candidates[state.turn.get() % candidates.len()],
             Balance::LeastRequests => {
                 let n_candidates = candidates.len();
                 let first = state.random_below(n_candidates);
@@ -222,10 +225,9 @@ impl BalanceState {
         }
     }
 
-    fn next_turn(&self) -> usize {
-        let turn = self.turn.get();
-        self.turn.set(turn.wrapping_add(1));
-        turn
+    /// Goes on to the next target. Retries do not, else every other request might meet the same one.
+    fn next_turn(&self) {
+        self.turn.set(self.turn.get().wrapping_add(1));
     }
 
     /// An even choice, by xorshift: spread matters here, secrecy does not.

@@ -4,6 +4,7 @@ mod bytes_server;
 mod client_body;
 mod http1;
 mod race;
+mod targets;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;

@@ -4,15 +4,21 @@ use std::rc::Rc;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{AbortHandle, spawn_local};
+use tokio::task::{JoinHandle, spawn_local};
 
 /// A server whose connections a function serves. Ends when it is dropped.
 pub(super) struct BytesServer {
     pub(super) url: String,
-    task: AbortHandle,
+    task: JoinHandle<()>,
 }
 
 impl BytesServer {
+    /// Ends it. From then on nobody listens at its port.
+    pub(super) async fn stop(mut self) {
+        self.task.abort();
+        drop((&mut self.task).await);
+    }
+
     pub(super) async fn start<S, F>(serve: S) -> Self
     where
         S: Fn(BytesConnection) -> F + 'static,
@@ -35,7 +41,7 @@ impl BytesServer {
         });
         Self {
             url,
-            task: accepting.abort_handle(),
+            task: accepting,
         }
     }
 }
