@@ -84,7 +84,8 @@ fn describe(recipes: &Recipes, identities: &Identities, headers: &TwoHeaders) ->
     };
     let values = recipes.values(black_box(&request));
     let described = recipes.describe(&values, DescribedPart::All);
-    usize::from(!black_box(described.descriptors()).is_empty())
+    let descriptors = described.descriptors();
+    usize::from(!black_box(&descriptors).is_empty())
 }
 
 fn recipe(key: &str, source: &str) -> Recipes {
@@ -98,7 +99,11 @@ fn token(secret: &[u8]) -> String {
         "y".repeat(200)
     );
     let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
-    let message = format!("{}.{}", encode(br#"{"alg":"HS256"}"#), encode(claims.as_bytes()));
+    let message = format!(
+        "{}.{}",
+        encode(br#"{"alg":"HS256"}"#),
+        encode(claims.as_bytes())
+    );
     let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret);
     let signature = ring::hmac::sign(&key, message.as_bytes());
     format!("{message}.{}", encode(signature.as_ref()))

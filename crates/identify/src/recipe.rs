@@ -97,11 +97,11 @@ pub struct Described<'a> {
 /// Descriptors for the limiter.
 pub type Descriptors<'a> = SmallVec<[Descriptor<'a>; INLINE_DESCRIPTORS]>;
 
-/// Entries that fit without an allocation.
-const INLINE_ENTRIES: usize = 8;
+/// Entries that fit without an allocation. More would cost every request: the list is moved as a whole.
+const INLINE_ENTRIES: usize = 4;
 
-/// Descriptors that fit without an allocation; the default recipes make five.
-const INLINE_DESCRIPTORS: usize = 5;
+/// Descriptors that fit without an allocation.
+const INLINE_DESCRIPTORS: usize = 3;
 
 /// As many descriptors as `/json` takes.
 const MAX_RECIPES: usize = 32;
@@ -187,18 +187,20 @@ impl Recipes {
     /// Reads the value of each source off `request`, once.
     pub fn values<'a>(&'a self, request: &Request<'a>) -> Values<'a> {
         let reader = ValueReader::new(request);
-        Values {
-            list: self
-                .sources
-                .iter()
-                .map(|source| reader.read(source))
-                .collect(),
+        // Filled in place: collecting would move the whole list once more.
+        let mut values = Values::default();
+        for source in &self.sources {
+            values.list.push(reader.read(source));
         }
+        values
     }
 
     /// The descriptors of the request with these [`values`](Self::values), without those that lack one.
     pub fn describe<'a>(&'a self, values: &'a Values<'_>, part: DescribedPart) -> Described<'a> {
         let mut described = Described::default();
+        // Made room at once, many entries take one allocation and few take none.
+        described.entries.reserve(self.places.len());
+        described.ranges.reserve(self.list.len());
         let mut places = self.places.as_slice();
         let mut wanted = self.recipes_in(part);
         for Recipe(ingredients) in &self.list {
@@ -266,8 +268,12 @@ impl Default for Recipes {
 impl<'a> Described<'a> {
     /// The descriptors for the limiter; none if every one lacked a value.
     pub fn descriptors(&self) -> Descriptors<'_> {
-        let descriptor = |range: &Range<usize>| Descriptor::new(&self.entries[range.clone()]);
-        self.ranges.iter().map(descriptor).collect()
+        let mut descriptors = Descriptors::new();
+        descriptors.reserve(self.ranges.len());
+        for range in &self.ranges {
+            descriptors.push(Descriptor::new(&self.entries[range.clone()]));
+        }
+        descriptors
     }
 
     /// Returns true if there are no descriptors.

@@ -116,12 +116,12 @@ fn tables_are_bounded() {
 /// A million networks, as a table of all autonomous systems has.
 #[test]
 fn a_million_networks_are_read() {
-    let mut text = String::new();
-    for network in 0..1_000_000_u32 {
-        let [_, a, b, c] = network.to_be_bytes();
-        text += &format!("2001:{a:x}:{b:x}{c:02x}::/48,AS{}\n", network % 70_000);
-    }
-    let table = table(&text);
+    let line = |network: u32| {
+        let [_, first, second, third] = network.to_be_bytes();
+        let label = network % 70_000;
+        format!("2001:{first:x}:{second:x}{third:02x}::/48,AS{label}\n")
+    };
+    let table = table(&(0..1_000_000).map(line).collect::<String>());
     assert_eq!(table.n_networks(), 1_000_000);
     let address = "2001:f:423f::1".parse().expect("an address");
     let expected = format!("AS{}", 999_999 % 70_000);

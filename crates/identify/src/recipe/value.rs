@@ -13,7 +13,7 @@ use crate::api_key::ApiKey;
 use crate::{ClaimPath, Request, TokenSettings, cookie, uri};
 
 /// The values of one request, one for each source of the recipes that made it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Values<'a> {
     pub(super) list: SmallVec<[Option<ValueText<'a>>; INLINE_VALUES]>,
 }
@@ -34,7 +34,7 @@ pub(super) struct ValueReader<'r, 'a> {
 type AddressText = ArrayString<ADDRESS_BYTES>;
 
 /// Sources that fit without an allocation; the default recipes have three.
-const INLINE_VALUES: usize = 4;
+const INLINE_VALUES: usize = 3;
 
 /// The longest IPv6 address as text: eight groups of four digits.
 const ADDRESS_BYTES: usize = 39;

@@ -4,7 +4,7 @@
 //! hash of 128 bits; the token itself is not kept.
 
 use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use siphasher::sip128::SipHasher13;
@@ -19,18 +19,25 @@ pub(super) struct TokenCache {
     shards: Box<[Mutex<Shard>]>,
 }
 
-/// The keyed hash of a token.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct TokenHash(u128);
+/// The keyed hash of a token, in two halves: one for its shard, one for its place in the map of the shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TokenHash {
+    shard: u64,
+    place: u64,
+}
 
 /// One part of the table: at most [`MAX_TOKENS`] / [`SHARDS`] tokens.
 #[derive(Default)]
 struct Shard {
-    tokens: HashMap<TokenHash, VerifiedToken>,
+    tokens: HashMap<TokenHash, VerifiedToken, BuildHasherDefault<PlaceHasher>>,
     /// The tokens in the order in which they are looked at for eviction.
     order: VecDeque<TokenHash>,
     bytes: usize,
 }
+
+/// Takes a [`TokenHash`] as it is: hashing a keyed hash once more would be of no use.
+#[derive(Default)]
+struct PlaceHasher(u64);
 
 struct VerifiedToken {
     claims: Arc<Claims>,
@@ -66,7 +73,11 @@ impl TokenCache {
 
     pub(super) fn hash(&self, token: &str) -> TokenHash {
         let hasher = SipHasher13::new_with_keys(self.seed[0], self.seed[1]);
-        TokenHash(hasher.hash(token.as_bytes()).as_u128())
+        let hash = hasher.hash(token.as_bytes());
+        TokenHash {
+            shard: hash.h1,
+            place: hash.h2,
+        }
     }
 
     /// The claims of a token that was verified before and is still valid.
@@ -103,7 +114,7 @@ impl TokenCache {
     }
 
     fn shard(&self, hash: TokenHash) -> MutexGuard<'_, Shard> {
-        let [first, ..] = hash.0.to_le_bytes();
+        let [first, ..] = hash.shard.to_be_bytes();
         let shard = &self.shards[usize::from(first) % SHARDS];
         // A panic under the lock leaves a table whose sums may be off by one token, which does no harm.
         shard.lock().unwrap_or_else(PoisonError::into_inner)
@@ -114,6 +125,32 @@ impl std::fmt::Debug for TokenCache {
     /// Shows no claims.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TokenCache").finish_non_exhaustive()
+    }
+}
+
+// === impl TokenHash ===
+
+impl Hash for TokenHash {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.place);
+    }
+}
+
+// === impl PlaceHasher ===
+
+impl Hasher for PlaceHasher {
+    fn write_u64(&mut self, place: u64) {
+        self.0 = place;
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 
