@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONNECTION, LOCATION, ORIGIN, UPGRADE};
+use http::header::{CONNECTION, CONTENT_LENGTH, LOCATION, ORIGIN, UPGRADE};
 use http::request::Parts;
-use http::{HeaderValue, Request, Response};
+use http::{HeaderValue, Method, Request, Response};
 use hyper::body::{Body, Incoming};
 use tidegate_answer::Headers;
 use tidegate_identify::{normal_host, normal_path};
@@ -111,6 +111,7 @@ impl<S: Store> GatewayThread<S> {
         let dialogue = Dialogue::of(&head.headers);
         let origin = head.headers.get(ORIGIN).cloned();
         let is_last = guard.is_last;
+        let is_head = head.method == Method::HEAD;
         let lines = head.headers.get_all(config.client_address.header.name());
         let client = config.client_address.find(
             connection.client.peer,
@@ -137,6 +138,7 @@ impl<S: Store> GatewayThread<S> {
                 (response, LimitHeaders::new())
             }
         };
+        let own = if is_head { without_body(own) } else { own };
         let mut response = own.map(|body| GatewayBody::own(body, guard));
         if let (Some(cors), Some(origin)) = (&config.cors, &origin) {
             self.exposed.allow(cors, origin, response.headers_mut());
@@ -215,6 +217,13 @@ impl<S: Store> GatewayThread<S> {
         }
         Ok(())
     }
+}
+
+/// A response of our own to HEAD. hyper leaves bodies out by itself, but not in HTTP/2.
+fn without_body(mut response: Response<Bytes>) -> Response<Bytes> {
+    let length = HeaderValue::from(response.body().len());
+    response.headers_mut().insert(CONTENT_LENGTH, length);
+    response.map(|_| Bytes::new())
 }
 
 /// Adds what every response has.
