@@ -26,12 +26,13 @@ use crate::{reload, rules_files};
 use environment::Environment;
 use idle::Idle;
 use raw::{Origin, RawConfig};
-use reader::{Known, Reader};
+use reader::Reader;
 use reference::Unsupported;
 
 pub(crate) use effective::{json as effective_json, yaml as effective_yaml};
 pub(crate) use environment::author;
 pub(crate) use raw::{Page, Written};
+pub(crate) use reader::{Known, changed};
 pub(crate) use reference::StandIn;
 pub(crate) use schema::config as config_schema;
 pub(crate) use sections::{

@@ -105,6 +105,9 @@ pub(crate) enum Failure {
     /// Upstreams that cannot be used.
     #[error("{}", with_causes(.0))]
     NoGateway(GatewayError),
+    /// Settings without a gateway, for a server that has one.
+    #[error("they have no gateway; restart to apply that")]
+    GatewayGone,
     /// Something after the command that belongs to no flag.
     #[error("serve takes flags only; did you mean --rules {0}?")]
     StrayArgument(String),
@@ -190,6 +193,7 @@ impl Failure {
             | Self::NoPassword { .. }
             | Self::BadFile { .. }
             | Self::NoGateway(_)
+            | Self::GatewayGone
             | Self::BadPassword
             | Self::StrayArgument(_)
             | Self::BadDescriptor { .. } => ExitCode::from(2),

@@ -1,20 +1,47 @@
 //! The gateway as its settings and the files that they name describe it.
 
+mod key_set;
+mod reload;
+
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tidegate_gateway::{DenialBody, GatewayConfig};
+use tidegate_gateway::{DenialBody, Gateway, GatewayConfig};
 use tidegate_identify::{Identities, TokenKeys};
 use tidegate_rules::{Domain, Limit, RuleSet};
 use tracing::warn;
 
-use crate::config::{Config, DenialTemplate};
+use crate::args::SettingArgs;
+use crate::config::{Config, DenialTemplate, Loaded};
 use crate::failure::Failure;
 use crate::{identity, rules_files};
+use key_set::KeySetFetch;
+pub(crate) use reload::GatewayReloader;
+
+/// Makes the gateway that the settings ask for, if they do, and who reloads it.
+pub(crate) async fn open(
+    args: &SettingArgs,
+    loaded: &Loaded,
+    threads: NonZeroUsize,
+) -> Result<Option<(Arc<Gateway>, GatewayReloader)>, Failure> {
+    let config = &loaded.config;
+    if !config.has_gateway() {
+        return Ok(None);
+    }
+    let keys = match KeySetFetch::of(config) {
+        Some(fetch) => fetch.first().await,
+        None => None,
+    };
+    let built = build(config, keys.as_ref(), Identities::none())?;
+    let gateway = Arc::new(Gateway::new(built, threads).map_err(Failure::NoGateway)?);
+    let reloader = GatewayReloader::new(args.clone(), Arc::clone(&gateway), loaded, keys);
+    Ok(Some((gateway, reloader)))
+}
 
 /// Reads the files that the settings name, and joins both. `fetched` is the set of token keys behind a URL, as far as it is
 /// known, and `old` the identities in force.
-pub(crate) fn build(
+fn build(
     config: &Config,
     fetched: Option<&TokenKeys>,
     old: &Identities,
@@ -37,7 +64,7 @@ pub(crate) fn build(
 }
 
 /// The files beside the config that [`build`] or an upstream reads.
-pub(crate) fn files(config: &Config) -> Vec<PathBuf> {
+fn files(config: &Config) -> Vec<PathBuf> {
     let gateway = &config.gateway;
     let template = gateway.denial_body.iter().map(|it| it.file.clone());
     let tls = gateway.upstreams.iter().flat_map(|upstream| {

@@ -142,13 +142,18 @@ pub(crate) fn warn_of(findings: &Report) {
     }
 }
 
-/// Why rules could not be had, in one line, and what was found in them.
+/// Why rules or settings could not be had, in one line, and what was found in them.
 pub(crate) fn reason_of(failure: Failure) -> (String, Report) {
     match failure {
         Failure::BadRules(report) => {
             let n_faults = report.count(Severity::Error);
             let s = if n_faults == 1 { "" } else { "s" };
             (format!("the rules have {n_faults} fault{s}"), report)
+        }
+        Failure::BadConfig(report) => {
+            let n_faults = report.count(Severity::Error);
+            let s = if n_faults == 1 { "" } else { "s" };
+            (format!("{n_faults} fault{s}"), report)
         }
         Failure::Unreadable(unreadable) => {
             let faults = unreadable.faults().iter().map(ToString::to_string);

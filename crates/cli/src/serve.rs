@@ -2,12 +2,11 @@
 
 mod settings;
 
+use std::future::pending;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_gateway::Gateway;
-use tidegate_identify::Identities;
 use tidegate_limiter::Limiter;
 use tidegate_observe::{Exporter, Observatory};
 use tidegate_rules::Compiled;
@@ -18,10 +17,11 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 use tracing::info;
 
-use crate::args::ServeArgs;
+use crate::args::{ServeArgs, SettingArgs};
 use crate::banner::{Inventory, banner};
-use crate::config::{self, Config, Loaded, StandIn};
+use crate::config::{self, Loaded, StandIn};
 use crate::failure::Failure;
+use crate::gateway::GatewayReloader;
 use crate::hooks::Hooks;
 use crate::log::{self, LogFormat, LogHandle};
 use crate::reload::{self, Reloader};
@@ -48,11 +48,12 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     if loaded.config.has_gateway() {
         gateway::warn_of_no_limits(&loaded.config.gateway.domain, &compiled.rules);
     }
-    runtime.block_on(serve(&loaded, log, compiled, source))?;
+    runtime.block_on(serve(&args.settings, &loaded, log, compiled, source))?;
     Ok(ExitCode::SUCCESS)
 }
 
 async fn serve(
+    args: &SettingArgs,
     loaded: &Loaded,
     log: LogHandle,
     compiled: Compiled,
@@ -63,9 +64,12 @@ async fn serve(
     let mut stops = Stops::listen()?;
     let hangup = listen(SignalKind::hangup())?;
     let renewal = listen(SignalKind::hangup())?;
+    let gateway_hangup = listen(SignalKind::hangup())?;
     let token = config.admin.token()?;
     // Before anything is opened: faults of its files are told at once.
-    let gateway = gateway(config)?;
+    let CoreCount(threads) = settings::cores(config);
+    let opened_gateway = gateway::open(args, loaded, threads).await?;
+    let (gateway, gateway_reloader) = opened_gateway.unzip();
     let opened = state::open(config)?;
     let store = stores::open(config, opened.store).await?;
     let server = Server::bind(settings::server(config)).map_err(Failure::CannotListen)?;
@@ -108,23 +112,13 @@ async fn serve(
         () = renew(certificates, renewal) => Ok(()),
         () = limiter.store().run() => Ok(()),
         () = reloader.watch() => Ok(()),
+        () = reload_gateway(gateway_reloader.as_ref(), gateway_hangup) => Ok(()),
     };
     // Nothing is charged any more.
     limiter.store().finish().await;
     state.finish();
     spans.finish().await;
     ended
-}
-
-/// The gateway, if the settings ask for one.
-fn gateway(config: &Config) -> Result<Option<Arc<Gateway>>, Failure> {
-    if !config.has_gateway() {
-        return Ok(None);
-    }
-    let built = gateway::build(config, None, Identities::none())?;
-    let CoreCount(threads) = settings::cores(config);
-    let gateway = Gateway::new(built, threads).map_err(Failure::NoGateway)?;
-    Ok(Some(Arc::new(gateway)))
 }
 
 /// Says that it serves: to people on stdout, to programs in their log.
@@ -196,6 +190,14 @@ impl Stops {
             _ = self.interrupt.recv() => Stop::Now,
             _ = self.terminate.recv() => Stop::AfterDelay,
         }
+    }
+}
+
+/// Reads the settings of the gateway again when they change, for ever.
+async fn reload_gateway(reloader: Option<&GatewayReloader>, hangup: Signal) {
+    match reloader {
+        Some(reloader) => reloader.run(hangup).await,
+        None => pending().await,
     }
 }
 

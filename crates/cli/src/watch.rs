@@ -1,4 +1,4 @@
-//! Files of rules that changed are noticed.
+//! Files that changed are noticed.
 //!
 //! What the files look like decides, not what the kernel says of them: its events only end the wait
 //! early. So a missed event, a file system without events and a link that now leads elsewhere, as
@@ -12,9 +12,8 @@ use std::time::Duration;
 use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
-use crate::config::Rules;
 use events::Events;
-pub(crate) use fingerprint::Fingerprint;
+pub(crate) use fingerprint::{Fingerprint, WatchedFiles};
 
 /// How often the files are looked at although there was no event.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -28,21 +27,21 @@ const SETTLED: Duration = Duration::from_millis(50);
 /// How often it is waited for files to settle; one that always changes is read all the same.
 const MOST_WAITS: usize = 40;
 
-/// Ready when the files of `rules` look otherwise than those that were last read, and have come to rest.
-pub(crate) async fn changed(rules: &Rules, seen: impl Fn() -> Fingerprint) {
+/// Ready when `files` look otherwise than when they were last read, and have come to rest.
+pub(crate) async fn changed(files: &WatchedFiles, seen: impl Fn() -> Fingerprint) {
     loop {
         // Before the look at the files, so that no change falls between the two.
-        let events = listen(rules).await;
-        if settled(rules, &seen).await != seen() {
+        let events = listen(files).await;
+        if settled(files, &seen).await != seen() {
             return;
         }
         wait(events).await;
     }
 }
 
-async fn listen(rules: &Rules) -> Option<Events> {
-    let rules = rules.clone();
-    let folders = spawn_blocking(move || fingerprint::folders(&rules)).await;
+async fn listen(files: &WatchedFiles) -> Option<Events> {
+    let files = files.clone();
+    let folders = spawn_blocking(move || files.folders()).await;
     Events::of(&folders.unwrap_or_default())
 }
 
@@ -59,14 +58,14 @@ async fn wait(events: Option<Events>) {
 }
 
 /// What the files look like once they have come to rest.
-async fn settled(rules: &Rules, seen: impl Fn() -> Fingerprint) -> Fingerprint {
-    let mut before = look(rules).await;
+async fn settled(files: &WatchedFiles, seen: impl Fn() -> Fingerprint) -> Fingerprint {
+    let mut before = look(files).await;
     if before == seen() {
         return before;
     }
     for _ in 0..MOST_WAITS {
         sleep(SETTLED).await;
-        let after = look(rules).await;
+        let after = look(files).await;
         if after == before {
             break;
         }
@@ -75,8 +74,8 @@ async fn settled(rules: &Rules, seen: impl Fn() -> Fingerprint) -> Fingerprint {
     before
 }
 
-async fn look(rules: &Rules) -> Fingerprint {
-    let rules = rules.clone();
-    let looked = spawn_blocking(move || Fingerprint::of(&rules)).await;
+async fn look(files: &WatchedFiles) -> Fingerprint {
+    let files = files.clone();
+    let looked = spawn_blocking(move || Fingerprint::of(&files)).await;
     looked.unwrap_or_default()
 }

@@ -34,3 +34,4 @@ pub use connection::{ClientConnection, ClientProtocol, serve_connection};
 pub use gateway::{Gateway, GatewayError};
 pub use header_lines::HeaderLines;
 pub use thread::GatewayThread;
+pub use upstream::{FetchError, fetch};

@@ -21,6 +21,7 @@ mod connect;
 mod counters;
 mod error;
 mod exchange;
+mod fetch;
 mod health;
 mod http1;
 mod http2;
@@ -40,5 +41,6 @@ mod tests;
 
 pub(crate) use body::{UpstreamBody, UpstreamBodyError};
 pub(crate) use error::{ForwardError, Reached, UpstreamError};
+pub use fetch::{FetchError, fetch};
 pub(crate) use pool::UpstreamPool;
 pub(crate) use shared::SharedUpstream;

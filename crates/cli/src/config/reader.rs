@@ -82,6 +82,27 @@ pub(crate) fn origin_of<'k>(known: &'k [Known], path: &str) -> Option<&'k Origin
     }
 }
 
+/// The settings that `matters` and that hold something else than before.
+pub(crate) fn changed(
+    before: &[Known],
+    after: &[Known],
+    matters: impl Fn(&str) -> bool,
+) -> Vec<String> {
+    let shown = |known: &Known| match &known.kind {
+        KnownKind::Setting(setting) => Some(setting.shown.clone()),
+        KnownKind::Block { .. } => None,
+    };
+    let is_other = |known: &&Known| {
+        let earlier = before.iter().find(|earlier| earlier.path == known.path);
+        earlier.and_then(shown) != shown(known)
+    };
+    let others = after.iter().filter(|known| matters(&known.path));
+    others
+        .filter(is_other)
+        .map(|known| known.path.clone())
+        .collect()
+}
+
 // === impl Reader ===
 
 impl<'r> Reader<'r> {

@@ -32,7 +32,7 @@ impl RuleFiles {
     pub(super) async fn read(&self) -> Result<Compiled, Failure> {
         let rules = self.rules.clone();
         // The look comes before the reading, so that a change while they are read is seen as one.
-        let look = move || Ok((Fingerprint::of(&rules), rules_files::load(&rules)));
+        let look = move || Ok((Fingerprint::of(&rules.watched()), rules_files::load(&rules)));
         let (seen, loaded) = apart(look).await?;
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
         loaded
@@ -40,7 +40,7 @@ impl RuleFiles {
 
     pub(super) async fn changed(&self) {
         if self.rules.is_watched() {
-            watch::changed(&self.rules, || self.seen()).await;
+            watch::changed(&self.rules.watched(), || self.seen()).await;
         } else {
             pending::<()>().await;
         }

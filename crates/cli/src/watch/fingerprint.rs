@@ -5,10 +5,19 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::config::Rules;
+use crate::config::RulesFiles;
 use crate::rules_files;
 
-/// What the files of rules look like, without their content.
+/// Files and folders that are watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WatchedFiles {
+    /// The files and folders.
+    pub(crate) paths: Vec<PathBuf>,
+    /// The files of a folder that count.
+    pub(crate) files: RulesFiles,
+}
+
+/// What files look like, without their content.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fingerprint(Vec<(PathBuf, Option<Look>)>);
 
@@ -26,20 +35,53 @@ struct Look {
 /// The most folders that are listened to; the files in the others are still looked at.
 const MAX_FOLDERS: usize = 256;
 
+// === impl WatchedFiles ===
+
+impl WatchedFiles {
+    /// The folders in which something happens when the files change: those around them, and those around every link on the
+    /// way to them.
+    pub(super) fn folders(&self) -> Vec<PathBuf> {
+        let mut folders = BTreeSet::new();
+        for path in &self.paths {
+            folders.insert(folder_of(path));
+            let links = path.ancestors().filter(|part| part.is_symlink());
+            folders.extend(links.map(folder_of));
+            if path.is_dir() {
+                folders.insert(path.clone());
+            }
+            let files = rules_files::files_at(path, self.files).unwrap_or_default();
+            folders.extend(files.iter().map(|file| folder_of(file)));
+        }
+        folders.into_iter().take(MAX_FOLDERS).collect()
+    }
+}
+
 // === impl Fingerprint ===
 
 impl Fingerprint {
     /// Looks at the files.
-    pub(crate) fn of(rules: &Rules) -> Self {
-        let files = rules.paths.iter().flat_map(|path| {
+    pub(crate) fn of(watched: &WatchedFiles) -> Self {
+        let files = watched.paths.iter().flat_map(|path| {
             // A path that cannot be read looks like nothing, and that too is a look.
-            rules_files::files_at(path, rules.files).unwrap_or_else(|_| vec![path.clone()])
+            rules_files::files_at(path, watched.files).unwrap_or_else(|_| vec![path.clone()])
         });
         let looks = files.map(|file| {
             let look = Look::at(&file);
             (file, look)
         });
         Self(looks.collect())
+    }
+}
+
+impl Fingerprint {
+    /// The same, but files that were looked at earlier too as they looked then.
+    pub(crate) fn as_of(mut self, earlier: &Self) -> Self {
+        for (path, look) in &mut self.0 {
+            if let Some((_, before)) = earlier.0.iter().find(|(other, _)| other == path) {
+                *look = *before;
+            }
+        }
+        self
     }
 }
 
@@ -56,23 +98,6 @@ impl Look {
             changed: (metadata.ctime(), metadata.ctime_nsec()),
         })
     }
-}
-
-/// The folders in which something happens when the files of rules change: those around them, and those
-/// around every link on the way to them.
-pub(super) fn folders(rules: &Rules) -> Vec<PathBuf> {
-    let mut folders = BTreeSet::new();
-    for path in &rules.paths {
-        folders.insert(folder_of(path));
-        let links = path.ancestors().filter(|part| part.is_symlink());
-        folders.extend(links.map(folder_of));
-        if path.is_dir() {
-            folders.insert(path.clone());
-        }
-        let files = rules_files::files_at(path, rules.files).unwrap_or_default();
-        folders.extend(files.iter().map(|file| folder_of(file)));
-    }
-    folders.into_iter().take(MAX_FOLDERS).collect()
 }
 
 fn folder_of(path: &Path) -> PathBuf {

@@ -12,6 +12,7 @@ use crate::config::reader::Section;
 use crate::config::value::{CacheFile, Engine, Name, Place, RedisUrl, Words};
 use crate::failure::Failure;
 use crate::sharing::Sharing;
+use crate::watch::WatchedFiles;
 
 /// Where the rules are.
 #[derive(Clone, Debug)]
@@ -95,6 +96,14 @@ impl Rules {
     /// Whether there are files to be watched.
     pub(crate) fn is_watched(&self) -> bool {
         self.watch && !self.paths.is_empty()
+    }
+
+    /// The files of the rules.
+    pub(crate) fn watched(&self) -> WatchedFiles {
+        WatchedFiles {
+            paths: self.paths.clone(),
+            files: self.files,
+        }
     }
 }
 

@@ -1,0 +1,272 @@
+//! Other settings for a gateway that runs. Bad ones never replace good ones, and no connection is closed.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tidegate_gateway::{Gateway, GatewayConfig};
+use tidegate_identify::TokenKeys;
+use tokio::signal::unix::Signal;
+use tokio::task::spawn_blocking;
+use tracing::{error, info, warn};
+
+use super::key_set::KeySetFetch;
+use crate::args::SettingArgs;
+use crate::config::{self, Config, Known, Loaded, RulesFiles};
+use crate::failure::{Failure, with_causes};
+use crate::reload::{below, reason_of};
+use crate::watch::{self, Fingerprint, WatchedFiles};
+
+/// Reads the settings of a gateway again and puts them in force if they are good.
+#[derive(Debug)]
+pub(crate) struct GatewayReloader {
+    args: SettingArgs,
+    gateway: Arc<Gateway>,
+    /// The settings at start, of which some are only read then.
+    started: Vec<Known>,
+    /// Held by the reload under way, so that an older one never undoes a newer one.
+    in_force: tokio::sync::Mutex<InForce>,
+    seen: Mutex<Seen>,
+}
+
+/// The settings in force.
+#[derive(Debug)]
+struct InForce {
+    config: Config,
+    /// The set of token keys behind a URL, as it was last fetched.
+    keys: Option<TokenKeys>,
+}
+
+/// The files that were read last.
+#[derive(Clone, Debug)]
+struct Seen {
+    files: WatchedFiles,
+    fingerprint: Fingerprint,
+}
+
+/// Settings that were read again.
+struct Reread {
+    loaded: Loaded,
+    built: GatewayConfig,
+    seen: Seen,
+    keys: Option<TokenKeys>,
+}
+
+// === impl GatewayReloader ===
+
+impl GatewayReloader {
+    /// For a gateway whose settings are in force as `loaded` has them, with the token keys that were fetched for it.
+    pub(crate) fn new(
+        args: SettingArgs,
+        gateway: Arc<Gateway>,
+        loaded: &Loaded,
+        keys: Option<TokenKeys>,
+    ) -> Self {
+        let files = watched(loaded);
+        let seen = Seen {
+            fingerprint: Fingerprint::of(&files),
+            files,
+        };
+        Self {
+            args,
+            gateway,
+            started: loaded.known.clone(),
+            in_force: tokio::sync::Mutex::new(InForce {
+                config: loaded.config.clone(),
+                keys,
+            }),
+            seen: Mutex::new(seen),
+        }
+    }
+
+    /// Reads the settings when a file changes and when `hangup` comes, and token keys behind a URL now and then, for ever.
+    pub(crate) async fn run(&self, hangup: Signal) {
+        tokio::join!(self.on_hangup(hangup), self.watch(), self.refresh_keys());
+    }
+
+    async fn on_hangup(&self, mut hangup: Signal) {
+        while hangup.recv().await.is_some() {
+            self.reload("signal").await;
+        }
+    }
+
+    async fn watch(&self) {
+        loop {
+            if !self.in_force.lock().await.config.rules.watch {
+                // Only a signal can switch it on again, and then nobody waits for this.
+                return;
+            }
+            let files = self.seen().files;
+            watch::changed(&files, || self.seen().fingerprint).await;
+            self.reload("watch").await;
+        }
+    }
+
+    /// Reads the settings; one reload waits for the other.
+    async fn reload(&self, trigger: &'static str) {
+        let mut in_force = self.in_force.lock().await;
+        match self
+            .reread(&in_force)
+            .await
+            .and_then(|reread| self.replace(reread))
+        {
+            Ok((loaded, keys)) => {
+                loaded.warn();
+                let (routes, upstreams) = count(&loaded.config);
+                info!(trigger, routes, upstreams, "reloaded the gateway");
+                let late = config::changed(&self.started, &loaded.known, is_read_at_start);
+                if !late.is_empty() {
+                    warn!("restart to apply: {}", late.join(", "));
+                }
+                *in_force = InForce {
+                    config: loaded.config,
+                    keys,
+                };
+            }
+            Err(failure) => {
+                let (reason, findings) = reason_of(failure);
+                let report = below(&findings);
+                error!(
+                    trigger,
+                    "the gateway was not reloaded, the settings before stay in force: {reason}{report}"
+                );
+            }
+        }
+    }
+
+    /// Reads the settings and all files that they name.
+    async fn reread(&self, in_force: &InForce) -> Result<Reread, Failure> {
+        let (args, before) = (self.args.clone(), self.seen().files);
+        let looked = apart(move || {
+            // The look comes before the reading, so that a change while they are read is seen as one.
+            let fingerprint = Fingerprint::of(&before);
+            Ok((fingerprint, config::load(&args)))
+        });
+        let (fingerprint, loaded) = looked.await?;
+        self.lock_seen().fingerprint = fingerprint.clone();
+        let loaded = loaded?;
+        if !loaded.config.has_gateway() {
+            return Err(Failure::GatewayGone);
+        }
+        let keys = match KeySetFetch::of(&loaded.config) {
+            Some(fetch) if Some(&fetch) == KeySetFetch::of(&in_force.config).as_ref() => {
+                in_force.keys.clone()
+            }
+            Some(fetch) => fetch.first().await,
+            None => None,
+        };
+        let old = Arc::clone(&self.gateway.config().identities);
+        apart(move || {
+            let files = watched(&loaded);
+            let seen = Seen {
+                fingerprint: Fingerprint::of(&files).as_of(&fingerprint),
+                files,
+            };
+            let built = super::build(&loaded.config, keys.as_ref(), &old)?;
+            Ok(Reread {
+                loaded,
+                built,
+                seen,
+                keys,
+            })
+        })
+        .await
+    }
+
+    fn replace(&self, reread: Reread) -> Result<(Loaded, Option<TokenKeys>), Failure> {
+        let replaced = self.gateway.replace(reread.built);
+        replaced.map_err(Failure::NoGateway)?;
+        *self.lock_seen() = reread.seen;
+        Ok((reread.loaded, reread.keys))
+    }
+
+    /// Fetches the token keys behind a URL now and then, for ever.
+    async fn refresh_keys(&self) {
+        let mut schedule = super::key_set::Schedule::new();
+        loop {
+            schedule.tick().await;
+            let (fetch, keys) = {
+                let in_force = self.in_force.lock().await;
+                (KeySetFetch::of(&in_force.config), in_force.keys.clone())
+            };
+            let Some(fetch) = fetch else { continue };
+            let unknown = self
+                .gateway
+                .config()
+                .identities
+                .tokens()
+                .map(|it| it.n_unknown_keys());
+            if !schedule.is_due(keys.is_some(), unknown.unwrap_or_default()) {
+                continue;
+            }
+            match fetch.fetch().await {
+                Ok(fetched) => self.put_keys(&fetch, fetched).await,
+                Err(reason) => warn!(url = %fetch, "cannot fetch token keys: {reason}"),
+            }
+        }
+    }
+
+    /// Puts fetched keys in force, if they are others.
+    async fn put_keys(&self, fetch: &KeySetFetch, keys: TokenKeys) {
+        let mut in_force = self.in_force.lock().await;
+        let is_same = in_force.keys.as_ref() == Some(&keys);
+        if is_same || KeySetFetch::of(&in_force.config).as_ref() != Some(fetch) {
+            return;
+        }
+        let (config, old) = (
+            in_force.config.clone(),
+            Arc::clone(&self.gateway.config().identities),
+        );
+        let new = keys.clone();
+        let built = apart(move || super::build(&config, Some(&new), &old)).await;
+        match built.and_then(|built| self.gateway.replace(built).map_err(Failure::NoGateway)) {
+            Ok(()) => {
+                info!(url = %fetch, keys = keys.len(), "fetched new token keys");
+                in_force.keys = Some(keys);
+            }
+            Err(failure) => error!("new token keys are not in force: {}", with_causes(&failure)),
+        }
+    }
+
+    fn seen(&self) -> Seen {
+        self.lock_seen().clone()
+    }
+
+    fn lock_seen(&self) -> std::sync::MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a setting is only read at start.
+fn is_read_at_start(path: &str) -> bool {
+    let is_reloaded = ["gateway.", "identity.", "client_address."]
+        .iter()
+        .any(|block| path.starts_with(block));
+    !is_reloaded || path.starts_with("gateway.bounds.")
+}
+
+/// The files of which the gateway is made, the config file first.
+fn watched(loaded: &Loaded) -> WatchedFiles {
+    let config_file = loaded.file.clone().into_iter();
+    let paths: Vec<PathBuf> = config_file.chain(super::files(&loaded.config)).collect();
+    WatchedFiles {
+        paths,
+        files: RulesFiles::Yaml,
+    }
+}
+
+/// How many routes and upstreams there are.
+fn count(config: &Config) -> (usize, usize) {
+    (config.gateway.routes.len(), config.gateway.upstreams.len())
+}
+
+/// Does what may take a while apart from the thread that asks.
+async fn apart<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    spawn_blocking(work).await.unwrap_or_else(|reason| {
+        Err(Failure::System {
+            what: "read the settings",
+            reason: std::io::Error::other(reason),
+        })
+    })
+}
