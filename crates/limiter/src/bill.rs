@@ -92,9 +92,7 @@ impl<'a> Bill<'a> {
                 mode: charged.applied.mode,
                 headroom: self.headroom,
                 on_full: limit.map_or(OnFull::Allow, on_full),
-                consistency: limit
-                    .and_then(Limit::consistency)
-                    .map_or(self.consistency, consistency),
+                consistency: self.consistency(charged),
             });
         }
     }
@@ -135,6 +133,18 @@ impl<'a> Bill<'a> {
         }
     }
 
+    /// The word of the rule or of the limit that came with the request, else the configured one.
+    fn consistency(&self, charged: &Match<'_>) -> Consistency {
+        let said = match charged.rule {
+            Some((_, limit)) => limit.consistency().map(consistency),
+            None => self
+                .descriptor(charged)
+                .limit
+                .and_then(|limit| limit.consistency),
+        };
+        said.unwrap_or(self.consistency)
+    }
+
     /// A refund has been made by the time of the charge, which then only looks.
     fn cost(&self, charged: &Match<'_>) -> u64 {
         match (self.intent, self.descriptor(charged).hits) {
@@ -167,4 +177,62 @@ pub const fn consistency(said: RuleConsistency) -> Consistency {
 /// numbers only by a chance of one in 2^64.
 fn override_id(quota: &Quota) -> LimitId {
     LimitId(quota.window().as_nanos())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tidegate_rules::Entry;
+    use tidegate_store::Mode;
+
+    use super::*;
+    use crate::matched::{Applied, Source, overrides};
+    use crate::request::LimitOverride;
+
+    fn check(said: Option<Consistency>, expected: Consistency) {
+        let entries = [Entry {
+            key: "connection",
+            value: "1",
+        }];
+        let limit = LimitOverride {
+            requests: 1,
+            window: Duration::from_secs(1),
+            consistency: said,
+        };
+        let descriptors = [Descriptor {
+            limit: Some(limit),
+            ..Descriptor::new(&entries)
+        }];
+        let quotas = overrides(&descriptors).unwrap();
+        let bill = Bill {
+            domain: "test",
+            descriptors: &descriptors,
+            intent: Intent::Charge(1),
+            headroom: Headroom::Absent,
+            consistency: Consistency::Leased,
+            matches: &[Match {
+                quota: quotas.first(),
+                rule: None,
+                applied: Applied {
+                    descriptor: 0,
+                    source: Source::Override(0),
+                    mode: Mode::Enforce,
+                    force: Force::Charged,
+                },
+            }],
+        };
+        let mut values = Values::new();
+        bill.add_values(&[], &mut values);
+        let mut charges = Charges::new();
+        bill.add_charges(&values, &mut charges);
+        assert_eq!(charges.len(), 1);
+        assert_eq!(charges[0].consistency, expected);
+    }
+
+    #[test]
+    fn an_override_may_say_how_nodes_share_it() {
+        check(None, Consistency::Leased);
+        check(Some(Consistency::Node), Consistency::Node);
+    }
 }

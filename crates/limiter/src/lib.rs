@@ -20,7 +20,9 @@ pub use tidegate_algorithms::{
     Decision, Headroom, Outcome, Quota, QuotaError, Retry, Standing, Time,
 };
 pub use tidegate_rules::{Dialect, Entry, Limit, Rule, RuleSet, UnknownDialect};
-pub use tidegate_store::{Charging, ErrorKind as StoreErrorKind, Mode, Store, StoreError, report};
+pub use tidegate_store::{
+    Charging, Consistency, ErrorKind as StoreErrorKind, Mode, Store, StoreError, report,
+};
 
 pub use bans::{ActiveBan, Ban, BanTerm, MAX_BAN_BYTES, MAX_BANS, NewBan};
 pub use bill::consistency;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tidegate_rules::Entry;
+use tidegate_store::Consistency;
 
 /// One thing to limit by: who or what the request is, as an ordered path of entries.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +36,8 @@ pub struct LimitOverride {
     pub requests: u64,
     /// The window, from 1 ms to ten years.
     pub window: Duration,
+    /// How nodes share it; without it, as the limiter's configuration says.
+    pub consistency: Option<Consistency>,
 }
 
 // === impl Descriptor ===

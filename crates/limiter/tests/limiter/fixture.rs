@@ -168,7 +168,11 @@ impl<'a> Ask<'a> {
     }
 
     pub(crate) const fn limit(mut self, requests: u64, window: Duration) -> Self {
-        self.limit = Some(LimitOverride { requests, window });
+        self.limit = Some(LimitOverride {
+            requests,
+            window,
+            consistency: None,
+        });
         self
     }
 }

@@ -129,6 +129,7 @@ impl WrittenLimit {
         Some(LimitOverride {
             requests: self.requests_per_unit,
             window: self.unit.window()?,
+            consistency: None,
         })
     }
 }

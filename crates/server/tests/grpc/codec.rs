@@ -62,6 +62,7 @@ fn limit_of(limit: RateLimitOverride) -> LimitOverride {
     LimitOverride {
         requests: limit.requests_per_unit.into(),
         window: Duration::from_secs(seconds),
+        consistency: None,
     }
 }
 
@@ -133,7 +134,8 @@ fn a_message_in_two_pieces_is_one() {
         limit,
         Ok(Some(LimitOverride {
             requests: 7,
-            window
+            window,
+            consistency: None,
         }))
     );
 }

@@ -49,7 +49,8 @@ fn both_spellings_of_the_fields_are_read() {
                 descriptors[0].limit,
                 Some(LimitOverride {
                     requests: 7,
-                    window: HOUR
+                    window: HOUR,
+                    consistency: None,
                 })
             );
         });
