@@ -4,6 +4,7 @@
 
 mod route;
 mod upstream;
+mod websocket;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ pub use upstream::{
     Balance, HealthCheck, PassiveHealth, RetryConfig, RetryOn, TargetConfig, TargetFault, Timeouts,
     UpstreamConfig, UpstreamProtocol, UpstreamTls,
 };
+pub use websocket::{FrameLimit, FrameWindowFault, WebSocketLimits, WhenOver};
 
 /// All that a reload replaces.
 #[derive(Clone, Debug)]

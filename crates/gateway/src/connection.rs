@@ -181,7 +181,7 @@ async fn serve_http1<S, I>(
     }
     let tunnel = context.tunnel.take();
     if let Some(tunnel) = tunnel {
-        tunnel.run().await;
+        tunnel.run(&thread).await;
     }
 }
 

@@ -23,6 +23,7 @@ use crate::gateway::Generation;
 use crate::response::GatewayBody;
 use crate::upgrade::Tunnel;
 use crate::upstream::{ForwardError, SharedUpstream, UpstreamBody, UpstreamPool};
+use crate::websocket::{WebSocketSession, is_websocket};
 
 /// A request that is allowed, and its way.
 pub(crate) struct Forward<'a> {
@@ -33,6 +34,8 @@ pub(crate) struct Forward<'a> {
     pub(crate) connection: &'a ConnectionContext,
     /// The path in its normal form.
     pub(crate) path: String,
+    /// The limits of the WebSocket connection that it may open.
+    pub(crate) websocket: Option<WebSocketSession>,
 }
 
 /// A response of an upstream.
@@ -44,6 +47,8 @@ pub(crate) struct Forwarded {
     pub(crate) upgrade: Option<OnUpgrade>,
     /// The time after which an upgraded connection on which nothing flows is closed.
     pub(crate) idle_timeout: Duration,
+    /// The limits of the WebSocket connection that it may be.
+    pub(crate) websocket: Option<WebSocketSession>,
 }
 
 /// The reason why there is no response.
@@ -103,6 +108,7 @@ impl Forward<'_> {
             deadline,
             upgrade: upstream_upgrade,
             idle_timeout: self.upstream.config.timeouts.idle,
+            websocket: self.websocket,
         })
     }
 
@@ -183,6 +189,7 @@ impl Forwarded {
                     client,
                     upstream,
                     idle_timeout: self.idle_timeout,
+                    websocket: self.websocket.filter(|_| is_websocket(&head.headers)),
                     guard: connection.state.again(),
                     response: body,
                 };

@@ -23,12 +23,14 @@ mod route;
 mod thread;
 mod upgrade;
 mod upstream;
+mod websocket;
 
 pub use config::{
-    AccessConfig, Balance, CorsConfig, DenialBody, GatewayBounds, GatewayConfig, HeaderEdits,
-    HeaderMatch, HealthCheck, HostMatch, PassiveHealth, PathMatch, PathPattern, PathPatternFault,
-    PathRewrite, Requirement, RetryConfig, RetryOn, RouteAction, RouteConfig, RouteMatch,
-    TargetConfig, TargetFault, Timeouts, UpstreamConfig, UpstreamProtocol, UpstreamTls,
+    AccessConfig, Balance, CorsConfig, DenialBody, FrameLimit, FrameWindowFault, GatewayBounds,
+    GatewayConfig, HeaderEdits, HeaderMatch, HealthCheck, HostMatch, PassiveHealth, PathMatch,
+    PathPattern, PathPatternFault, PathRewrite, Requirement, RetryConfig, RetryOn, RouteAction,
+    RouteConfig, RouteMatch, TargetConfig, TargetFault, Timeouts, UpstreamConfig, UpstreamProtocol,
+    UpstreamTls, WebSocketLimits, WhenOver,
 };
 pub use connection::{ClientConnection, ClientProtocol, serve_connection};
 pub use gateway::{Gateway, GatewayError};

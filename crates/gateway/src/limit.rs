@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::HeaderMap;
+use http::header::UPGRADE;
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use quanta::Instant;
@@ -20,6 +21,7 @@ use crate::config::{GatewayConfig, Requirement, RouteConfig};
 use crate::connection::ConnectionContext;
 use crate::header_lines::HeaderLines;
 use crate::thread::GatewayThread;
+use crate::websocket::WebSocketSession;
 
 /// A request whose limits are to be decided.
 pub(crate) struct Caller<'a> {
@@ -74,10 +76,48 @@ impl Caller<'_> {
         Ok(if more.is_empty() { headers } else { more })
     }
 
+    /// The limits of the WebSocket connection that the request may open. Its limits must have been decided before, so that a token
+    /// was verified.
+    pub(crate) fn open_websocket(&self) -> Option<WebSocketSession> {
+        let limits = self.route.websocket.as_ref()?;
+        if !self.head.headers.contains_key(UPGRADE) {
+            return None;
+        }
+        let Some(recipes) = &limits.descriptors else {
+            return Some(WebSocketSession::new(limits, &self.config.domain, &[]));
+        };
+        let lines = HeaderLines(&self.head.headers);
+        let claims = if recipes.needs_token() {
+            self.verified_claims(&lines)
+        } else {
+            None
+        };
+        let values = recipes.values(&self.request(&lines, claims.as_ref()));
+        let described = recipes.describe(&values, DescribedPart::All);
+        let descriptors = described.descriptors();
+        Some(WebSocketSession::new(
+            limits,
+            &self.config.domain,
+            &descriptors,
+        ))
+    }
+
+    /// The claims of the request's token, if it is good.
+    fn verified_claims(&self, lines: &HeaderLines<'_>) -> Option<Arc<Claims>> {
+        let now_s = unix_seconds();
+        match self.config.identities.find_token(lines, now_s) {
+            TokenFound::Absent => None,
+            TokenFound::Verified(claims) => Some(claims),
+            TokenFound::Unverified(token) => self.config.identities.verify(&token, now_s).ok(),
+        }
+    }
+
     fn needs_token(&self) -> bool {
+        let websocket = self.route.websocket.as_ref();
         self.config.identities.tokens().is_some()
             && (self.recipes().needs_token()
-                || self.route.require.iter().any(|it| it.source.needs_token()))
+                || self.route.require.iter().any(|it| it.source.needs_token())
+                || websocket.is_some_and(|limits| limits.needs_token()))
     }
 
     fn recipes(&self) -> &Arc<tidegate_identify::Recipes> {
@@ -128,7 +168,7 @@ impl Caller<'_> {
         }
     }
 
-    /// Judges the request, and records the verdict.
+    /// Judges the request as part of its trace.
     async fn check<S: Store>(
         &self,
         thread: &GatewayThread<S>,
@@ -145,11 +185,23 @@ impl Caller<'_> {
             hits: 1,
             trace,
         };
+        thread.check(&asked).await
+    }
+}
+
+// === impl GatewayThread ===
+
+impl<S: Store> GatewayThread<S> {
+    /// Judges a request or a message, and records the verdict.
+    pub(crate) async fn check(&self, asked: &Asked<'_>) -> Result<Verdict, LimiterError> {
         let started = Instant::now();
-        let judged = thread.limiter.check(asked.domain, descriptors, 1).await;
+        let judged = self
+            .limiter
+            .check(asked.domain, asked.descriptors, asked.hits)
+            .await;
         match &judged {
-            Ok(verdict) => thread.recorder.judged(&asked, verdict, started.elapsed()),
-            Err(error) => thread.recorder.rejected(error),
+            Ok(verdict) => self.recorder.judged(asked, verdict, started.elapsed()),
+            Err(error) => self.recorder.rejected(error),
         }
         judged
     }

@@ -161,17 +161,17 @@ impl<S: Store> GatewayThread<S> {
         };
         let (_, route) = route::find(&config.routes, &routed).ok_or(Rejection::NoRoute)?;
         self.check_length(&exchange, route)?;
+        let caller = Caller {
+            config,
+            route,
+            connection: exchange.connection,
+            head,
+            host: &host,
+            client: exchange.client,
+        };
         let limits = if is_preflight(head) {
             LimitHeaders::new()
         } else {
-            let caller = Caller {
-                config,
-                route,
-                connection: exchange.connection,
-                head,
-                host: &host,
-                client: exchange.client,
-            };
             caller.charge(self).await?
         };
         match &route.action {
@@ -183,6 +183,7 @@ impl<S: Store> GatewayThread<S> {
                     rewrite: rewrite.as_ref(),
                     connection: exchange.connection,
                     path: path.into_owned(),
+                    websocket: caller.open_websocket(),
                 };
                 drop(host);
                 let (head, body) = (exchange.head, exchange.body);

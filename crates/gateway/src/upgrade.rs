@@ -1,17 +1,19 @@
 //! Upgraded connections: bytes flow both ways until both sides are done or nothing flows.
 
+use std::cell::Cell;
 use std::io;
-use std::pin::pin;
 use std::time::Duration;
 
-use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use tidegate_limiter::Store;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
-use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep};
 
 use crate::connection::RequestGuard;
+use crate::thread::GatewayThread;
 use crate::upstream::UpstreamBody;
+use crate::websocket::{self, WebSocketSession};
 
 /// An upgraded connection before its two halves are there.
 pub(crate) struct Tunnel {
@@ -19,11 +21,17 @@ pub(crate) struct Tunnel {
     pub(crate) upstream: OnUpgrade,
     /// The time after which a connection on which nothing flows is closed.
     pub(crate) idle_timeout: Duration,
+    /// The limits of a WebSocket connection; without it, bytes pass unread.
+    pub(crate) websocket: Option<WebSocketSession>,
     /// The request that was upgraded, in progress until the tunnel ends.
     pub(crate) guard: RequestGuard,
     /// The upstream's response, which counts as in progress.
     pub(crate) response: UpstreamBody,
 }
+
+/// The time at which bytes flowed last.
+#[derive(Debug)]
+pub(crate) struct Activity(Cell<Instant>);
 
 /// Bytes that are copied at a time; a page of most kernels' socket buffers.
 const CHUNK_BYTES: usize = 8 * 1024;
@@ -32,45 +40,74 @@ const CHUNK_BYTES: usize = 8 * 1024;
 
 impl Tunnel {
     /// Copies bytes both ways until both sides have ended, one fails, or nothing flows for too long.
-    pub(crate) async fn run(self) {
+    pub(crate) async fn run<S: Store>(self, thread: &GatewayThread<S>) {
         let halves = tokio::join!(self.client, self.upstream);
         if let (Ok(client), Ok(upstream)) = halves {
+            let (client, upstream) = (TokioIo::new(client), TokioIo::new(upstream));
+            let activity = Activity::new();
+            let copied = async {
+                match &self.websocket {
+                    None => copy(client, upstream, &activity).await,
+                    Some(session) => {
+                        websocket::relay(client, upstream, session, thread, &activity).await
+                    }
+                }
+            };
             // A side that breaks off ends the tunnel; there is nobody to tell.
-            let _: io::Result<()> = copy(client, upstream, self.idle_timeout).await;
+            tokio::select! {
+                biased;
+                _ = copied => {}
+                () = activity.idle(self.idle_timeout) => {}
+            }
         }
         drop((self.response, self.guard));
     }
 }
 
-async fn copy(client: Upgraded, upstream: Upgraded, idle_timeout: Duration) -> io::Result<()> {
-    let (client_read, client_write) = split(TokioIo::new(client));
-    let (upstream_read, upstream_write) = split(TokioIo::new(upstream));
-    let (active, mut last_active) = watch::channel(Instant::now());
-    let both = async {
-        tokio::try_join!(
-            copy_one_way(client_read, upstream_write, &active),
-            copy_one_way(upstream_read, client_write, &active),
-        )
-    };
-    let mut both = pin!(both);
-    loop {
-        let idle_at = *last_active.borrow_and_update() + idle_timeout;
-        tokio::select! {
-            copied = both.as_mut() => return copied.map(|_| ()),
-            () = sleep_until(idle_at) => {
-                if !last_active.has_changed().unwrap_or(false) {
-                    return Err(io::ErrorKind::TimedOut.into());
-                }
+// === impl Activity ===
+
+impl Activity {
+    pub(crate) fn new() -> Self {
+        Self(Cell::new(Instant::now()))
+    }
+
+    /// Notes that bytes flowed now.
+    pub(crate) fn note(&self) {
+        self.0.set(Instant::now());
+    }
+
+    /// Ready once nothing has flowed for `timeout`.
+    pub(crate) async fn idle(&self, timeout: Duration) {
+        loop {
+            // The timer looks at the true deadline when it fires, because bytes flow far more often than it does.
+            let left = timeout.saturating_sub(self.0.get().elapsed());
+            if left.is_zero() {
+                return;
             }
+            sleep(left).await;
         }
     }
+}
+
+async fn copy(
+    client: impl AsyncRead + AsyncWrite,
+    upstream: impl AsyncRead + AsyncWrite,
+    activity: &Activity,
+) -> io::Result<()> {
+    let (client_read, client_write) = split(client);
+    let (upstream_read, upstream_write) = split(upstream);
+    tokio::try_join!(
+        copy_one_way(client_read, upstream_write, activity),
+        copy_one_way(upstream_read, client_write, activity),
+    )
+    .map(|_| ())
 }
 
 /// Copies until the end, and then tells the other side that nothing more comes.
 async fn copy_one_way(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
-    active: &watch::Sender<Instant>,
+    activity: &Activity,
 ) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK_BYTES];
     loop {
@@ -79,6 +116,8 @@ async fn copy_one_way(
             return to.shutdown().await;
         }
         to.write_all(&buffer[..n_bytes]).await?;
-        active.send_replace(Instant::now());
+        // TLS keeps bytes that the socket did not take.
+        to.flush().await?;
+        activity.note();
     }
 }

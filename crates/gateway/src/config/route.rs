@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use tidegate_identify::{Recipes, Source};
 
-use super::RetryConfig;
+use super::{RetryConfig, WebSocketLimits};
 
 /// One route.
 #[derive(Clone, Debug)]
@@ -33,6 +33,8 @@ pub struct RouteConfig {
     pub max_body_bytes: Option<u64>,
     /// The longest time a request may take in all, body of the response included; streams need none.
     pub total_timeout: Option<Duration>,
+    /// Limits on the frames of its WebSocket connections; without it, their bytes pass unread.
+    pub websocket: Option<Arc<WebSocketLimits>>,
 }
 
 /// The requests that take a route. Every part must match; an empty part matches everything.

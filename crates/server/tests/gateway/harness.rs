@@ -292,6 +292,7 @@ pub(crate) fn route(name: &str) -> RouteConfig {
         retry: None,
         max_body_bytes: None,
         total_timeout: None,
+        websocket: None,
     }
 }
 

@@ -56,6 +56,7 @@ pub(super) fn read(section: &mut Section<'_, '_>) -> RouteDraft {
         retry: retry(section.block_or("retry", "Retries besides those that are always safe", "on")),
         max_body_bytes: max_body.map(bytes),
         total_timeout: total_timeout(section),
+        websocket: None,
         matches,
     };
     refuse_bad_name(section, &route.name);
@@ -78,6 +79,7 @@ pub(super) fn to_upstream(matches: RouteMatch, upstream: usize) -> RouteConfig {
         retry: None,
         max_body_bytes: None,
         total_timeout: None,
+        websocket: None,
     }
 }
 
