@@ -88,7 +88,7 @@ impl Caller<'_> {
         };
         let lines = HeaderLines(&self.head.headers);
         let claims = if recipes.needs_token() {
-            self.verified_claims(&lines)
+            self.verified_claims(lines)
         } else {
             None
         };
@@ -103,9 +103,9 @@ impl Caller<'_> {
     }
 
     /// The claims of the request's token, if it is good.
-    fn verified_claims(&self, lines: &HeaderLines<'_>) -> Option<Arc<Claims>> {
+    fn verified_claims(&self, lines: HeaderLines<'_>) -> Option<Arc<Claims>> {
         let now_s = unix_seconds();
-        match self.config.identities.find_token(lines, now_s) {
+        match self.config.identities.find_token(&lines, now_s) {
             TokenFound::Absent => None,
             TokenFound::Verified(claims) => Some(claims),
             TokenFound::Unverified(token) => self.config.identities.verify(&token, now_s).ok(),

@@ -79,8 +79,6 @@ pub(crate) enum FrameFault {
 
 const FIN: u8 = 0x80;
 const MASKED: u8 = 0x80;
-/// Opcodes from here on are those of control frames.
-const CONTROL: u8 = 0x8;
 /// Bytes of a mask.
 const MASK_BYTES: usize = 4;
 /// The length that says that two bytes of length follow; control frames have a smaller one.
@@ -196,9 +194,9 @@ impl FrameKind {
     const fn of(opcode: u8) -> Self {
         match opcode {
             0x0 => Self::Continuation,
+            0x1..0x8 => Self::Message,
             0x8 => Self::Close,
-            CONTROL.. => Self::Control,
-            _ => Self::Message,
+            _ => Self::Control,
         }
     }
 }

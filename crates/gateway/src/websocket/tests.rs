@@ -125,9 +125,9 @@ fn header(first: u8, mask: u8, length: usize) -> Vec<u8> {
         ..126 => vec![first, mask | u8::try_from(length).unwrap()],
         126..65_536 => {
             let length = u16::try_from(length).unwrap().to_be_bytes();
-            [&[first, mask | 126], &length[..]].concat()
+            [&[first, mask | 0x7e], &length[..]].concat()
         }
-        _ => [&[first, mask | 127], &(length as u64).to_be_bytes()[..]].concat(),
+        _ => [&[first, mask | 0x7f], &(length as u64).to_be_bytes()[..]].concat(),
     }
 }
 
@@ -205,7 +205,7 @@ async fn a_message_over_the_limit_closes_both_sides() {
         .iter()
         .flat_map(|text| client_frame(TEXT, *text))
         .collect();
-    let bytes = [frames.clone(), client_frame(0x82, &[7; 70_000])].concat();
+    let bytes = [frames.clone(), client_frame(0x82, &vec![7; 70_000])].concat();
     check_closed(messages(2), IN_FLIGHT, &bytes, &frames, 1008, OVER).await;
 }
 
@@ -401,7 +401,7 @@ async fn a_pause_stops_one_direction_only() {
     let (thread, session) = (thread(), session(paused(1, Duration::from_secs(10))));
     let started = Instant::now();
     let message = client_frame(TEXT, b"message");
-    let reply = server_frame(TEXT, &[7; 100_000]);
+    let reply = server_frame(TEXT, &vec![7; 100_000]);
     let script = async |mut client: DuplexStream, mut upstream: DuplexStream| {
         client.write_all(&message.repeat(3)).await.unwrap();
         client.shutdown().await.unwrap();

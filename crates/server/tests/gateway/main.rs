@@ -7,3 +7,4 @@ mod http2;
 mod limits;
 mod smuggling;
 mod upgrade;
+mod websocket;
