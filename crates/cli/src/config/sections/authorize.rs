@@ -127,10 +127,13 @@ pub(super) fn descriptors(section: &mut Section<'_, '_>, default: Recipes) -> Re
 }
 
 /// The same for a part of the requests, if it has descriptors of its own.
-pub(super) fn own_descriptors(section: &mut Section<'_, '_>) -> Option<Recipes> {
+pub(super) fn own_descriptors(
+    section: &mut Section<'_, '_>,
+    about: &'static str,
+) -> Option<Recipes> {
     section.tree(
         "descriptors",
-        "The descriptors of its requests; those of `gateway.descriptors`, if not set",
+        about,
         recipes_schema(),
         None,
         |recipes| recipes.as_ref().map_or(Shown::Unset, show),

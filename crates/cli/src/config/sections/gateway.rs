@@ -5,6 +5,7 @@ mod extras;
 mod matching;
 mod route;
 mod upstream;
+mod websocket;
 
 use std::path::PathBuf;
 use std::sync::Arc;

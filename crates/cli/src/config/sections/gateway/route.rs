@@ -16,6 +16,7 @@ use super::super::authorize;
 use super::bounds::bytes;
 use super::matching::{self, HeaderWanted, RoutePath};
 use super::upstream::retry;
+use super::websocket;
 use crate::config::reader::{Item, Section};
 use crate::config::value::{Bytes, Value};
 
@@ -45,7 +46,11 @@ pub(super) fn read(section: &mut Section<'_, '_>) -> RouteDraft {
     let route = RouteConfig {
         name: name.unwrap_or(described),
         action,
-        descriptors: authorize::own_descriptors(section).map(Arc::new),
+        descriptors: authorize::own_descriptors(
+            section,
+            "The descriptors of its requests; those of `gateway.descriptors`, if not set",
+        )
+        .map(Arc::new),
         require: requirements(section),
         request_headers: edits(
             section.block("request_headers", "Changes to the headers of the request"),
@@ -56,7 +61,7 @@ pub(super) fn read(section: &mut Section<'_, '_>) -> RouteDraft {
         retry: retry(section.block_or("retry", "Retries besides those that are always safe", "on")),
         max_body_bytes: max_body.map(bytes),
         total_timeout: total_timeout(section),
-        websocket: None,
+        websocket: websocket::read(section).map(Arc::new),
         matches,
     };
     refuse_bad_name(section, &route.name);
