@@ -87,6 +87,7 @@ async fn serve(
         Arc::clone(&observatory),
     ));
     let admin = Admin {
+        gateway: gateway.clone(),
         limiter: Arc::clone(&limiter),
         observatory: Arc::clone(&observatory),
         hooks: Arc::new(Hooks {

@@ -1,14 +1,16 @@
 //! The gateway as all threads see it: the settings in force and the state of the upstreams.
 
 use std::num::NonZeroUsize;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
+use tidegate_observe::GatewayGauges;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::GatewayConfig;
 use crate::connection::AddressConnections;
+use crate::counts::{Origin, ResponseCounts};
 use crate::upstream::{SharedUpstream, UpstreamError};
 
 /// A gateway. Its settings can be replaced while it runs.
@@ -19,6 +21,8 @@ pub struct Gateway {
     replaced: watch::Sender<()>,
     threads: NonZeroUsize,
     connections: Arc<AddressConnections>,
+    /// The counts of each thread.
+    responses: Mutex<Vec<Arc<ResponseCounts>>>,
 }
 
 /// Settings that cannot be used.
@@ -49,6 +53,7 @@ impl Gateway {
             replaced: watch::Sender::new(()),
             threads,
             connections: Arc::default(),
+            responses: Mutex::default(),
         })
     }
 
@@ -83,6 +88,37 @@ impl Gateway {
 
     pub(crate) fn generation(&self) -> Arc<Generation> {
         self.current.load_full()
+    }
+
+    /// The counts of responses and the state of the upstreams, for metrics.
+    pub fn gauges(&self) -> GatewayGauges {
+        let threads = self
+            .responses
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let responses = [Origin::Upstream, Origin::Gateway].map(|origin| {
+            let counts = threads.iter().map(|counts| counts.get(origin));
+            let add = |sum: [u64; 5], counts: [u64; 5]| {
+                std::array::from_fn(|class| sum[class] + counts[class])
+            };
+            (origin.name(), counts.fold([0; 5], add))
+        });
+        let upstreams = &self.current.load().upstreams;
+        GatewayGauges {
+            responses: responses.into(),
+            upstreams: upstreams.iter().map(|upstream| upstream.gauges()).collect(),
+        }
+    }
+
+    /// Counts for one more thread.
+    pub(crate) fn counts(&self) -> Arc<ResponseCounts> {
+        let counts = Arc::<ResponseCounts>::default();
+        let mut threads = self
+            .responses
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        threads.push(Arc::clone(&counts));
+        counts
     }
 
     pub(crate) const fn connections(&self) -> &Arc<AddressConnections> {

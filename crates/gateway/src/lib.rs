@@ -12,6 +12,7 @@ mod clock;
 mod config;
 mod connection;
 mod cors;
+mod counts;
 mod executor;
 mod forward;
 mod gateway;

@@ -24,6 +24,7 @@ use crate::answer::{self, Dialogue, LimitHeaders, Rejection};
 use crate::config::{GatewayBounds, RouteAction, RouteConfig};
 use crate::connection::{ConnectionContext, RequestGuard};
 use crate::cors::{ExposedHeaders, is_preflight};
+use crate::counts::{Origin, ResponseCounts};
 use crate::forward::{Forward, Forwarded};
 use crate::gateway::{Gateway, Generation};
 use crate::guard;
@@ -41,6 +42,7 @@ pub struct GatewayThread<S> {
     /// The headers that tell of limits where a rule does not say.
     pub(crate) dialect: Headers,
     exposed: ExposedHeaders,
+    counts: Arc<ResponseCounts>,
     pub(crate) bounds: GatewayBounds,
     pool: UpstreamPool,
 }
@@ -79,6 +81,7 @@ impl<S> GatewayThread<S> {
         Self {
             pool: UpstreamPool::new(gateway.threads()),
             exposed: ExposedHeaders::new(&dialect),
+            counts: gateway.counts(),
             gateway,
             limiter,
             recorder,
@@ -126,6 +129,8 @@ impl<S: Store> GatewayThread<S> {
         };
         let (own, limits) = match self.handle(exchange).await {
             Ok(Handled::Forwarded(forwarded, limits)) => {
+                self.counts
+                    .add(Origin::Upstream, forwarded.response.status());
                 let mut response = forwarded.into_response(upgrade, connection, guard);
                 if origin.is_some() {
                     self.exposed.extend(response.headers_mut());
@@ -138,6 +143,7 @@ impl<S: Store> GatewayThread<S> {
                 (response, LimitHeaders::new())
             }
         };
+        self.counts.add(Origin::Gateway, own.status());
         let own = if is_head { without_body(own) } else { own };
         let mut response = own.map(|body| GatewayBody::own(body, guard));
         if let (Some(cors), Some(origin)) = (&config.cors, &origin) {

@@ -28,7 +28,7 @@ mod trace;
 pub use config::{KeyLogging, MetricNames, ObserveConfig, RefusalLog, TopConfig};
 pub use connections::{OpenConnection, Protocol};
 pub use counts::{RuleCounts, RuleReport, Totals};
-pub use gauges::{Gauges, StateGauges};
+pub use gauges::{GatewayGauges, Gauges, StateGauges, TargetGauges, UpstreamGauges};
 pub use observatory::Observatory;
 pub use recorder::{Asked, Recorder};
 pub use top::{TopKey, TopKind, TopQuery, TopReport};

@@ -1,6 +1,7 @@
 //! What was seen, as pages of text.
 
 mod family;
+mod gateway;
 pub(crate) mod own;
 mod page;
 pub(crate) mod reference;

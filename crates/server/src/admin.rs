@@ -28,6 +28,7 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tidegate_gateway::Gateway;
 use tidegate_limiter::{Limiter, Store};
 use tidegate_observe::Observatory;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -86,6 +87,8 @@ pub struct Admin<S> {
     pub observatory: Arc<Observatory>,
     /// What the program around does.
     pub hooks: Arc<dyn AdminHooks>,
+    /// The gateway, if there is one.
+    pub gateway: Option<Arc<Gateway>>,
     /// Who may ask what.
     pub config: AdminConfig,
 }

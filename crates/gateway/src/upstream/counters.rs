@@ -53,6 +53,22 @@ impl UpstreamCounters {
     }
 }
 
+impl UpstreamCounters {
+    /// The failures by kind.
+    pub(super) fn failures(&self) -> Vec<(&'static str, u64)> {
+        let kinds = [
+            ("connect_failed", &self.connect_failed),
+            ("connect_timed_out", &self.connect_timed_out),
+            ("pool_exhausted", &self.pool_exhausted),
+            ("no_healthy_target", &self.no_healthy_target),
+            ("response_timed_out", &self.response_timed_out),
+            ("broken", &self.broken),
+            ("body_broken", &self.body_broken),
+        ];
+        kinds.map(|(kind, count)| (kind, count.get())).into()
+    }
+}
+
 // === impl Count ===
 
 impl Count {

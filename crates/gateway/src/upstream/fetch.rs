@@ -68,7 +68,9 @@ async fn get(
         if response.status() != StatusCode::OK {
             return Err(FetchError::Status(response.status()));
         }
-        let body = Limited::new(response.into_body(), max_bytes).collect().await;
+        let body = Limited::new(response.into_body(), max_bytes)
+            .collect()
+            .await;
         Ok(body.map_err(FetchError::Failed)?.to_bytes())
     };
     tokio::pin!(exchange);

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use smallvec::SmallVec;
+use tidegate_observe::{TargetGauges, UpstreamGauges};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -32,19 +33,6 @@ pub(crate) struct SharedUpstream {
     pub(super) targets: Vec<Arc<TargetState>>,
     pub(super) connector: Connector,
     pub(super) budget: RetryBudget,
-}
-
-/// The state of one target, for people.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TargetReport {
-    /// Its URL.
-    pub(crate) target: String,
-    /// Whether health checks took it down.
-    pub(crate) is_down: bool,
-    /// Whether failures of requests ejected it.
-    pub(crate) is_ejected: bool,
-    /// Requests in progress.
-    pub(crate) in_progress: usize,
 }
 
 /// The choices that one thread has made, so that threads need not agree.
@@ -137,16 +125,24 @@ impl SharedUpstream {
         std::future::pending::<()>().await;
     }
 
-    /// The state of its targets.
-    pub(crate) fn report(&self) -> Vec<TargetReport> {
+    /// Its counts and the state of its targets, for metrics.
+    pub(crate) fn gauges(&self) -> UpstreamGauges {
         let now = now();
-        let report = |target: &Arc<TargetState>| TargetReport {
-            target: target.name.clone(),
-            is_down: target.health.is_down(),
-            is_ejected: target.health.is_ejected(now),
-            in_progress: target.in_progress(),
+        let target = |target: &Arc<TargetState>| TargetGauges {
+            name: target.name.clone(),
+            is_up: !target.health.is_down() && !target.health.is_ejected(now),
+            in_progress: target.in_progress() as u64,
         };
-        self.targets.iter().map(report).collect()
+        let counters = &self.counters;
+        UpstreamGauges {
+            name: self.config.name.clone(),
+            requests: counters.requests.get(),
+            retries: counters.retries.get(),
+            retries_denied: counters.retries_denied.get(),
+            connections: counters.connections.get(),
+            failures: counters.failures(),
+            targets: self.targets.iter().map(target).collect(),
+        }
     }
 
     /// Chooses a target by its place in the list: a healthy one that was not tried, else a healthy one, else an ejected one.

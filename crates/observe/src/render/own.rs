@@ -5,7 +5,7 @@ use tidegate_limiter::report::{StoreHealth, StoreReport};
 use super::Seen;
 use super::family::Family;
 use super::page::{Page, Seconds};
-use super::{regions, server, sharing};
+use super::{gateway, regions, server, sharing};
 use crate::connections::Protocol;
 use crate::core::{Answered, Failure, Rejection, StandIn};
 use crate::counts::Counts;
@@ -119,6 +119,9 @@ pub(crate) fn page(seen: &Seen) -> String {
     add_reloads(&mut page, seen);
     add_connections(&mut page, seen);
     add_store(&mut page, &seen.gauges.store);
+    if let Some(gateway) = &seen.gauges.gateway {
+        gateway::add(&mut page, gateway);
+    }
     if let Some(state) = &seen.gauges.state {
         add_state(&mut page, state);
     }

@@ -82,6 +82,7 @@ pub(super) fn metrics<S: Store>(admin: &Admin<S>) -> Reply {
     let gauges = Gauges {
         rules: u64::try_from(admin.limiter.rules().rules().count()).unwrap_or(u64::MAX),
         store: admin.limiter.store().report(),
+        gateway: admin.gateway.as_ref().map(|gateway| gateway.gauges()),
         state: admin.hooks.state().map(|state| StateGauges {
             written_at: state.written_at,
             bytes: state.bytes,

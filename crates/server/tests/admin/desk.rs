@@ -200,6 +200,7 @@ pub(crate) fn admin(hooks: Arc<Hooks>, config: AdminConfig) -> Admin<TestStore> 
     let store = TestStore::new(clock);
     let rules = compiled(RULES).unwrap().rules;
     Admin {
+        gateway: None,
         limiter: Arc::new(Limiter::new(store, rules, LimiterConfig::default())),
         observatory: Arc::new(Observatory::default()),
         hooks,

@@ -40,7 +40,7 @@ fn a_connection_serves_one_request_after_the_other() {
         }
         assert_eq!(upstream.counters.connections.get(), 1);
         assert_eq!(upstream.counters.requests.get(), 10);
-        assert_eq!(upstream.report()[0].in_progress, 0);
+        assert_eq!(upstream.gauges().targets[0].in_progress, 0);
     });
 }
 
@@ -313,7 +313,7 @@ fn requests_beyond_the_connection_limit_wait_in_order() {
         }
         assert_eq!(*paths.borrow(), ["/1", "/2", "/4"]);
         assert_eq!(upstream.counters.connections.get(), 1);
-        assert_eq!(upstream.report()[0].in_progress, 0);
+        assert_eq!(upstream.gauges().targets[0].in_progress, 0);
     });
 }
 
@@ -358,7 +358,7 @@ fn a_request_that_is_dropped_closes_its_connection() {
             () = seen => {}
         }
         closed.notified().await;
-        assert_eq!(upstream.report()[0].in_progress, 0);
+        assert_eq!(upstream.gauges().targets[0].in_progress, 0);
         gate.add_permits(1);
         read(pool.send(&upstream, get("/2"), None).await.unwrap()).await;
     });
@@ -384,7 +384,7 @@ fn a_response_that_is_dropped_closes_its_connection() {
         let pool = pool();
         drop(pool.send(&upstream, get("/"), None).await.unwrap());
         closed.notified().await;
-        assert_eq!(upstream.report()[0].in_progress, 0);
+        assert_eq!(upstream.gauges().targets[0].in_progress, 0);
     });
 }
 
@@ -464,7 +464,7 @@ fn an_upgrade_is_a_tunnel_that_holds_its_place() {
         assert_eq!(&bytes, b"hello");
         let error = pool.send(&upstream, get("/"), None).await.unwrap_err();
         assert!(matches!(error, ForwardError::PoolExhausted), "{error:?}");
-        assert_eq!(upstream.report()[0].in_progress, 1);
+        assert_eq!(upstream.gauges().targets[0].in_progress, 1);
         drop((tunnel, response));
         read(pool.send(&upstream, get("/"), None).await.unwrap()).await;
     });

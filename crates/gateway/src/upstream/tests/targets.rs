@@ -98,18 +98,18 @@ fn a_target_with_many_requests_in_progress_gets_no_more() {
         let pool = Rc::new(pool());
         // Between two, both are always compared: the first gets one request, and the second all that follow.
         let (pool_of_first, upstream_of_first) = (Rc::clone(&pool), upstream.clone());
-        while upstream.report()[0].in_progress == 0 {
+        while upstream.gauges().targets[0].in_progress == 0 {
             let (pool, upstream) = (Rc::clone(&pool_of_first), upstream_of_first.clone());
             spawn_local(async move { pool.send(&upstream, get("/"), None).await.map(drop) });
             yield_now().await;
         }
-        let n_stuck = upstream.report()[0].in_progress;
-        while upstream.report()[1].in_progress > 0 {
+        let n_stuck = upstream.gauges().targets[0].in_progress;
+        while upstream.gauges().targets[1].in_progress > 0 {
             yield_now().await;
         }
         let counts = count_answers(&pool, &upstream, 20).await;
         assert_eq!(counts, HashMap::from([("1".to_owned(), 20)]));
-        assert_eq!(upstream.report()[0].in_progress, n_stuck);
+        assert_eq!(upstream.gauges().targets[0].in_progress, n_stuck);
     });
 }
 
@@ -227,7 +227,7 @@ fn a_target_that_keeps_failing_is_ejected_for_a_while() {
             n_failed += usize::from(pool.send(&upstream, get("/"), None).await.is_err());
         }
         assert_eq!(n_failed, 3);
-        assert!(upstream.report()[0].is_ejected);
+        assert!(!upstream.gauges().targets[0].is_up);
     });
 }
 
@@ -256,7 +256,7 @@ fn ejected_targets_are_used_if_all_are_ejected_and_come_back_when_they_respond()
         for _ in 0..2 {
             assert!(pool.send(&upstream, get("/"), None).await.is_err());
         }
-        assert!(upstream.report().iter().all(|target| target.is_ejected));
+        assert!(upstream.gauges().targets.iter().all(|target| !target.is_up));
         failing.set(false);
         let mut n_answered = 0;
         for _ in 0..4 {
@@ -264,7 +264,7 @@ fn ejected_targets_are_used_if_all_are_ejected_and_come_back_when_they_respond()
         }
         // Once it has responded, it is the only one that is not ejected.
         assert!(n_answered >= 3, "{n_answered}");
-        assert!(!upstream.report()[0].is_ejected);
+        assert!(upstream.gauges().targets[0].is_up);
     });
 }
 
@@ -312,7 +312,7 @@ fn health_checks_take_a_target_down_and_up() {
         n_checks.wait_for(|n_checks| *n_checks >= 3).await.unwrap();
         let error = pool.send(&upstream, get("/"), None).await.unwrap_err();
         assert!(matches!(error, ForwardError::NoHealthyTarget), "{error:?}");
-        assert!(upstream.report()[0].is_down);
+        assert!(!upstream.gauges().targets[0].is_up);
         is_well.set(true);
         let n_before = *n_checks.borrow();
         n_checks
@@ -346,7 +346,7 @@ fn a_reload_keeps_the_health_of_targets_that_stay() {
         config.max_connections = 7;
         let new = SharedUpstream::replacing(Arc::new(config), &[Arc::clone(&old)]).unwrap();
         assert!(!Arc::ptr_eq(&new, &old));
-        assert!(new.report()[0].is_ejected);
+        assert!(!new.gauges().targets[0].is_up);
     });
 }
 
