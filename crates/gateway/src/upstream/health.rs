@@ -3,7 +3,7 @@
 //! Two judgements stand side by side. Active: health checks take a target down and up. Passive: after some failures in a row of
 //! clients' requests, a target is ejected for a while; then it is used again, and the next failure ejects it at once. A target
 //! that is down gets no request. Ejected targets get requests only when all that are not down are ejected, because a guess that
-//! says that everything is broken is more likely wrong than right.
+//! says that everything is broken is more likely wrong than right, and those that have failed on all others.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

@@ -160,8 +160,9 @@ impl SharedUpstream {
                 Ok(0)
             };
         }
+        // A target on which this request failed comes last: the ejection of another one is only a guess.
         let rank = |index: usize, target: &TargetState| {
-            2 * u8::from(target.health.is_ejected(now)) + u8::from(tried.contains(&index))
+            2 * u8::from(tried.contains(&index)) + u8::from(target.health.is_ejected(now))
         };
         let ranked: SmallVec<[(u8, usize); 8]> = (self.targets.iter().enumerate())
             .filter(|(_, target)| !target.health.is_down())
