@@ -3,8 +3,10 @@
 mod bytes_server;
 mod client_body;
 mod http1;
+mod http2;
 mod race;
 mod targets;
+mod tls;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
