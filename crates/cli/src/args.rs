@@ -3,6 +3,7 @@
 mod rules;
 mod settings;
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -30,7 +31,7 @@ pub(crate) enum Command {
     Health(HealthArgs),
     /// Say everything that is wrong with rules
     Check(CheckArgs),
-    /// Show which limits apply to a descriptor, and why
+    /// Show which limits apply to a descriptor or a request, and why
     Explain(ExplainArgs),
     /// Push rules to Redis for all servers at once, look back, go back
     Rules(RulesArgs),
@@ -99,13 +100,34 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "NAME")]
     rules_name: Option<String>,
 
-    /// The domain of the request
-    #[arg(long)]
-    pub(crate) domain: String,
+    /// The domain of the descriptors
+    #[arg(long, required_unless_present = "request", conflicts_with = "request")]
+    pub(crate) domain: Option<String>,
 
     /// A descriptor as key=value,key=value; quote a value with "…" or put \ before , " and \
-    #[arg(value_name = "DESCRIPTOR", required = true)]
+    #[arg(
+        value_name = "DESCRIPTOR",
+        required_unless_present = "request",
+        conflicts_with = "request"
+    )]
     pub(crate) descriptors: Vec<String>,
+
+    /// A request to the gateway, such as 'GET /login'; its settings and rules are those of --config
+    #[arg(long, value_name = "REQUEST")]
+    pub(crate) request: Option<String>,
+
+    /// A header of the request, such as 'x-user: 7'; may be repeated
+    #[arg(
+        short = 'H',
+        long = "header",
+        value_name = "HEADER",
+        requires = "request"
+    )]
+    pub(crate) headers: Vec<String>,
+
+    /// The address of the client that sends the request [default: 127.0.0.1]
+    #[arg(long, value_name = "IP", requires = "request")]
+    pub(crate) client_address: Option<IpAddr>,
 
     #[command(flatten)]
     pub(crate) compile: CompileArgs,
@@ -245,6 +267,8 @@ Examples:
                                           how nodes share the limit, and what holds without Redis
   tidegate explain --rules redis://127.0.0.1:6379 --domain api user_id=42
                                           by the newest rules that were pushed there
+  tidegate explain --config tidegate.yaml --request 'POST /login' -H 'x-user: 7'
+                                          which route, which limits?
 
 Exit code: 0 explained, 1 the rules have faults or no such domain, 2 they could not be read.";
 

@@ -1,4 +1,6 @@
-//! `tidegate explain`: which limits apply to a descriptor, and why.
+//! `tidegate explain`: the limits that apply to a descriptor or a request, and why.
+
+mod request;
 
 use std::io;
 use std::process::ExitCode;
@@ -12,8 +14,12 @@ use crate::failure::Failure;
 use crate::rules_source::RulesSource;
 use crate::{rules_files, runtime, terminal};
 
-/// Explains each descriptor on stdout.
+/// Explains each descriptor, or a request, on stdout.
 pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode, Failure> {
+    if let Some(line) = &args.request {
+        return request::run(args, line);
+    }
+    let asked = args.domain.as_deref().unwrap_or_default();
     let descriptors = args
         .descriptors
         .iter()
@@ -23,8 +29,8 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode, Failure> {
     let sharing = rules.sharing;
     let rules = read(&rules)?.rules;
     let domain = rules
-        .domain(&args.domain)
-        .ok_or_else(|| no_such_domain(&args.domain, &rules))?;
+        .domain(asked)
+        .ok_or_else(|| no_such_domain(asked, &rules))?;
     let color = terminal::color(&io::stdout());
     let explained: Vec<String> = descriptors
         .iter()

@@ -120,6 +120,14 @@ pub(crate) enum Failure {
         text: String,
         reason: NotADescriptor,
     },
+    /// A request or a header that cannot be read.
+    #[error("cannot read {text:?}: {hint}")]
+    BadRequest { text: String, hint: &'static str },
+    /// Settings without a gateway, for a request to it.
+    #[error(
+        "the settings have no gateway; name its config with --config, or set `gateway.upstream` there"
+    )]
+    NoGatewayHere,
     /// Listeners that cannot be had.
     #[error("{0}")]
     CannotListen(BindError),
@@ -196,7 +204,9 @@ impl Failure {
             | Self::GatewayGone
             | Self::BadPassword
             | Self::StrayArgument(_)
-            | Self::BadDescriptor { .. } => ExitCode::from(2),
+            | Self::BadDescriptor { .. }
+            | Self::BadRequest { .. }
+            | Self::NoGatewayHere => ExitCode::from(2),
             Self::BadRules(_)
             | Self::BadConfig(_)
             | Self::NoBundle(_)

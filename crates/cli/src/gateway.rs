@@ -19,6 +19,12 @@ use crate::{identity, rules_files};
 use key_set::KeySetFetch;
 pub(crate) use reload::GatewayReloader;
 
+/// The settings of the gateway with everything that their files hold, token keys behind a URL included.
+pub(crate) async fn read(config: &Config) -> Result<GatewayConfig, Failure> {
+    let keys = fetch_keys(config).await;
+    build(config, keys.as_ref(), Identities::none())
+}
+
 /// Makes the gateway that the settings ask for, if they do, and who reloads it.
 pub(crate) async fn open(
     args: &SettingArgs,
@@ -29,14 +35,18 @@ pub(crate) async fn open(
     if !config.has_gateway() {
         return Ok(None);
     }
-    let keys = match KeySetFetch::of(config) {
-        Some(fetch) => fetch.first().await,
-        None => None,
-    };
+    let keys = fetch_keys(config).await;
     let built = build(config, keys.as_ref(), Identities::none())?;
     let gateway = Arc::new(Gateway::new(built, threads).map_err(Failure::NoGateway)?);
     let reloader = GatewayReloader::new(args.clone(), Arc::clone(&gateway), loaded, keys);
     Ok(Some((gateway, reloader)))
+}
+
+async fn fetch_keys(config: &Config) -> Option<TokenKeys> {
+    match KeySetFetch::of(config) {
+        Some(fetch) => fetch.first().await,
+        None => None,
+    }
 }
 
 /// Reads the files that the settings name, and joins both. `fetched` is the set of token keys behind a URL, as far as it is

@@ -121,7 +121,7 @@ impl GatewayConfig {
 
 impl AccessConfig {
     /// Whether a client may connect; one without an address, at a unix socket, may.
-    pub(crate) fn allows(&self, client: Option<IpAddr>) -> bool {
+    pub fn allows(&self, client: Option<IpAddr>) -> bool {
         let Some(client) = client else { return true };
         let is_allowed = self.allow.as_ref().is_none_or(|allow| allow.holds(client));
         is_allowed && !self.deny.as_ref().is_some_and(|deny| deny.holds(client))

@@ -17,7 +17,7 @@ use tidegate_observe::{Asked, TraceHeaders};
 
 use crate::answer::{Denial, LimitHeaders, Rejection, limit_headers};
 use crate::clock::unix_seconds;
-use crate::config::{GatewayConfig, Requirement, RouteConfig};
+use crate::config::{GatewayConfig, RouteConfig};
 use crate::connection::ConnectionContext;
 use crate::header_lines::HeaderLines;
 use crate::thread::GatewayThread;
@@ -69,7 +69,7 @@ impl Caller<'_> {
         }
         let claims = claims.as_ref();
         let request = self.request(&lines, claims);
-        if !self.route.require.iter().all(|it| is_met(it, &request)) {
+        if !self.route.require.iter().all(|it| it.is_met(&request)) {
             return Err(Rejection::Forbidden);
         }
         let more = self.decide(thread, &lines, claims, part).await?;
@@ -205,17 +205,6 @@ impl<S: Store> GatewayThread<S> {
         }
         judged
     }
-}
-
-/// Whether the caller of `request` is one of those that a route is for. A value that the request lacks is none of the allowed ones.
-fn is_met(requirement: &Requirement, request: &Request<'_>) -> bool {
-    let value = requirement.source.of(request);
-    let is_in = |list: &[String]| {
-        value
-            .as_deref()
-            .is_some_and(|value| list.iter().any(|it| it == value))
-    };
-    requirement.allow.as_deref().is_none_or(is_in) && !is_in(&requirement.deny)
 }
 
 fn trace(headers: &HeaderMap) -> TraceHeaders<'_> {

@@ -1,8 +1,11 @@
 //! Routes: the first that matches a request.
 
+use http::header::HOST;
 use http::request::Parts;
+use http::uri::Authority;
+use tidegate_identify::{normal_host, normal_path};
 
-use crate::config::{HostMatch, PathMatch, RouteConfig, RouteMatch};
+use crate::config::{GatewayConfig, HostMatch, PathMatch, RouteConfig, RouteMatch};
 
 /// The parts of a request by which routes are found.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +25,24 @@ pub(crate) fn find<'r>(
 ) -> Option<(usize, &'r RouteConfig)> {
     let mut routes = routes.iter().enumerate();
     routes.find(|(_, route)| request.takes(&route.matches))
+}
+
+// === impl GatewayConfig ===
+
+impl GatewayConfig {
+    /// The route of a request, for people who want to know before anybody sends it.
+    pub fn route_of(&self, head: &Parts) -> Option<&RouteConfig> {
+        let named = head.uri.authority().map(Authority::as_str);
+        let of_header = || head.headers.get(HOST)?.to_str().ok();
+        let host = named.or_else(of_header).map(normal_host).unwrap_or_default();
+        let path = normal_path(head.uri.path()).unwrap_or_default();
+        let request = Routed {
+            host: &host,
+            path: &path,
+            head,
+        };
+        find(&self.routes, &request).map(|(_, route)| route)
+    }
 }
 
 // === impl Routed ===

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
-use tidegate_identify::{Recipes, Source};
+use tidegate_identify::{Recipes, Request, Source};
 
 use super::{RetryConfig, WebSocketLimits};
 
@@ -182,6 +182,21 @@ impl RouteMatch {
     /// Whether it matches every request.
     pub fn is_any(&self) -> bool {
         *self == Self::default()
+    }
+}
+
+// === impl Requirement ===
+
+impl Requirement {
+    /// Whether the caller of `request` is one of those that a route is for. A value that the request lacks is none of the allowed ones.
+    pub fn is_met(&self, request: &Request<'_>) -> bool {
+        let value = self.source.of(request);
+        let is_in = |list: &[String]| {
+            value
+                .as_deref()
+                .is_some_and(|value| list.iter().any(|it| it == value))
+        };
+        self.allow.as_deref().is_none_or(is_in) && !is_in(&self.deny)
     }
 }
 

@@ -1,0 +1,241 @@
+//! `tidegate explain --request`: the way of a request through the gateway, without sending it.
+
+use std::fmt::Write as _;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use http::header::HOST;
+use http::request::Parts;
+use http::uri::{Authority, PathAndQuery};
+use http::{HeaderName, HeaderValue, Method, Request, Uri};
+use tidegate_gateway::{GatewayConfig, HeaderLines, RouteAction, RouteConfig};
+use tidegate_identify::{
+    BadToken, Claims, DescribedPart, Recipes, Request as Described, TokenFound,
+};
+use tidegate_rules::{Color, Compiled, Entry, RuleSet, explain};
+
+use super::read as read_rules;
+use crate::args::ExplainArgs;
+use crate::config::{self, Config};
+use crate::failure::Failure;
+use crate::sharing::Sharing;
+use crate::{gateway, reload, runtime, terminal};
+
+/// A request and all that is known of it.
+struct Explained<'a> {
+    config: &'a GatewayConfig,
+    rules: &'a RuleSet,
+    sharing: Sharing,
+    head: Parts,
+    client: IpAddr,
+    color: Color,
+}
+
+/// The token of a request.
+enum Token {
+    Absent,
+    Good(Arc<Claims>),
+    Bad(String),
+}
+
+/// Explains the request `line` on stdout.
+pub(super) fn run(args: &ExplainArgs, line: &str) -> Result<ExitCode, Failure> {
+    let head = head(line, &args.headers)?;
+    let config = config::load(&args.settings())?.config;
+    if config.gateway.routes.is_empty() {
+        return Err(Failure::NoGatewayHere);
+    }
+    let runtime = runtime::start()?;
+    let gateway = runtime.block_on(gateway::read(&config))?;
+    drop(runtime);
+    let Compiled { rules, .. } = rules(args, &config)?;
+    let explained = Explained {
+        config: &gateway,
+        rules: &rules,
+        sharing: config.rules.sharing,
+        head,
+        client: args.client_address.unwrap_or(Ipv4Addr::LOCALHOST.into()),
+        color: terminal::color(&io::stdout()),
+    };
+    terminal::print(&explained.text());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The rules of the server, unless others are named.
+fn rules(args: &ExplainArgs, config: &Config) -> Result<Compiled, Failure> {
+    let mut rules = config.rules.clone();
+    rules.merge_domains |= args.compile.merge_domains;
+    rules.pushed = rules.pushed.map(config::PushedPlace::without_cache);
+    read_rules(&rules)
+}
+
+// === impl Explained ===
+
+impl Explained<'_> {
+    fn text(&self) -> String {
+        let mut text = format!(
+            "{} {} from {}\n",
+            self.head.method, self.head.uri, self.client
+        );
+        // Writing to a string does not fail.
+        let mut say = |line: String| {
+            let _ = writeln!(text, "{line}");
+        };
+        if !self.config.access.allows(Some(self.client)) {
+            say("decision: 403, because of `gateway.access`".to_owned());
+            return text;
+        }
+        let Some(route) = self.config.route_of(&self.head) else {
+            say("decision: 404, because no route takes it".to_owned());
+            return text;
+        };
+        say(format!("route `{}`: {}", route.name, self.action(route)));
+        let token = self.token();
+        if let Some(line) = self.about_token(&token) {
+            say(line);
+        }
+        let claims = match &token {
+            Token::Good(claims) => Some(&**claims),
+            Token::Bad(_) | Token::Absent => None,
+        };
+        let recipes = route
+            .descriptors
+            .as_ref()
+            .unwrap_or(&self.config.descriptors);
+        let lines = HeaderLines(&self.head.headers);
+        let request = self.request(route, &lines, claims);
+        let mut decision = self.limits(recipes, &request, &mut say);
+        let is_denied =
+            matches!(token, Token::Bad(_)) && self.config.identities.bad_token() == BadToken::Deny;
+        if is_denied {
+            decision = "401, because the token is not good".to_owned();
+        } else if let Some(unmet) = route.require.iter().find(|it| !it.is_met(&request)) {
+            decision = format!("403, because of `{}`", unmet.source);
+        }
+        say(format!("decision: {decision}"));
+        text
+    }
+
+    fn action(&self, route: &RouteConfig) -> String {
+        match &route.action {
+            RouteAction::Forward { upstream, .. } => {
+                let upstream = self.config.upstreams.get(*upstream);
+                let targets = upstream.iter().flat_map(|upstream| &upstream.targets);
+                let targets: Vec<String> = targets.map(ToString::to_string).collect();
+                let name = upstream.map_or("", |upstream| upstream.name.as_str());
+                format!("to upstream `{name}` at {}", targets.join(", "))
+            }
+            RouteAction::Redirect { status, location } => {
+                format!("redirected with {} to {location}", status.as_u16())
+            }
+            RouteAction::Respond { status, .. } => format!("answered with {}", status.as_u16()),
+        }
+    }
+
+    fn token(&self) -> Token {
+        let now_s = reload::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .as_secs();
+        let lines = HeaderLines(&self.head.headers);
+        match self.config.identities.find_token(&lines, now_s) {
+            TokenFound::Absent => Token::Absent,
+            TokenFound::Verified(claims) => Token::Good(claims),
+            TokenFound::Unverified(token) => match self.config.identities.verify(&token, now_s) {
+                Ok(claims) => Token::Good(claims),
+                Err(fault) => Token::Bad(fault.to_string()),
+            },
+        }
+    }
+
+    fn about_token(&self, token: &Token) -> Option<String> {
+        self.config.identities.tokens()?;
+        Some(match token {
+            Token::Absent => "token: none".to_owned(),
+            Token::Good(_) => "token: verified".to_owned(),
+            Token::Bad(reason) => format!("token: not good: {reason}"),
+        })
+    }
+
+    fn request<'r>(
+        &'r self,
+        route: &'r RouteConfig,
+        lines: &'r HeaderLines<'_>,
+        claims: Option<&'r Claims>,
+    ) -> Described<'r> {
+        let named = self.head.uri.authority().map(Authority::as_str);
+        let of_header = || self.head.headers.get(HOST)?.to_str().ok();
+        Described {
+            method: Some(self.head.method.as_str()),
+            uri: self.head.uri.path_and_query().map(PathAndQuery::as_str),
+            host: named.or_else(of_header),
+            client: Some(self.client),
+            headers: lines,
+            identities: &self.config.identities,
+            claims,
+            certificate: None,
+            route: Some(&route.name),
+        }
+    }
+
+    /// Explains the limits of each descriptor, and what they come to.
+    fn limits(
+        &self,
+        recipes: &Recipes,
+        request: &Described<'_>,
+        say: &mut impl FnMut(String),
+    ) -> String {
+        let Some(domain) = self.rules.domain(&self.config.domain) else {
+            say(format!("the rules have no domain `{}`", self.config.domain));
+            return "not limited".to_owned();
+        };
+        let values = recipes.values(request);
+        let described = recipes.describe(&values, DescribedPart::All);
+        let mut n_limits = 0;
+        for descriptor in &*described.descriptors() {
+            let entries: Vec<Entry<'_>> = descriptor.entries.to_vec();
+            n_limits += domain.find(&entries).map_or(0, |rule| rule.limits().len());
+            say(String::new());
+            let remarks = |limit: &_| self.sharing.explain(limit);
+            say(explain::render(domain, &entries, &remarks, self.color));
+        }
+        match n_limits {
+            0 => "not limited".to_owned(),
+            1 => "allowed while the limit above has room, else 429".to_owned(),
+            _ => format!("allowed while all {n_limits} limits above have room, else 429"),
+        }
+    }
+}
+
+/// The head of the request that was typed.
+fn head(line: &str, headers: &[String]) -> Result<Parts, Failure> {
+    let bad = |text: &str, hint: &'static str| Failure::BadRequest {
+        text: text.to_owned(),
+        hint,
+    };
+    let bad_line = || bad(line, "write a method and a path, such as 'GET /login'");
+    let (method, target) = line.trim().split_once(' ').unwrap_or(("GET", line.trim()));
+    let method: Method = method.parse().map_err(|_| bad_line())?;
+    let target: Uri = target.trim().parse().map_err(|_| bad_line())?;
+    if !target.path().starts_with('/') {
+        return Err(bad_line());
+    }
+    let request = Request::builder().method(method).uri(target).body(());
+    let (mut head, ()) = request.map_err(|_| bad_line())?.into_parts();
+    for header in headers {
+        let bad_header = || {
+            bad(
+                header,
+                "write name and value of a header, such as 'x-user: 7'",
+            )
+        };
+        let (name, value) = header.split_once(':').ok_or_else(bad_header)?;
+        let name: HeaderName = name.trim().parse().map_err(|_| bad_header())?;
+        let value = HeaderValue::from_str(value.trim()).map_err(|_| bad_header())?;
+        head.headers.append(name, value);
+    }
+    Ok(head)
+}
