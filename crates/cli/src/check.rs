@@ -1,15 +1,17 @@
 //! `tidegate check`: everything that is wrong with rules.
 
+mod client_keys;
+
 use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
 use serde::Serialize;
-use tidegate_rules::{Compiled, Diagnostic, Refusals, Report, Severity};
+use tidegate_rules::{Compiled, Diagnostic, Refusals, Report, Rule, Severity};
 
 use crate::args::{CheckArgs, Format, SettingArgs};
 use crate::banner::Inventory;
-use crate::config::{self, RulesFiles};
+use crate::config::{self, Loaded, RulesFiles};
 use crate::failure::Failure;
 use crate::rules_files::{self, Fault};
 use crate::sharing::Sharing;
@@ -22,6 +24,8 @@ struct Checked<'a> {
     unreadable: Vec<UnreadablePath>,
     diagnostics: Vec<Finding<'a>>,
     notes: Vec<Note<'a>>,
+    /// Limits that a client escapes by choosing another key.
+    chosen_keys: Vec<Note<'a>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -63,13 +67,16 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
     }
     let loaded = config::load(&SettingArgs::from(&args.node))?;
     terminal::eprint(&loaded.typed_in_vain());
+    terminal::eprint(&loaded.warnings.render(terminal::color(&io::stderr())));
     let sharing = loaded.config.rules.sharing;
     let options = rules_files::options(args.compile.merge_domains, Refusals::Enforce);
     let compiled = rules_files::compile(&sources, options, sharing);
+    let chosen_keys = chosen_keys(&compiled, &loaded);
     match args.format {
         Format::Text => {
             terminal::eprint(&unreadable.text());
-            print_text(sources.len(), &compiled, sharing);
+            let warnings: String = chosen_keys.iter().map(warning).collect();
+            print_text(sources.len(), &compiled, sharing, &warnings);
         }
         Format::Json => print_json(&Checked {
             valid: compiled.is_ok() && unreadable.faults().is_empty(),
@@ -82,6 +89,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
                 .as_ref()
                 .map_or_else(findings, |it| findings(&it.warnings)),
             notes: notes(&compiled, sharing),
+            chosen_keys,
         }),
     }
     Ok(match (unreadable.faults(), compiled) {
@@ -125,6 +133,20 @@ impl<'a> From<&'a Diagnostic> for Finding<'a> {
 
 // === impl Note ===
 
+impl<'a> Note<'a> {
+    fn new(rule: &'a Rule, limit: &'a str, message: String) -> Self {
+        let location = rule.location();
+        Self {
+            file: &location.file,
+            line: location.line,
+            column: location.column,
+            rule: rule.path(),
+            limit,
+            message,
+        }
+    }
+}
+
 impl fmt::Display for Note<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
@@ -145,21 +167,37 @@ fn notes(compiled: &Result<Compiled, Report>, sharing: Sharing) -> Vec<Note<'_>>
     let limits = rules.flat_map(|rule| rule.limits().iter().map(move |limit| (rule, limit)));
     let noted = limits.filter_map(|(rule, limit)| {
         let message = sharing.note(limit)?;
-        let location = rule.location();
-        Some(Note {
-            file: &location.file,
-            line: location.line,
-            column: location.column,
-            rule: rule.path(),
-            limit: limit.description(),
-            message,
-        })
+        Some(Note::new(rule, limit.description(), message))
     });
     noted.collect()
 }
 
+fn chosen_keys<'c>(compiled: &'c Result<Compiled, Report>, loaded: &Loaded) -> Vec<Note<'c>> {
+    let rules = compiled.iter().map(|compiled| &compiled.rules);
+    let found = rules.flat_map(|rules| client_keys::find(loaded, rules));
+    let noted = found.map(|client_keys::ChosenKey { rule, message }| {
+        let limit = rule
+            .limits()
+            .first()
+            .map_or("", |limit| limit.description());
+        Note::new(rule, limit, message)
+    });
+    noted.collect()
+}
+
+/// A note about something that should be mended.
+fn warning(note: &Note<'_>) -> String {
+    let text = note.to_string().replacen("note:", "warning:", 1);
+    format!("{text}  = hint: {}\n", client_keys::HINT)
+}
+
 /// Says what was found, and in the last line what came of it.
-pub(crate) fn print_text(n_files: usize, compiled: &Result<Compiled, Report>, sharing: Sharing) {
+pub(crate) fn print_text(
+    n_files: usize,
+    compiled: &Result<Compiled, Report>,
+    sharing: Sharing,
+    warnings: &str,
+) {
     let files = if n_files == 1 { "file" } else { "files" };
     let (report, summary) = match compiled {
         Ok(Compiled { rules, warnings }) => {
@@ -173,13 +211,13 @@ pub(crate) fn print_text(n_files: usize, compiled: &Result<Compiled, Report>, sh
     };
     let notes = notes(compiled, sharing);
     let notes: String = notes.iter().map(ToString::to_string).collect();
-    let space = if report.is_empty() && notes.is_empty() {
+    let space = if report.is_empty() && notes.is_empty() && warnings.is_empty() {
         ""
     } else {
         "\n"
     };
     let report = report.render(terminal::color(&io::stdout()));
-    terminal::print(&format!("{report}{notes}{space}{summary}\n"));
+    terminal::print(&format!("{report}{notes}{warnings}{space}{summary}\n"));
 }
 
 fn n_faults(report: &Report) -> String {

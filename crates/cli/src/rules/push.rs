@@ -23,7 +23,7 @@ pub(super) async fn run(args: &PushArgs) -> Result<ExitCode, Failure> {
     let mut rules = shelf.rules.clone();
     rules.merge_domains |= args.compile.merge_domains;
     let compiled = rules_files::compile_all(&sources, &rules);
-    check::print_text(sources.len(), &compiled, rules.sharing);
+    check::print_text(sources.len(), &compiled, rules.sharing, "");
     if compiled.is_err() {
         let place = shelf.place;
         return Err(Failure::NotPushed { place });

@@ -22,7 +22,7 @@ pub(super) async fn run(args: &RollbackArgs) -> Result<ExitCode, Failure> {
     let mut rules = shelf.rules.clone();
     rules.merge_domains |= bundle.merge_domains;
     let compiled = rules_files::compile_all(&bundle.sources(number), &rules);
-    check::print_text(bundle.files().len(), &compiled, rules.sharing);
+    check::print_text(bundle.files().len(), &compiled, rules.sharing, "");
     if compiled.is_err() {
         let place = shelf.place;
         return Err(Failure::NotBroughtBack { number, place });
