@@ -7,6 +7,7 @@ mod config;
 mod drain;
 mod explain;
 mod faults;
+mod gateway;
 mod health;
 mod help;
 mod program;

@@ -50,7 +50,8 @@ impl Server {
         Self::run(shell)
     }
 
-    fn run(mut command: Command) -> Self {
+    /// Runs a server and reads its banner up to the line to try.
+    pub(crate) fn run(mut command: Command) -> Self {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap())
@@ -64,6 +65,7 @@ impl Server {
             banner.push(lines.next().expect("a banner with a line to try"));
         }
         let address = value(&banner, "listening").replace("http://", "");
+        let address = address.split(' ').next().unwrap_or_default().to_owned();
         let errors = BufReader::new(child.stderr.take().unwrap()).lines();
         Self {
             child,

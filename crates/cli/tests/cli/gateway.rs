@@ -1,0 +1,127 @@
+//! The gateway between a client and a server of the test's.
+
+mod examples;
+mod explain;
+mod reload;
+mod upstream;
+
+use std::fmt::Write as _;
+use std::io::{Read, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ring::hmac;
+
+use crate::program::{command, scratch};
+use crate::server::{Server, number, value};
+use upstream::Upstream;
+
+/// The listeners that the tests of the gateway do not ask.
+const NO_OTHERS: [&str; 6] = ["--http", "off", "--grpc", "off", "--admin", "off"];
+
+/// An answer of the gateway.
+#[derive(Debug)]
+pub(crate) struct Answer(String);
+
+// === impl Answer ===
+
+impl Answer {
+    fn status(&self) -> u16 {
+        let status = self.0.split(' ').nth(1).and_then(|it| it.parse().ok());
+        status.unwrap_or_else(|| panic!("no status in {:?}", self.0))
+    }
+
+    fn number(&self, header: &str) -> Option<u64> {
+        number(&self.0, header)
+    }
+}
+
+/// Starts a gateway in `folder` in front of `upstream`.
+fn start(folder: &Path, upstream: &Upstream, args: &[&str]) -> Server {
+    let url = upstream.url();
+    let front = ["serve", "--gateway", "127.0.0.1:0", "--upstream", &url];
+    let args = [&front[..], &NO_OTHERS, args].concat();
+    let mut command = command(&args);
+    command.current_dir(folder);
+    Server::run(command)
+}
+
+/// Sends a request such as `GET /x` with these header lines.
+fn ask(server: &Server, request: &str, headers: &[&str]) -> Answer {
+    let mut head = format!("{request} HTTP/1.1\r\nHost: shop.example\r\nConnection: close\r\n");
+    if request.starts_with("POST") {
+        head.push_str("Content-Length: 0\r\n");
+    }
+    for header in headers {
+        write!(head, "{header}\r\n").unwrap();
+    }
+    head.push_str("\r\n");
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    Answer(answer)
+}
+
+/// A header with a token of these claims, signed with the secret of the examples.
+fn token(claims: &str) -> String {
+    let secret = include_bytes!("../../../../examples/gateway/token.secret");
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret.trim_ascii_end());
+    #[expect(clippy::disallowed_methods, reason = "a token has an end")]
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let payload = format!(r#"{{"exp":{},{claims}}}"#, now.as_secs() + 3_600);
+    let head = base64(br#"{"alg":"HS256","typ":"JWT"}"#);
+    let signed = format!("{head}.{}", base64(payload.as_bytes()));
+    let signature = hmac::sign(&key, signed.as_bytes());
+    format!(
+        "Authorization: Bearer {signed}.{}",
+        base64(signature.as_ref())
+    )
+}
+
+/// Base64 for URLs, without padding.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let bits = chunk
+            .iter()
+            .fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte));
+        let bits = bits << (8 * (3 - chunk.len()));
+        for place in 0..=chunk.len() {
+            let digit = bits >> (18 - 6 * place) & 63;
+            text.push(char::from(DIGITS[usize::try_from(digit).unwrap()]));
+        }
+    }
+    text
+}
+
+#[test]
+fn without_rules_each_client_address_is_limited() {
+    let upstream = Upstream::start();
+    let server = start(&scratch("gateway_alone"), &upstream, &[]);
+    let limit = value(&server.banner, "limit");
+    assert_eq!(
+        limit,
+        "for each client address: 50 per second, token_bucket, burst 100"
+    );
+    let target = value(&server.banner, "gateway");
+    assert_eq!(target, format!("all requests to {}", upstream.url()));
+    let answer = ask(&server, "GET /a?b=c", &[]);
+    assert_eq!(answer.status(), 200, "{answer:?}");
+    assert_eq!(answer.number("x-ratelimit-limit"), Some(100));
+    assert_eq!(upstream.requests(), ["GET /a?b=c"]);
+}
+
+#[test]
+fn rules_for_other_domains_limit_nobody_and_that_is_told() {
+    let folder = scratch("gateway_other_domain");
+    let rules = "domain: shop\ndescriptors: [{key: a, rate_limit: {unit: day, limit: 1}}]\n";
+    std::fs::write(folder.join("rules.yaml"), rules).unwrap();
+    let upstream = Upstream::start();
+    let mut server = start(&folder, &upstream, &["--rules", "rules.yaml"]);
+    let line = server.next_line("limits nobody");
+    assert!(line.contains("no domain `gateway`"), "{line}");
+    assert!(line.ends_with("one of theirs: shop"), "{line}");
+}

@@ -1,0 +1,230 @@
+//! Every example in `examples/gateway`, through the real executable.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tidegate_store_redis::test_util::RedisServer;
+
+use super::upstream::Upstream;
+use super::{Answer, ask, start, token};
+use crate::program::command;
+use crate::server::Server;
+
+fn folder(name: &str) -> PathBuf {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/gateway");
+    examples.join(name)
+}
+
+/// The example `name` in front of a server, and that server.
+fn serve(name: &str) -> (Server, Upstream) {
+    let upstream = Upstream::start();
+    (start(&folder(name), &upstream, &[]), upstream)
+}
+
+/// Asks until it is denied, and gives how often it was allowed.
+fn ask_until_denied(ask: impl Fn() -> Answer) -> usize {
+    // More than any limit that is tested so.
+    for allowed in 0..2_000 {
+        let answer = ask();
+        match answer.status() {
+            200 => {}
+            429 => {
+                assert!(answer.number("retry-after").is_some(), "{answer:?}");
+                return allowed;
+            }
+            other => panic!("{other}: {answer:?}"),
+        }
+    }
+    panic!("never denied");
+}
+
+#[test]
+fn every_example_is_good_and_has_a_line_in_the_readme() {
+    let readme = fs::read_to_string(folder("README.md")).unwrap();
+    let mut n_examples = 0;
+    for entry in fs::read_dir(folder("")).unwrap() {
+        let path = entry.unwrap().path();
+        if !path.is_dir() {
+            continue;
+        }
+        n_examples += 1;
+        let name = path.file_name().unwrap().to_str().unwrap();
+        assert!(readme.contains(&format!("[{name}]({name}/")), "{name}");
+        let args = ["check", "rules.yaml", "--config", "tidegate.yaml"];
+        let output = command(&args).current_dir(&path).output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{name}: {said}");
+        // The rules of Lyft's documentation are written as books print them.
+        assert!(
+            name == "lyft" || said.starts_with("valid"),
+            "{name}: {said}"
+        );
+    }
+    assert_eq!(n_examples, 13);
+}
+
+#[test]
+fn two_posts_a_second_for_each_user() {
+    let (server, _upstream) = serve("posts-per-user");
+    let (ann, bob) = (token(r#""sub":"ann""#), token(r#""sub":"bob""#));
+    let first = ask(&server, "POST /posts", &[&ann]);
+    assert_eq!(
+        (first.status(), first.number("x-ratelimit-limit")),
+        (200, Some(2))
+    );
+    assert!(ask_until_denied(|| ask(&server, "POST /posts", &[&ann])) >= 1);
+    assert_eq!(ask(&server, "POST /posts", &[&bob]).status(), 200);
+    let reading = ask(&server, "GET /posts", &[&ann]);
+    assert_eq!(
+        (reading.status(), reading.number("x-ratelimit-limit")),
+        (200, None)
+    );
+}
+
+#[test]
+fn ten_accounts_a_day_for_each_address() {
+    let (server, upstream) = serve("accounts-per-address");
+    let client = |address: &str| format!("X-Forwarded-For: {address}");
+    let (one, other) = (client("203.0.113.7"), client("203.0.113.8"));
+    assert_eq!(
+        ask_until_denied(|| ask(&server, "POST /accounts", &[&one])),
+        10
+    );
+    assert_eq!(ask(&server, "POST /accounts", &[&other]).status(), 200);
+    assert_eq!(upstream.requests().len(), 11);
+}
+
+#[test]
+fn five_rewards_a_week_for_each_device() {
+    let (server, _upstream) = serve("rewards-per-device");
+    let (one, other) = (token(r#""device":"d1""#), token(r#""device":"d2""#));
+    assert_eq!(
+        ask_until_denied(|| ask(&server, "POST /rewards", &[&one])),
+        5
+    );
+    assert_eq!(ask(&server, "POST /rewards", &[&other]).status(), 200);
+}
+
+#[test]
+fn three_buckets_for_one_user() {
+    let (server, _upstream) = serve("three-buckets");
+    let ann = token(r#""sub":"ann""#);
+    for (path, limit) in [("/posts", 1), ("/friends", 150), ("/likes", 5)] {
+        let request = format!("POST {path}");
+        let answer = ask(&server, &request, &[&ann]);
+        assert_eq!(answer.number("x-ratelimit-limit"), Some(limit), "{path}");
+        assert_eq!(
+            answer.number("x-ratelimit-remaining"),
+            Some(limit - 1),
+            "{path}"
+        );
+    }
+    assert_eq!(
+        ask_until_denied(|| ask(&server, "POST /friends", &[&ann])),
+        149
+    );
+}
+
+#[test]
+fn three_hundred_posts_in_three_hours() {
+    let (server, _upstream) = serve("posts-per-3-hours");
+    let ann = token(r#""sub":"ann""#);
+    assert_eq!(
+        ask_until_denied(|| ask(&server, "POST /posts", &[&ann])),
+        300
+    );
+}
+
+#[test]
+fn ten_a_minute_of_five_hundred_an_hour() {
+    let (server, _upstream) = serve("hour-and-minute");
+    let first = ask(&server, "GET /", &[]);
+    assert_eq!(first.number("x-ratelimit-limit"), Some(10));
+    assert!(ask_until_denied(|| ask(&server, "GET /", &[])) >= 9);
+}
+
+#[test]
+fn a_hundred_a_minute_and_a_thousand_an_hour() {
+    let (server, _upstream) = serve("minute-and-hour");
+    assert!(ask_until_denied(|| ask(&server, "GET /", &[])) >= 100);
+}
+
+#[test]
+fn the_plan_is_in_the_token() {
+    let (server, _upstream) = serve("plans");
+    let caller = |sub: &str, plan: &str| token(&format!(r#""sub":"{sub}","plan":"{plan}""#));
+    let (free, premium) = (caller("ann", "free"), caller("bob", "premium"));
+    assert_eq!(ask_until_denied(|| ask(&server, "GET /", &[&free])), 10);
+    assert_eq!(ask_until_denied(|| ask(&server, "GET /", &[&premium])), 100);
+    let admin = caller("eve", "admin");
+    for _ in 0..150 {
+        assert_eq!(ask(&server, "GET /", &[&admin]).status(), 200);
+    }
+    assert_eq!(
+        ask(&server, "GET /", &[]).status(),
+        403,
+        "no token, no plan"
+    );
+    let forged = free.replace('.', ".e30.");
+    assert_eq!(ask(&server, "GET /", &[&forged]).status(), 401);
+}
+
+#[test]
+fn one_limit_for_everybody() {
+    let (server, _upstream) = serve("global");
+    let answer = ask(&server, "GET /", &["X-Forwarded-For: 203.0.113.7"]);
+    assert_eq!(answer.number("x-ratelimit-limit"), Some(10_000));
+}
+
+#[test]
+fn each_server_and_all_servers_have_a_limit() {
+    let redis = RedisServer::start();
+    let upstream = Upstream::start();
+    let url = format!("redis://{}", redis.address());
+    let node = || {
+        let args = ["--store", &url, "--max-memory", "8MiB"];
+        start(&folder("node-and-fleet"), &upstream, &args)
+    };
+    for server in [node(), node()] {
+        let first = ask(&server, "GET /", &[]);
+        assert_eq!(
+            (first.status(), first.number("x-ratelimit-limit")),
+            (200, Some(15))
+        );
+        assert!(ask_until_denied(|| ask(&server, "GET /", &[])) >= 14);
+    }
+}
+
+#[test]
+fn the_rules_of_lyft_hold() {
+    let (server, _upstream) = serve("lyft");
+    assert_eq!(ask_until_denied(|| ask(&server, "GET /marketing", &[])), 5);
+    assert!(ask_until_denied(|| ask(&server, "GET /login", &[])) >= 5);
+    assert_eq!(ask(&server, "GET /other", &[]).status(), 200);
+}
+
+#[test]
+fn pages_are_for_subscribers() {
+    let (server, upstream) = serve("subscribers");
+    let page = |headers: &[&str]| ask(&server, "GET /magazine/1", headers).status();
+    assert_eq!(page(&[]), 403);
+    assert_eq!(page(&[&token(r#""plan":"free""#)]), 403);
+    assert_eq!(page(&[&token(r#""plan":"subscriber""#)]), 200);
+    assert_eq!(ask(&server, "GET /", &[]).status(), 200);
+    assert_eq!(upstream.requests(), ["GET /magazine/1", "GET /"]);
+}
+
+#[test]
+fn address_and_user_are_limited_together() {
+    let (server, upstream) = serve("address-and-user");
+    let (ann, bob) = (token(r#""sub":"ann""#), token(r#""sub":"bob""#));
+    assert_eq!(ask_until_denied(|| ask(&server, "GET /", &[&ann])), 10);
+    assert_eq!(ask_until_denied(|| ask(&server, "GET /", &[&bob])), 10);
+    let before = upstream.requests().len();
+    assert_eq!(ask_until_denied(|| ask(&server, "POST /login", &[])), 3);
+    assert_eq!(
+        upstream.requests().len() - before,
+        3,
+        "no password is looked at"
+    );
+}
