@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The seconds since 1970.
-pub(crate) fn unix_seconds() -> u64 {
+pub fn unix_seconds() -> u64 {
     #[expect(
         clippy::disallowed_methods,
         reason = "the expiry of a token is a date; no limit is decided by it"

@@ -26,6 +26,7 @@ mod upgrade;
 mod upstream;
 mod websocket;
 
+pub use clock::unix_seconds;
 pub use config::{
     AccessConfig, Balance, CorsConfig, DenialBody, FrameLimit, FrameWindowFault, GatewayBounds,
     GatewayConfig, HeaderEdits, HeaderMatch, HealthCheck, HostMatch, PassiveHealth, PathMatch,

@@ -6,9 +6,12 @@ use std::iter;
 use http_body_util::Full;
 use hyper::StatusCode;
 use hyper::body::Bytes;
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE,
+};
 use serde::Serialize;
 use tidegate_answer::Headers;
+use tidegate_identify::TokenFault;
 use tidegate_limiter::report::StoreHealth;
 use tidegate_limiter::{Answer, LimiterError, Verdict};
 
@@ -46,6 +49,8 @@ pub(crate) enum Refusal {
     #[error(transparent)]
     BadParameter(#[from] BadParameter),
     #[error(transparent)]
+    BadToken(TokenFault),
+    #[error(transparent)]
     Limiter(#[from] LimiterError),
 }
 
@@ -63,6 +68,8 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const POST: HeaderValue = HeaderValue::from_static("POST");
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+/// The challenge for a token that is not good (RFC 6750, section 3).
+const INVALID_TOKEN: HeaderValue = HeaderValue::from_static("Bearer error=\"invalid_token\"");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 /// The answer to a health check.
@@ -156,6 +163,7 @@ impl Refusal {
             Self::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::OnlyPost => StatusCode::METHOD_NOT_ALLOWED,
+            Self::BadToken(_) => StatusCode::UNAUTHORIZED,
             Self::BodyBroken
             | Self::BodyEmpty { .. }
             | Self::NotAMessage(_)
@@ -179,6 +187,11 @@ impl Refusal {
         let mut response = json(status, PROBLEM, &problem);
         if status == StatusCode::METHOD_NOT_ALLOWED {
             response.headers_mut().insert(ALLOW, POST);
+        }
+        if status == StatusCode::UNAUTHORIZED {
+            response
+                .headers_mut()
+                .insert(WWW_AUTHENTICATE, INVALID_TOKEN);
         }
         response
     }

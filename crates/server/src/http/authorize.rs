@@ -4,13 +4,13 @@
 //! pass: nginx by `auth_request`, Traefik by `forwardAuth`, Caddy by `forward_auth`, HAProxy by a few
 //! lines of Lua. The descriptors are made here, by `tidegate-identify`.
 
+mod caller;
 mod config;
 mod original;
 mod parameters;
 
 use hyper::Request;
 use hyper::body::Incoming;
-use tidegate_identify::{DescribedPart, Identities};
 use tidegate_limiter::Store;
 
 pub use config::{AuthorizeConfig, AuthorizeDomain, RequestHeaders};
@@ -19,6 +19,7 @@ pub(crate) use parameters::BadParameter;
 use super::Visit;
 use crate::answer::{self, Refusal, Response};
 
+use caller::Caller;
 use original::Original;
 use parameters::Parameters;
 
@@ -34,17 +35,19 @@ pub(super) async fn authorize<S: Store>(
     let config = &visit.door.authorize;
     let asked = Parameters::read(head.uri.query().unwrap_or_default())?;
     let domain = asked.domain(&config.domain)?;
-    let original = Original::new(&head.headers, visit.peer, config);
-    let values = config
-        .descriptors
-        .values(&original.request(Identities::none(), None));
-    let described = config.descriptors.describe(&values, DescribedPart::All);
-    let descriptors = described.descriptors();
-    if descriptors.is_empty() {
+    let caller = Caller {
+        visit,
+        headers: &head.headers,
+        domain,
+        original: Original::new(&head.headers, visit.peer, config),
+        identities: config.identities.load_full(),
+    };
+    match caller.check().await? {
+        Some(verdict) => {
+            let headers = &visit.door.answers.headers;
+            Ok(answer::authorization(&verdict, headers, asked.deny()))
+        }
         // As Envoy has it: who cannot be described is not limited.
-        return Ok(answer::pass());
+        None => Ok(answer::pass()),
     }
-    let verdict = visit.check(&head.headers, domain, &descriptors, 1).await?;
-    let headers = &visit.door.answers.headers;
-    Ok(answer::authorization(&verdict, headers, asked.deny()))
 }

@@ -1,6 +1,15 @@
 //! `/v1/authorize`: what a proxy tells of its client's request, and what it is answered.
 
-use tidegate_identify::{ClientAddress, Ingredient, Proxies, Proxy, Recipe, Recipes, Trust};
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use tidegate_identify::{
+    AcceptedNames, ApiKeyHasher, ApiKeyTable, ApiKeys, BadToken, ClientAddress, Identities,
+    Ingredient, Proxies, Proxy, Recipe, Recipes, TokenKeys, TokenSettings, TokenVerifier, Trust,
+};
 use tidegate_server::{AuthorizeConfig, AuthorizeDomain, RequestHeaders, ServerConfig};
 
 use crate::client::{Reply, Server, config};
@@ -309,4 +318,126 @@ async fn a_body_is_read_and_thrown_away() {
     // The announced length is enough.
     let too_large = server.exchange(&question(1 << 20, "")).await;
     assert_eq!(too_large.status, 413);
+}
+
+/// A token for `user`, signed by this secret, that never expires.
+fn token(secret: &[u8], user: &str) -> String {
+    let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+    let claims = format!(r#"{{"sub":"{user}","exp":{}}}"#, u64::MAX);
+    let message = format!(
+        "{}.{}",
+        encode(br#"{"alg":"HS256"}"#),
+        encode(claims.as_bytes())
+    );
+    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret);
+    let signature = ring::hmac::sign(&key, message.as_bytes());
+    format!(
+        "Authorization: Bearer {message}.{}",
+        encode(signature.as_ref())
+    )
+}
+
+fn tokens(secret: &[u8], bad_token: BadToken) -> Identities {
+    let settings = TokenSettings {
+        bad_token,
+        leeway: Duration::ZERO,
+        ..TokenSettings::new(AcceptedNames::Any, AcceptedNames::Any)
+    };
+    let keys = TokenKeys::from_secret(secret).unwrap();
+    Identities::default().with_tokens(Arc::new(TokenVerifier::new(settings, keys)))
+}
+
+/// Limits users by the claim `sub`, and clients by their address.
+fn by_user(identities: Identities) -> AuthorizeConfig {
+    AuthorizeConfig {
+        descriptors: descriptors(&[
+            &[("remote_address", "client_address")],
+            &[("key", "claim:sub")],
+        ]),
+        identities: Arc::new(ArcSwap::from_pointee(identities)),
+        ..AuthorizeConfig::default()
+    }
+}
+
+#[tokio::test]
+async fn users_are_told_apart_by_their_tokens() {
+    let server = start(by_user(tokens(&[1; 32], BadToken::Deny))).await;
+    let (ann, bob) = (token(&[1; 32], "ann"), token(&[1; 32], "bob"));
+    let from = |last: u8| format!("X-Forwarded-For: 203.0.113.{last}");
+    let asked: [&[&str]; 4] = [
+        &[&ann, &from(1)],
+        &[&bob, &from(2)],
+        // The same user from elsewhere, her token known by now.
+        &[&ann, &from(3)],
+        &[&from(4)],
+    ];
+    assert_eq!(statuses(&server, &asked).await, [200, 200, 429, 200]);
+}
+
+#[tokio::test]
+async fn a_forged_token_is_401_until_its_address_is_over_the_limit() {
+    let server = start(by_user(tokens(&[1; 32], BadToken::Deny))).await;
+    let forged = token(&[2; 32], "ann");
+    let client = "X-Forwarded-For: 203.0.113.1";
+    let reply = ask(&server, "/v1/authorize?domain=api", &[&forged, client]).await;
+    assert_eq!(reply.status, 401);
+    assert_eq!(
+        reply.header("www-authenticate"),
+        Some("Bearer error=\"invalid_token\"")
+    );
+    assert!(
+        reply.body.contains("token signature is wrong"),
+        "{}",
+        reply.body
+    );
+    let asked: [&[&str]; 2] = [&[&forged, client], &[&forged, client]];
+    assert_eq!(statuses(&server, &asked).await, [401, 429]);
+}
+
+#[tokio::test]
+async fn a_bad_token_can_count_as_none() {
+    let server = start(by_user(tokens(&[1; 32], BadToken::Anonymous))).await;
+    let forged = token(&[2; 32], "ann");
+    let good = token(&[1; 32], "ann");
+    let from = |last: u8| format!("X-Forwarded-For: 203.0.113.{last}");
+    let asked: [&[&str]; 4] = [
+        &[&forged, &from(1)],
+        &[&forged, &from(2)],
+        // Nothing was charged to her.
+        &[&good, &from(3)],
+        &[&good, &from(4)],
+    ];
+    assert_eq!(statuses(&server, &asked).await, [200, 200, 200, 429]);
+}
+
+#[tokio::test]
+async fn identities_are_replaced_while_requests_are_answered() {
+    let config = by_user(tokens(&[1; 32], BadToken::Deny));
+    let identities = Arc::clone(&config.identities);
+    let server = start(config).await;
+    let (old, new) = (token(&[1; 32], "ann"), token(&[2; 32], "bob"));
+    assert_eq!(statuses(&server, &[&[&old], &[&new]]).await, [200, 401]);
+    identities.store(Arc::new(tokens(&[2; 32], BadToken::Deny)));
+    let from = "X-Forwarded-For: 203.0.113.1";
+    let asked: [&[&str]; 2] = [&[&old, from], &[&new, from]];
+    assert_eq!(statuses(&server, &asked).await, [401, 200]);
+}
+
+#[tokio::test]
+async fn an_api_key_that_is_known_has_limits_of_its_own() {
+    let hasher = ApiKeyHasher::new(&[1; 32]).unwrap();
+    let table = format!("keys: [{{id: acme, hash: {}}}]", hasher.hash_hex("k1"));
+    let table = ApiKeyTable::read("keys.yaml", table.as_bytes()).unwrap();
+    let place = "header:x-api-key".parse().unwrap();
+    let keys = ApiKeys::new(place, hasher, table);
+    let identities = Identities::default().with_api_keys(Arc::new(keys));
+    let config = AuthorizeConfig {
+        descriptors: descriptors(&[&[("key", "api_key")]]),
+        identities: Arc::new(ArcSwap::from_pointee(identities)),
+        ..AuthorizeConfig::default()
+    };
+    let server = start(config).await;
+    let (known, unknown) = ("X-Api-Key: k1", "X-Api-Key: k2");
+    let asked: [&[&str]; 4] = [&[known], &[known], &[unknown], &[unknown]];
+    assert_eq!(statuses(&server, &asked).await, [200, 429, 200, 200]);
 }

@@ -1,6 +1,7 @@
 //! How the requests of clients behind proxies are read.
 
 use std::num::NonZeroU8;
+use std::sync::Arc;
 
 use serde_json::{Map, Value as Json, json};
 use tidegate_identify::{
@@ -38,6 +39,7 @@ pub(super) fn read(root: &mut Section<'_, '_>) -> AuthorizeConfig {
         domain: domain(&mut section),
         request_headers: request_headers(&mut section),
         descriptors: descriptors(&mut section, Recipes::default()),
+        identities: Arc::default(),
     }
 }
 

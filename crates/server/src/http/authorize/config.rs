@@ -1,7 +1,10 @@
 //! How `/v1/authorize` reads the requests it is asked about.
 
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
 use http::HeaderName;
-use tidegate_identify::{ClientAddress, Recipes};
+use tidegate_identify::{ClientAddress, Identities, Recipes};
 
 /// How `/v1/authorize` reads the requests it is asked about.
 #[derive(Clone, Debug, Default)]
@@ -14,6 +17,8 @@ pub struct AuthorizeConfig {
     pub request_headers: RequestHeaders,
     /// What descriptors are made.
     pub descriptors: Recipes,
+    /// Tokens, API keys and labels, which a reload replaces while requests are answered.
+    pub identities: Arc<ArcSwap<Identities>>,
 }
 
 /// Which domain of the rules a request is judged in.

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use tidegate_identify::{Claims, Headers, Identities, Request, join_lines};
+use tidegate_gateway::HeaderLines;
+use tidegate_identify::{Claims, Identities, Request};
 
 use super::AuthorizeConfig;
 use crate::door::Peer;
@@ -15,11 +16,8 @@ pub(super) struct Original<'a> {
     uri: Option<Cow<'a, str>>,
     host: Option<Cow<'a, str>>,
     client: Option<IpAddr>,
-    headers: Lines<'a>,
+    headers: HeaderLines<'a>,
 }
-
-/// The headers of a request for `tidegate-identify`.
-struct Lines<'a>(&'a HeaderMap);
 
 // === impl Original ===
 
@@ -35,7 +33,7 @@ impl<'a> Original<'a> {
             uri: told(&config.request_headers.uri),
             host: told(&config.request_headers.host),
             client: address.find(peer, lines.iter().map(HeaderValue::as_bytes)),
-            headers: Lines(headers),
+            headers: HeaderLines(headers),
         }
     }
 
@@ -56,14 +54,6 @@ impl<'a> Original<'a> {
             certificate: None,
             route: None,
         }
-    }
-}
-
-// === impl Lines ===
-
-impl Headers for Lines<'_> {
-    fn value(&self, name: &str) -> Option<Cow<'_, str>> {
-        join_lines(name, self.0.get_all(name).iter().map(HeaderValue::as_bytes))
     }
 }
 
