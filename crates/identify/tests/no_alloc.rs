@@ -1,7 +1,84 @@
-//! Finding the address of a client allocates nothing, whatever the header looks like.
+//! Finding the address of a client allocates nothing, whatever the header looks like; nor does an ordinary description.
+
+use std::borrow::Cow;
+use std::sync::Arc;
 
 use allocation_counter::measure;
-use tidegate_identify::{AddressHeader, ClientAddress, Peer};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use tidegate_identify::{
+    AcceptedNames, AddressHeader, ClientAddress, DescribedPart, Headers, Identities, LabelTable,
+    Peer, Recipe, Recipes, Request, TokenFound, TokenKeys, TokenSettings, TokenVerifier,
+};
+
+/// A token, and the header `x-user`.
+struct TokenAndUser(String);
+
+impl Headers for TokenAndUser {
+    fn value(&self, name: &str) -> Option<Cow<'_, str>> {
+        match name {
+            "authorization" => Some(Cow::Borrowed(&self.0)),
+            "x-user" => Some(Cow::Borrowed("user-7")),
+            _ => None,
+        }
+    }
+}
+
+fn token(secret: &[u8]) -> String {
+    let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+    let claims = encode(br#"{"sub":"user-7","exp":2000000000}"#);
+    let message = format!("{}.{claims}", encode(br#"{"alg":"HS256"}"#));
+    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret);
+    let signature = encode(ring::hmac::sign(&key, message.as_bytes()).as_ref());
+    format!("Bearer {message}.{signature}")
+}
+
+fn describe(recipes: &Recipes, identities: &Identities, headers: &TokenAndUser) {
+    let TokenFound::Verified(claims) = identities.find_token(headers, 0) else {
+        panic!("the token was verified before")
+    };
+    let request = Request {
+        method: Some("GET"),
+        uri: Some("/posts/42?page=3"),
+        host: Some("api.example"),
+        client: Some([203, 0, 113, 7].into()),
+        headers,
+        identities,
+        claims: Some(&claims),
+        certificate: None,
+        route: Some("posts"),
+    };
+    let values = recipes.values(&request);
+    let described = recipes.describe(&values, DescribedPart::All);
+    assert_eq!(described.descriptors().len(), recipes.list().len());
+}
+
+#[test]
+fn an_ordinary_description_allocates_nothing() {
+    let secret = [7; 32];
+    let settings = TokenSettings::new(AcceptedNames::Any, AcceptedNames::Any);
+    let tokens = TokenVerifier::new(settings, TokenKeys::from_secret(&secret).unwrap());
+    let labels = LabelTable::read(b"203.0.113.0/24,AS64500").unwrap();
+    let identities = Identities::default()
+        .with_tokens(Arc::new(tokens))
+        .with_labels("asn", Arc::new(labels));
+    let headers = TokenAndUser(token(&secret));
+    if let TokenFound::Unverified(token) = identities.find_token(&headers, 0) {
+        identities.verify(&token, 0).unwrap();
+    }
+    for sources in [
+        &["client_address"][..],
+        &["header:x-user"],
+        &["claim:sub"],
+        &["path_segment:2", "route", "label:asn"],
+        &["query:page", "host", "method"],
+    ] {
+        let recipe = |source: &&str| Recipe::new([("key", source.parse().unwrap())]);
+        let recipes = Recipes::new(sources.iter().map(recipe).collect()).unwrap();
+        let allocated = measure(|| describe(&recipes, &identities, &headers));
+        assert_eq!(allocated.count_total, 0, "{sources:?}");
+    }
+}
 
 #[test]
 fn finding_an_address_allocates_nothing() {

@@ -1,0 +1,67 @@
+//! Any text as a token, and any text as the claims of a token with a good signature: the first is rejected, the second is
+//! accepted only with an expiry that has not passed, and neither panics.
+
+#![no_main]
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use libfuzzer_sys::fuzz_target;
+use ring::hmac;
+use tidegate_identify::{
+    AcceptedNames, ClaimPath, Headers, Identities, TokenFound, TokenKeys, TokenSettings,
+    TokenVerifier,
+};
+
+const NOW_S: u64 = 1_800_000_000;
+
+const SECRET: [u8; 32] = [7; 32];
+
+struct OneHeader(String);
+
+impl Headers for OneHeader {
+    fn value(&self, _: &str) -> Option<Cow<'_, str>> {
+        Some(Cow::Borrowed(&self.0))
+    }
+}
+
+static IDENTITIES: LazyLock<Identities> = LazyLock::new(|| {
+    let settings = TokenSettings::new(AcceptedNames::Any, AcceptedNames::Any);
+    let keys = TokenKeys::from_secret(&SECRET).expect("a secret");
+    Identities::default().with_tokens(TokenVerifier::new(settings, keys).into())
+});
+
+fuzz_target!(|text: &str| {
+    // As it is: nobody can guess a signature.
+    let headers = OneHeader(format!("Bearer {text}"));
+    if let TokenFound::Unverified(token) = IDENTITIES.find_token(&headers, NOW_S) {
+        assert!(IDENTITIES.verify(&token, NOW_S).is_err());
+    }
+
+    // As header and claims of a signed token.
+    let (header, claims) = text
+        .split_once('\n')
+        .unwrap_or((r#"{"alg":"HS256"}"#, text));
+    let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+    let message = format!(
+        "{}.{}",
+        encode(header.as_bytes()),
+        encode(claims.as_bytes())
+    );
+    let key = hmac::Key::new(hmac::HMAC_SHA256, &SECRET);
+    let signature = encode(hmac::sign(&key, message.as_bytes()).as_ref());
+    let headers = OneHeader(format!("Bearer {message}.{signature}"));
+    match IDENTITIES.find_token(&headers, NOW_S) {
+        TokenFound::Unverified(token) => {
+            if let Ok(claims) = IDENTITIES.verify(&token, NOW_S) {
+                assert!(claims.expires_at_s().saturating_add(30) > NOW_S);
+                let _ = claims.get(&ClaimPath::Name("sub".to_owned()));
+                let _ = claims.get(&ClaimPath::Pointer("/a/0/b".to_owned()));
+            }
+        }
+        TokenFound::Verified(claims) => assert!(claims.expires_at_s() > 0),
+        TokenFound::Absent => panic!("the token is not found"),
+    }
+});
