@@ -79,7 +79,7 @@ impl Identities {
     }
 
     /// Verifies the signature and the registered claims of a token, and remembers a good token until it expires. This
-    /// takes tens of microseconds of CPU time: decide limits that need no token first.
+    /// costs CPU time, also for a forged token: decide limits that need no token first.
     pub fn verify(
         &self,
         token: &UnverifiedToken<'_>,
