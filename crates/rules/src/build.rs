@@ -201,6 +201,8 @@ fn limit(draft: &DraftLimit, terms: &DraftTerms, id: u128) -> Limit {
         consistency: draft.consistency,
         on_failure: draft.on_failure,
         on_full: draft.on_full,
+        count_status: draft.count_status,
+        announcement: draft.announcement,
         description: description.into(),
     }
 }

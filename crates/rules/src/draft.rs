@@ -4,13 +4,14 @@ use tidegate_algorithms::Quota;
 
 use crate::dialect::Dialect;
 use crate::findings::{clean, clip};
-use crate::limit::{Consistency, OnFailure, OnFull, OverLimit};
+use crate::limit::{Announcement, Consistency, OnFailure, OnFull, OverLimit};
 use crate::metadata::MetadataValue;
 use crate::network::Network;
 use crate::pattern::Wildcard;
 use crate::rule::RuleMode;
 use crate::rule_set::Charging;
 use crate::span::{Span, Spanned};
+use crate::status_set::StatusSet;
 
 /// One file, or several of one domain merged.
 #[derive(Debug)]
@@ -68,6 +69,8 @@ pub(crate) struct DraftLimit {
     pub(crate) consistency: Option<Consistency>,
     pub(crate) on_failure: OnFailure,
     pub(crate) on_full: OnFull,
+    pub(crate) count_status: Option<StatusSet>,
+    pub(crate) announcement: Announcement,
 }
 
 /// The numbers of a limit.

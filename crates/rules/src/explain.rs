@@ -201,6 +201,15 @@ fn explain_limit(limit: &Limit, color: Color, lines: &mut Vec<String>) {
         Terms::Unlimited => lines.push("    admits everything and counts nothing".to_owned()),
         Terms::Quota(quota) => lines.push(format!("    {}", quota.promise())),
     }
+    if let Some(statuses) = limit.counts_status() {
+        lines.push(format!(
+            "    counts only responses with status {statuses}: in the gateway, which refunds the others; \
+             elsewhere every request counts"
+        ));
+    }
+    if limit.is_hidden() {
+        lines.push("    hidden: headers and bodies do not tell of it".to_owned());
+    }
     if !limit.replaces().is_empty() {
         let names: Vec<_> = limit
             .replaces()

@@ -48,6 +48,7 @@ mod report;
 mod rule;
 mod rule_set;
 mod span;
+mod status_set;
 mod style;
 mod table;
 mod trace;
@@ -57,11 +58,12 @@ pub use compile::{
     CompileOptions, Compiled, Fit, MergeDomains, Refusals, Source, compile, compile_for,
 };
 pub use dialect::{Dialect, UnknownDialect};
-pub use limit::{Consistency, Limit, OnFailure, OnFull, OverLimit, Terms};
+pub use limit::{Announcement, Consistency, Limit, OnFailure, OnFull, OverLimit, Terms};
 pub use metadata::MetadataValue;
 pub use network::{Network, NetworkFault, Networks};
 pub use report::{Diagnostic, Report, Severity};
 pub use rule::{Location, MetricDetail, Rule, RuleId, RuleMode};
 pub use rule_set::{Charging, Domain, Entry, RuleSet};
+pub use status_set::StatusSet;
 pub use style::Color;
 pub use trace::{Candidate, Ending, Fate, Rank, Step, Trace};

@@ -2,6 +2,8 @@
 
 use tidegate_algorithms::Quota;
 
+use crate::status_set::StatusSet;
+
 /// One limit of a [`Rule`](crate::Rule).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
@@ -17,6 +19,8 @@ pub struct Limit {
     pub(crate) consistency: Option<Consistency>,
     pub(crate) on_failure: OnFailure,
     pub(crate) on_full: OnFull,
+    pub(crate) count_status: Option<StatusSet>,
+    pub(crate) announcement: Announcement,
     pub(crate) description: Box<str>,
 }
 
@@ -78,6 +82,16 @@ pub enum OnFull {
     Deny,
 }
 
+/// Whether clients are told of the limit in headers and bodies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Announcement {
+    /// They are.
+    #[default]
+    Announced,
+    /// They are not: of its denials they learn that, and when to come back.
+    Hidden,
+}
+
 // === impl Limit ===
 
 impl Limit {
@@ -120,6 +134,23 @@ impl Limit {
     /// What a new key gets when the store has no room for it.
     pub const fn on_full(&self) -> OnFull {
         self.on_full
+    }
+
+    /// The statuses of responses that the limit counts, if it counts by status: a request is charged when it
+    /// comes, and refunded if its response has another status. Only the gateway sees responses; elsewhere
+    /// every request counts.
+    pub const fn counts_status(&self) -> Option<&StatusSet> {
+        self.count_status.as_ref()
+    }
+
+    /// Whether clients are told of the limit in headers and bodies.
+    pub const fn announcement(&self) -> Announcement {
+        self.announcement
+    }
+
+    /// Whether clients are not told of the limit.
+    pub const fn is_hidden(&self) -> bool {
+        matches!(self.announcement, Announcement::Hidden)
     }
 
     /// The limit in words, such as `100 per minute, token_bucket, burst 20`.

@@ -10,6 +10,7 @@ mod numbers;
 mod rule;
 mod sanity;
 mod scalar;
+mod status;
 mod stray;
 
 use crate::code::Code;

@@ -80,6 +80,8 @@ impl Level {
                 "consistency",
                 "on_failure",
                 "on_full",
+                "count_status",
+                "announce",
             ],
             Self::Replaces => &["name"],
         }

@@ -1,11 +1,11 @@
 //! One limit: `rate_limit`, or an element of `rate_limits`.
 
 use super::fields::{Fields, Level};
-use super::numbers;
+use super::{numbers, scalar, status};
 use crate::code::Code;
 use crate::draft::{DraftLimit, DraftTerms};
 use crate::findings::{Finding, Findings};
-use crate::limit::{Consistency, OnFailure, OnFull, OverLimit};
+use crate::limit::{Announcement, Consistency, OnFailure, OnFull, OverLimit};
 use crate::node::{Kind, Node, Pair};
 use crate::span::{Span, Spanned};
 
@@ -80,9 +80,21 @@ pub(super) fn block(node: &Node, owner: Span, findings: &mut Findings) -> Option
             .map(|word| word.inner),
         on_failure: policy(&fields, "on_failure", &ON_FAILURE, findings),
         on_full: policy(&fields, "on_full", &ON_FULL, findings),
+        count_status: status::read(&fields, findings),
+        announcement: announcement(&fields, findings),
     };
     report_unavailable(&fields, &limit, findings);
+    status::report_buckets(&fields, &limit, findings);
     Some(limit)
+}
+
+/// Not written, the limit is announced.
+fn announcement(fields: &Fields<'_>, findings: &mut Findings) -> Announcement {
+    let written = fields.get("announce");
+    match written.and_then(|pair| scalar::flag(pair, findings)) {
+        Some(false) => Announcement::Hidden,
+        Some(true) | None => Announcement::Announced,
+    }
 }
 
 fn policy<T: Copy + Default>(
@@ -101,6 +113,7 @@ fn policy<T: Copy + Default>(
 fn refuse_numbers(fields: &Fields<'_>, findings: &mut Findings) {
     let numbers = numbers::FIELDS
         .iter()
+        .chain(&["count_status"])
         .filter_map(|name| fields.get(name).map(|it| (name, it)));
     for (name, pair) in numbers {
         let message = format!("`{name}` and `unlimited` exclude each other");

@@ -77,7 +77,8 @@ fn modes_and_policies_are_kept() {
     check("quota_mode: true", RuleMode::Quota);
     check("quota_mode: false", RuleMode::Enforce);
     let rules = "- key: k\n  rate_limit: {unit: day, limit: 1, name: n, replaces: [{name: m}], \
-                 consistency: strict, on_failure: allow, on_full: deny}\n";
+                 consistency: strict, on_failure: allow, on_full: deny, \
+                 count_status: [402, 5xx], announce: false}\n";
     with_rule(rules, "k=v", |rule| {
         let limit = &rule.limits()[0];
         assert_eq!(limit.name(), Some("n"));
@@ -86,6 +87,9 @@ fn modes_and_policies_are_kept() {
         assert_eq!(limit.consistency(), Some(Consistency::Strict));
         assert_eq!(limit.on_failure(), OnFailure::Allow);
         assert_eq!(limit.on_full(), OnFull::Deny);
+        let statuses = limit.counts_status().expect("it counts by status");
+        assert!(statuses.contains(402) && statuses.contains(503) && !statuses.contains(200));
+        assert!(limit.is_hidden());
         assert!(matches!(limit.terms(), Terms::Quota(quota) if quota.limit() == 1));
     });
 }
