@@ -10,8 +10,8 @@ use libfuzzer_sys::fuzz_target;
 use tidegate_algorithms::counter::Counter;
 use tidegate_algorithms::oracle::{Commit, Oracle};
 use tidegate_algorithms::{
-    Algorithm, Allowance, Decision, Headroom, Outcome, Percent, Quota, QuotaSpec, Refill, Retry,
-    Rounding, Time,
+    Algorithm, Allowance, Decision, Headroom, Outcome, Percent, Quota, QuotaSpec, Refill, RefundTo,
+    Retry, Rounding, Time,
 };
 
 /// Steps of a history. The oracle finds everything by trying, so that long ones take too long.
@@ -123,8 +123,8 @@ fuzz_target!(|history: History| {
                 assert_eq!(decision, expected);
             }
             Act::Refund { cost } => {
-                counter.refund(cost.value(), now);
-                oracle.refund(cost.value(), now);
+                counter.refund(cost.value(), RefundTo::Current, now);
+                oracle.refund(cost.value(), RefundTo::Current, now);
             }
         }
     }

@@ -6,7 +6,7 @@ use crate::oracle::Commit;
 use crate::sliding_log::{Entry, Log, LogMut};
 use crate::sub_windows::Counts;
 use crate::{
-    Decision, Headroom, Meter, Quota, Time, fixed_window, interval_bucket, leaky_bucket,
+    Decision, Headroom, Meter, Quota, RefundTo, Time, fixed_window, interval_bucket, leaky_bucket,
     sliding_counter, token_bucket,
 };
 
@@ -113,26 +113,28 @@ impl Counter {
         decision
     }
 
-    /// Gives back `cost`.
-    pub fn refund(&mut self, cost: u64, now: Time) {
+    /// Refunds `cost`.
+    pub fn refund(&mut self, cost: u64, to: RefundTo, now: Time) {
         match (self.quota.meter(), &mut self.state) {
             (Meter::TokenBucket(meter), State::TokenBucket(state)) => {
-                *state = meter.refund(*state, cost, now);
+                *state = meter.refund(*state, cost, to, now);
             }
             (Meter::IntervalBucket(meter), State::IntervalBucket(state)) => {
-                *state = meter.refund(*state, cost, now);
+                *state = meter.refund(*state, cost, to, now);
             }
             (Meter::LeakyBucket(meter), State::LeakyBucket(state)) => {
-                *state = meter.refund(*state, cost, now);
+                *state = meter.refund(*state, cost, to, now);
             }
             (Meter::FixedWindow(meter), State::FixedWindow(state)) => {
-                *state = meter.refund(*state, cost, now);
+                *state = meter.refund(*state, cost, to, now);
             }
-            (Meter::SlidingLog(meter), State::SlidingLog(log)) => meter.refund(log, cost, now),
+            (Meter::SlidingLog(meter), State::SlidingLog(log)) => meter.refund(log, cost, to, now),
             (Meter::SlidingCounter(meter), State::SlidingCounter(state)) => {
-                *state = meter.refund(*state, cost, now);
+                *state = meter.refund(*state, cost, to, now);
             }
-            (Meter::SubWindows(meter), State::SubWindows(ring)) => meter.refund(ring, cost, now),
+            (Meter::SubWindows(meter), State::SubWindows(ring)) => {
+                meter.refund(ring, cost, to, now);
+            }
             _ => unreachable!("a counter's state is its quota's"),
         }
     }
@@ -230,6 +232,10 @@ impl LogMut for Stamps {
 
     fn drop_newest(&mut self, n: u64) {
         self.0.truncate(self.0.len() - index(n));
+    }
+
+    fn remove(&mut self, first: u64, n: u64) {
+        self.0.drain(index(first)..index(first + n));
     }
 
     fn push(&mut self, stamp: u64, n: u64) {

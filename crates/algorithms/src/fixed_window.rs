@@ -4,7 +4,7 @@
 //! window's length that lies across an edge.
 
 use crate::window::{self, Fit, Room};
-use crate::{Decision, Time};
+use crate::{Decision, RefundTo, Time};
 
 /// Fixed, epoch-aligned windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,13 +70,17 @@ impl FixedWindow {
         }
     }
 
-    /// Gives back `cost` that was charged before.
+    /// Refunds `cost`; of a charge only while its window is the one that counts.
     #[must_use]
-    pub fn refund(&self, state: State, cost: u64, now: Time) -> State {
+    pub fn refund(&self, state: State, cost: u64, to: RefundTo, now: Time) -> State {
         let State { window, count } = self.settle(state, now);
+        let is_over = match to {
+            RefundTo::Current => false,
+            RefundTo::Charge(stamp) => stamp.at.nanos() / self.window_nanos != window,
+        };
         State {
             window,
-            count: count.saturating_sub(cost),
+            count: count.saturating_sub(if is_over { 0 } else { cost }),
         }
     }
 

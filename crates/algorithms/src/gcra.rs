@@ -171,12 +171,15 @@ impl Gcra {
         matches!(self.pace, Pace::Whole(_))
     }
 
+    /// The arrival time after a refund of `cost`, less the span `lost`.
     #[must_use]
-    pub(crate) fn refund(&self, tat: Ticks, cost: u64, now: Time) -> Ticks {
+    pub(crate) fn refund(&self, tat: Ticks, cost: u64, lost: Duration, now: Time) -> Ticks {
         let scale = self.pace.fine();
         let now = Ticks::at(now);
         let ahead = scale.clamp(tat.0.saturating_sub(now.0));
+        let lost = lost.as_nanos().saturating_mul(Ticks::PER_NANO);
         let back = scale.interval.saturating_mul(u128::from(cost));
+        let back = back.saturating_sub(lost);
         Ticks(if ahead == 0 { tat.0 } else { now.0 + ahead }.saturating_sub(back))
     }
 

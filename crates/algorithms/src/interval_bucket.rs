@@ -4,7 +4,7 @@
 //! textbook's refiller does.
 
 use crate::window::{self, Fit, Room};
-use crate::{Decision, QuotaError, Time};
+use crate::{Decision, QuotaError, RefundTo, Time};
 
 /// Token bucket refilled in whole portions at fixed times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,13 +92,19 @@ impl IntervalBucket {
         )
     }
 
-    /// Gives back `cost` that was charged before.
+    /// Refunds `cost`; of a charge less the portions that dropped in since.
     #[must_use]
-    pub fn refund(&self, state: State, cost: u64, now: Time) -> State {
+    pub fn refund(&self, state: State, cost: u64, to: RefundTo, now: Time) -> State {
         let State { period, missing } = self.settle(state, now);
+        let refilled = match to {
+            RefundTo::Current => 0,
+            RefundTo::Charge(stamp) => period
+                .saturating_sub(stamp.at.nanos() / self.period_nanos)
+                .saturating_mul(self.portion),
+        };
         State {
             period,
-            missing: missing.saturating_sub(cost),
+            missing: missing.saturating_sub(cost.saturating_sub(refilled)),
         }
     }
 

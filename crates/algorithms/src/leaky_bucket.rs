@@ -4,8 +4,10 @@
 //! told the exact moment at which it may leave. The state is the moment at which the next one may.
 //! A request of cost `n` takes `n` places.
 
+use std::time::Duration;
+
 use crate::gcra::{Gcra, Spans, Weighed};
-use crate::{Decision, Outcome, QuotaError, Ticks, Time};
+use crate::{Decision, Outcome, QuotaError, RefundTo, Ticks, Time};
 
 /// Leaky bucket: a FIFO queue with constant outflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,12 +83,24 @@ impl LeakyBucket {
         self.gcra.spans()
     }
 
-    /// Gives back `cost` that was charged before: the next to be admitted leaves that much earlier.
-    /// Those already admitted keep their moment.
+    /// Refunds `cost`: the next request to be allowed leaves that much earlier. Those already allowed
+    /// keep their departure times, so that of a charge only the last ones of the queue are refunded.
     #[must_use]
-    pub fn refund(&self, state: State, cost: u64, now: Time) -> State {
+    pub fn refund(&self, state: State, cost: u64, to: RefundTo, now: Time) -> State {
+        let refund =
+            |next_departure, cost| self.gcra.refund(next_departure, cost, Duration::ZERO, now);
+        // A refund of nothing clamps, as a decision does.
+        let next_departure = refund(state.next_departure, 0);
+        let is_lapsed = match to {
+            RefundTo::Current => false,
+            RefundTo::Charge(stamp) => {
+                let last = next_departure.ceil();
+                // Departures beyond the end of time cannot be told apart.
+                last != stamp.resets_at || last <= now || last == Time::MAX
+            }
+        };
         State {
-            next_departure: self.gcra.refund(state.next_departure, cost, now),
+            next_departure: refund(next_departure, if is_lapsed { 0 } else { cost }),
         }
     }
 

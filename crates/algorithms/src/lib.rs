@@ -6,6 +6,7 @@
 mod decision;
 mod gcra;
 mod quota;
+mod refund;
 mod time;
 mod window;
 
@@ -28,4 +29,5 @@ pub use quota::{
     Algorithm, Allowance, Headroom, Meter, Percent, Promise, Quota, QuotaError, QuotaSpec, Refill,
     Rounding,
 };
+pub use refund::{ChargeStamp, RefundTo};
 pub use time::{Ticks, Time};

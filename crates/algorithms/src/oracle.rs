@@ -15,8 +15,8 @@ use log::Stamps;
 use window::{Buckets, Clocked};
 
 use crate::{
-    Algorithm, Allowance, Decision, Headroom, Outcome, Quota, QuotaError, QuotaSpec, Refill, Retry,
-    Standing, Time,
+    Algorithm, Allowance, Decision, Headroom, Outcome, Quota, QuotaError, QuotaSpec, Refill,
+    RefundTo, Retry, Standing, Time,
 };
 
 /// Decides on the requests of one caller.
@@ -160,11 +160,18 @@ impl Oracle {
         decision
     }
 
-    /// Gives back `cost`, newest first.
-    pub fn refund(&mut self, cost: u64, now: Time) {
-        let now = u128::from(now.nanos());
+    /// Refunds `cost`, newest first, or of one charge.
+    pub fn refund(&mut self, cost: u64, to: RefundTo, now: Time) {
+        let (cost, now) = (u128::from(cost), u128::from(now.nanos()));
         self.model.settle(now);
-        self.model.refund(u128::from(cost));
+        match to {
+            RefundTo::Current => self.model.refund(cost),
+            RefundTo::Charge(stamp) => {
+                let resets_at = u128::from(stamp.resets_at.nanos());
+                self.model
+                    .refund_charge(cost, u128::from(stamp.at.nanos()), resets_at, now);
+            }
+        }
     }
 
     fn decision(&self, outcome: Outcome, now: u128) -> Decision {
@@ -325,6 +332,24 @@ impl Model {
             Self::Clocked(windows) => windows.refund(cost),
             Self::Buckets(buckets) => buckets.refund(cost),
             Self::Stamps(stamps) => stamps.refund(cost),
+        }
+    }
+
+    /// Refunds a charge that was made `at` that time.
+    fn refund_charge(&mut self, cost: u128, at: u128, resets_at: u128, now: u128) {
+        match self {
+            Self::Drip(drip) => drip.refund_late(cost, now.saturating_sub(at)),
+            Self::Queue(drip) => {
+                let is_last = resets_at > now && !drip.is_full(resets_at - 1);
+                let is_told = resets_at < u128::from(Time::MAX.nanos());
+                if is_told && is_last && drip.is_full(resets_at) {
+                    drip.refund(cost);
+                }
+            }
+            Self::Portions(portions) => portions.refund_late(cost, at),
+            Self::Clocked(windows) => windows.refund_charge(cost, at),
+            Self::Buckets(buckets) => buckets.refund_charge(cost, at),
+            Self::Stamps(stamps) => stamps.refund_charge(cost, at, now),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! the sliding window still overlaps, as if its requests had been spread evenly.
 
 use crate::window::{self, Fit, Room, Weight};
-use crate::{Decision, Time};
+use crate::{Decision, RefundTo, Time};
 
 /// Sliding counter of two buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,19 +70,29 @@ impl SlidingCounter {
         )
     }
 
-    /// Gives back `cost` that was charged before: from the window now, then from the one before.
+    /// Refunds `cost`: to the current window, then to the one before; of a charge to its own window
+    /// while that is one of both.
     #[must_use]
-    pub fn refund(&self, state: State, cost: u64, now: Time) -> State {
+    pub fn refund(&self, state: State, cost: u64, to: RefundTo, now: Time) -> State {
         let State {
             window,
             previous,
             current,
         } = self.settle(state, now);
-        let from_previous = cost.saturating_sub(current);
+        let (to_current, to_previous) = match to {
+            RefundTo::Current => (cost, cost.saturating_sub(current)),
+            RefundTo::Charge(stamp) => {
+                match window.checked_sub(stamp.at.nanos() / self.weight.span) {
+                    Some(0) => (cost, 0),
+                    Some(1) => (0, cost),
+                    _ => (0, 0),
+                }
+            }
+        };
         State {
             window,
-            previous: previous.saturating_sub(from_previous),
-            current: current.saturating_sub(cost),
+            previous: previous.saturating_sub(to_previous),
+            current: current.saturating_sub(to_current),
         }
     }
 

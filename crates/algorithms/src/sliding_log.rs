@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use crate::window::{self, Fit, Room};
-use crate::{Decision, Time};
+use crate::{Decision, RefundTo, Time};
 
 /// Sliding log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +49,8 @@ pub trait LogMut: Log {
     fn drop_oldest(&mut self, n: u64);
     /// Forgets the `n` newest.
     fn drop_newest(&mut self, n: u64);
+    /// Forgets `n` from the `first` oldest on, counted from 0; there are as many.
+    fn remove(&mut self, first: u64, n: u64);
     /// Remembers `n` at `stamp`, which is not before the newest. The caller made sure there is room.
     fn push(&mut self, stamp: u64, n: u64);
 }
@@ -103,24 +105,7 @@ impl SlidingLog {
     /// How many of the oldest entries have left the window at `now`. Forgetting them changes no
     /// decision.
     pub fn expired(&self, log: &impl Log, now: Time) -> u64 {
-        let has_left = |n| {
-            log.nth_oldest(n)
-                .is_some_and(|stamp| self.leaves_at(stamp) <= now.nanos())
-        };
-        if !has_left(0) {
-            return 0;
-        }
-        // `low` has left and `high` has not: the stamps never decrease.
-        let (mut low, mut high) = (0, log.len());
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            if has_left(middle) {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        high
+        count_while(log, |stamp| self.leaves_at(stamp) <= now.nanos())
     }
 
     /// Decides on a log; expired entries, if there are any left, do not count. Gives also what to
@@ -174,10 +159,20 @@ impl SlidingLog {
         log.push(entry.stamp, entry.n);
     }
 
-    /// Gives back `cost` that was charged before, newest first.
-    pub fn refund(&self, log: &mut impl LogMut, cost: u64, now: Time) {
+    /// Refunds `cost`, newest first; of a charge the first entries that are not before it, of which
+    /// none leaves later than its own.
+    pub fn refund(&self, log: &mut impl LogMut, cost: u64, to: RefundTo, now: Time) {
         log.drop_oldest(self.expired(log, now));
-        log.drop_newest(cost.min(log.len()));
+        match to {
+            RefundTo::Current => log.drop_newest(cost.min(log.len())),
+            RefundTo::Charge(stamp) => {
+                let stamp = stamp.at.nanos().div_ceil(self.grain);
+                if self.leaves_at(stamp) > now.nanos() {
+                    let first = count_while(log, |entry| entry < stamp);
+                    log.remove(first, cost.min(log.len().saturating_sub(first)));
+                }
+            }
+        }
     }
 
     /// The first instant at which a log whose newest entry is `newest` says no more than an empty one.
@@ -235,6 +230,26 @@ impl<L: Log> View<'_, L> {
             self.entry.map(|entry| entry.stamp)
         }
     }
+}
+
+/// The number of the oldest entries that are `old`; the stamps never decrease.
+fn count_while(log: &impl Log, is_old: impl Fn(u64) -> bool) -> u64 {
+    let is_old = |n| log.nth_oldest(n).is_some_and(&is_old);
+    // Most calls find nothing that is.
+    if !is_old(0) {
+        return 0;
+    }
+    // `low` is old and `high` is not.
+    let (mut low, mut high) = (0, log.len());
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if is_old(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    high
 }
 
 /// The finest grain of which a window has fewer than 2^32, with a margin that makes round numbers.

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use crate::window::{self, Fit, Room, Weight};
-use crate::{Decision, Time};
+use crate::{Decision, RefundTo, Time};
 
 /// Sliding counter over N sub-windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,11 +113,21 @@ impl SubWindows {
         }
     }
 
-    /// Gives back `cost`, newest first.
-    pub fn refund(&self, counts: &mut impl Counts, cost: u64, now: Time) {
+    /// Refunds `cost`, newest first; of a charge to its own sub-window while that is counted.
+    pub fn refund(&self, counts: &mut impl Counts, cost: u64, to: RefundTo, now: Time) {
         self.advance(counts, now);
+        let ages = match to {
+            RefundTo::Current => 0..=self.parts,
+            RefundTo::Charge(stamp) => {
+                let charged = stamp.at.nanos() / self.weight.span;
+                match counts.newest().checked_sub(charged) {
+                    Some(age) if age <= self.parts => age..=age,
+                    _ => return,
+                }
+            }
+        };
         let mut left = cost;
-        for age in 0..=self.parts {
+        for age in ages {
             if left == 0 {
                 return;
             }

@@ -7,8 +7,10 @@
 //! The time per token is rounded up: to a nanosecond where that slows the rate by at most one in a
 //! million, else to 2^-32 ns. Never faster than configured.
 
+use std::time::Duration;
+
 use crate::gcra::{Gcra, Spans};
-use crate::{Decision, QuotaError, Ticks, Time};
+use crate::{Decision, QuotaError, RefundTo, Ticks, Time};
 
 /// Continuous token bucket (GCRA).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,11 +79,16 @@ impl TokenBucket {
         self.gcra.spans()
     }
 
-    /// Gives back `cost` that was charged before.
+    /// Refunds `cost`; of a charge less all that dripped in since.
     #[must_use]
-    pub fn refund(&self, state: State, cost: u64, now: Time) -> State {
+    pub fn refund(&self, state: State, cost: u64, to: RefundTo, now: Time) -> State {
+        // Without the charge the bucket may have been full ever since, and have lost that much.
+        let lost = match to {
+            RefundTo::Current => Duration::ZERO,
+            RefundTo::Charge(stamp) => now.since(stamp.at),
+        };
         State {
-            tat: self.gcra.refund(state.tat, cost, now),
+            tat: self.gcra.refund(state.tat, cost, lost, now),
         }
     }
 

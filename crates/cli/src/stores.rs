@@ -6,7 +6,7 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_algorithms::{Decision, Headroom, Quota, Time};
+use tidegate_algorithms::{ChargeStamp, Decision, Headroom, Quota, RefundTo, Time};
 use tidegate_share::SharedStore;
 use tidegate_store::report::{RegionReport, StoreHealth, StoreReport};
 use tidegate_store::{
@@ -137,12 +137,30 @@ impl Store for AnyStore {
         key: CounterKey<'_>,
         quota: &Quota,
         cost: u64,
+        to: RefundTo,
         consistency: Consistency,
     ) -> Result<(), StoreError> {
         match self {
-            Self::Memory(store) => store.refund(key, quota, cost, consistency).await,
+            Self::Memory(store) => store.refund(key, quota, cost, to, consistency).await,
             Self::Shared(shared) => {
-                Box::pin(shared.store.refund(key, quota, cost, consistency)).await
+                Box::pin(shared.store.refund(key, quota, cost, to, consistency)).await
+            }
+        }
+    }
+
+    fn refund_alone(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        cost: u64,
+        stamp: ChargeStamp,
+        consistency: Consistency,
+    ) -> Result<(), StoreError> {
+        match self {
+            Self::Memory(store) => store.refund_alone(key, quota, cost, stamp, consistency),
+            Self::Shared(shared) => {
+                let store = &shared.store;
+                store.refund_alone(key, quota, cost, stamp, consistency)
             }
         }
     }

@@ -4,6 +4,7 @@
 //! values that tell its counters apart. Limits that come with a request are out of reach here, for
 //! nothing outside the request knows them.
 
+use tidegate_algorithms::RefundTo;
 use tidegate_rules::{Entry, Rule, RuleSet};
 use tidegate_store::{Store, StoreError};
 
@@ -194,9 +195,10 @@ impl<S: Store> Limiter<S> {
                         .await?
                 }
                 Act::Grant(hits) => {
+                    let to = RefundTo::Current;
                     let refunded =
                         self.store()
-                            .refund(charge.key, charge.quota, hits, charge.consistency);
+                            .refund(charge.key, charge.quota, hits, to, charge.consistency);
                     refunded.await.map(|()| true)?
                 }
             });

@@ -13,11 +13,12 @@ mod failure;
 mod keys;
 mod limiter;
 mod matched;
+mod receipt;
 mod request;
 mod verdict;
 
 pub use tidegate_algorithms::{
-    Decision, Headroom, Outcome, Quota, QuotaError, Retry, Standing, Time,
+    ChargeStamp, Decision, Headroom, Outcome, Quota, QuotaError, RefundTo, Retry, Standing, Time,
 };
 pub use tidegate_rules::{Dialect, Entry, Limit, Rule, RuleSet, UnknownDialect};
 pub use tidegate_store::{
@@ -30,5 +31,6 @@ pub use config::{GlobalShadow, LimiterConfig, NearRatio};
 pub use error::LimiterError;
 pub use keys::KeyError;
 pub use limiter::{Limiter, MAX_DESCRIPTORS};
+pub use receipt::ChargeReceipt;
 pub use request::{Descriptor, Hits, LimitOverride};
 pub use verdict::{Answer, LimitStatus, LimitStatuses, Origin, Ruling, Status, Statuses, Verdict};

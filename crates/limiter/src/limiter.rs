@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use arc_swap::ArcSwap;
-use tidegate_algorithms::{Headroom, Time};
+use smallvec::SmallVec;
+use tidegate_algorithms::{Headroom, RefundTo, Time};
 use tidegate_rules::{Charging as RuleCharging, Domain, RuleSet};
 use tidegate_store::{Charge, Charging, Decisions, Receipt, Store, StoreError};
 
@@ -85,7 +86,7 @@ impl<S> Limiter<S> {
     }
 
     /// The domain's word on charging wins over the configured one.
-    fn charging(&self, domain: &Domain) -> Charging {
+    pub(crate) fn charging(&self, domain: &Domain) -> Charging {
         domain
             .charging()
             .map_or(self.config.charging, |charging| match charging {
@@ -123,6 +124,30 @@ impl<S: Store> Limiter<S> {
         }
         let intent = Intent::Charge(hits.max(1));
         self.judge(&mut verdict, domain, descriptors, intent, None)
+            .await?;
+        Ok(verdict)
+    }
+
+    /// Returns what every limit of the descriptors says now, bans included, without charging anything:
+    /// hits and refunds of the descriptors do not count.
+    ///
+    /// # Errors
+    ///
+    /// Only for descriptors that make no sense. A store that fails is answered for as in `check`.
+    pub async fn look(
+        &self,
+        domain: &str,
+        descriptors: &[Descriptor<'_>],
+    ) -> Result<Verdict, LimiterError> {
+        let mut descriptors: SmallVec<[_; 8]> = descriptors.iter().copied().collect();
+        for descriptor in &mut descriptors {
+            descriptor.hits = Hits::Take(0);
+        }
+        let mut verdict = self.unjudged(&descriptors);
+        if self.bans.is_any() {
+            verdict.bans = Box::pin(self.banned(&verdict.rules, domain, &descriptors)).await;
+        }
+        self.judge(&mut verdict, domain, &descriptors, Intent::Look, None)
             .await?;
         Ok(verdict)
     }
@@ -300,9 +325,10 @@ impl<S: Store> Limiter<S> {
     ) -> Result<Receipt, StoreError> {
         for (index, hits) in bill.refunds() {
             let charge = &charges[index];
-            let refunded = self
-                .store
-                .refund(charge.key, charge.quota, hits, charge.consistency);
+            let to = RefundTo::Current;
+            let refunded =
+                self.store
+                    .refund(charge.key, charge.quota, hits, to, charge.consistency);
             refunded.await?;
         }
         self.store.charge(charges, charging, decisions).await

@@ -15,6 +15,7 @@ mod decide;
 mod entry;
 mod history;
 mod packed;
+mod refund;
 mod shares;
 mod slots;
 mod sync;

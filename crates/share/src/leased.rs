@@ -131,6 +131,18 @@ impl<R, M: Clock> Leases<R, M> {
             .map_or(0, |counter| counter.permits(now))
     }
 
+    /// Refunds permits to the loan that was made at `lent`. Returns false if that is gone.
+    pub(crate) fn refund_loan(&self, key: CounterKey<'_>, cost: u64, lent: Time) -> bool {
+        let digest = self.table.digest(key);
+        let mut shard = self.table.shard(digest);
+        let counter = shard.find_any(digest);
+        let is_back = counter.is_some_and(|counter| counter.refund(cost, lent));
+        if is_back {
+            shard.leases.spent = shard.leases.spent.saturating_sub(cost);
+        }
+        is_back
+    }
+
     /// Forgets the denial of a counter that got permits back.
     pub(crate) fn forgive(&self, key: CounterKey<'_>) {
         let digest = self.table.digest(key);

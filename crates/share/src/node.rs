@@ -4,7 +4,7 @@
 //! the rest of the request then refuses it, they are given back one by one: for how long a soft limit
 //! has been exceeded is the one thing that this does not restore.
 
-use tidegate_algorithms::Decision;
+use tidegate_algorithms::{Decision, RefundTo};
 use tidegate_store::{Charge, Charging, Clock, Decisions, EmbeddedStore, Receipt, StoreError};
 
 use crate::edge;
@@ -43,7 +43,9 @@ impl<W: Clock> Node<W> {
         let is_over = |charged| edge::is_between(charge.quota, charged, now);
         if !took.charged.is_some_and(is_over) {
             // Cannot fail: the store could tell the counter's window from others when it was charged.
-            let _ = self.store.refund_now(charge.key, charge.quota, charge.cost);
+            let _ = self
+                .store
+                .refund_now(charge.key, charge.quota, charge.cost, RefundTo::Current);
         }
     }
 

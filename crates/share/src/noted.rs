@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use tidegate_algorithms::{Decision, Headroom, Quota, Time};
+use tidegate_algorithms::{Decision, Headroom, Quota, RefundTo, Time};
 use tidegate_store::{
     Admission, Charge, Charging, Clock, Consistency, CounterKey, Cursor, Decisions, Draw,
     EmbeddedStore, Lender, Loan, Mode, OnFull, Page, Receipt, Store, StoreError,
@@ -111,17 +111,17 @@ impl<R: Store, W: Clock, M: Clock> Store for Noted<R, W, M> {
         self.remote.peek(key, quota, headroom, consistency)
     }
 
-    /// Gives back the note too, also when the store cannot be told: who is charged alone is given back
-    /// alone.
+    /// Refunds the note too, also when the store cannot be reached.
     async fn refund(
         &self,
         key: CounterKey<'_>,
         quota: &Quota,
         cost: u64,
+        to: RefundTo,
         consistency: Consistency,
     ) -> Result<(), StoreError> {
-        self.standby.refund(&self.alone, key, quota, cost);
-        self.remote.refund(key, quota, cost, consistency).await
+        self.standby.refund(&self.alone, key, quota, cost, to);
+        self.remote.refund(key, quota, cost, to, consistency).await
     }
 
     async fn reset(

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use smallvec::SmallVec;
-use tidegate_algorithms::{Algorithm, Allowance, Decision, Headroom, Quota, QuotaSpec};
+use tidegate_algorithms::{Algorithm, Allowance, Decision, Headroom, Quota, QuotaSpec, Time};
 use tidegate_store::{
     Admission, Charge, Charging, Clock, Consistency, CounterKey, Decisions, LimitId, Mode, OnFull,
     StoreError,
@@ -104,6 +104,12 @@ impl<'a> Request<'a> {
         }
         request.tell_if_refused(ways);
         Ok(request)
+    }
+
+    /// The first time at which memory was charged, by the clock of each; `None` if it was not.
+    pub(crate) fn earliest_charge(&self) -> Option<Time> {
+        let taken = self.answers.iter().filter_map(Answer::charged);
+        taken.filter_map(|took| took.charged).min()
     }
 
     /// Fills in what somebody knows of limits that are still open.

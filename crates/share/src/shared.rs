@@ -2,11 +2,12 @@
 
 mod alone;
 mod charge;
+mod refund;
 mod restore;
 
 use std::sync::Arc;
 
-use tidegate_algorithms::{Decision, Headroom, Quota, Time};
+use tidegate_algorithms::{ChargeStamp, Decision, Headroom, Quota, RefundTo, Time};
 use tidegate_store::report::{SharingReport, StoreHealth, StoreReport};
 use tidegate_store::{
     Charge, Charging, Clock, Consistency, CounterKey, Cursor, Decisions, EmbeddedStore, Lender,
@@ -147,27 +148,6 @@ impl<R: Store, W: Clock, M: Clock> SharedStore<R, W, M> {
         let decision = self.remote().peek(key, reserve, headroom, consistency);
         Ok(split::whole(quota, 0, decision.await?))
     }
-
-    /// Gives back to this node's share or, if it has none, to what the common store keeps.
-    async fn refund_split(
-        &self,
-        key: CounterKey<'_>,
-        quota: &Quota,
-        cost: u64,
-    ) -> Result<(), StoreError> {
-        if self.split.refund_share(key, quota, cost) {
-            return Ok(());
-        }
-        let reserve = self.split.reserve(key.limit, quota);
-        let reserve = reserve.as_deref().unwrap_or(quota);
-        let consistency = Consistency::Split;
-        let refunded = self.common.refund(key, reserve, cost, consistency).await;
-        if refunded.is_err() {
-            let divided_by = self.standby().divided_by();
-            self.split.refund_alone(key, quota, cost, divided_by);
-        }
-        refunded
-    }
 }
 
 impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> Ways for SharedStore<R, W, M> {
@@ -206,7 +186,7 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> Store for Shar
         match Route::of(charges) {
             Route::Node => self.local().charge_now(charges, charging, decisions),
             Route::Single(charge) => match self.leases.take_alone(charge, charging) {
-                Taken::Decided(decision) => Ok(self.settle_single(charge, decision, decisions)),
+                Taken::Decided(took) => Ok(self.settle_single(charge, took, decisions)),
                 // In a box, so that the future of a request that does not wait is small.
                 taken => Box::pin(self.charge_single(charge, charging, taken, decisions)).await,
             },
@@ -256,19 +236,40 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> Store for Shar
         key: CounterKey<'_>,
         quota: &Quota,
         cost: u64,
+        to: RefundTo,
         consistency: Consistency,
     ) -> Result<(), StoreError> {
-        let refunded = match consistency {
-            Consistency::Node => return self.local().refund_now(key, quota, cost),
-            Consistency::Split => return self.refund_split(key, quota, cost).await,
-            Consistency::Eventual if self.eventual.suits(quota) => {
-                self.eventual.refund(key, quota, cost);
-                return Ok(());
-            }
-            _ => self.common.refund(key, quota, cost, consistency).await,
-        };
+        if self.refund_here(key, quota, cost, to, consistency)? {
+            return Ok(());
+        }
+        if consistency == Consistency::Split {
+            return self.refund_reserve(key, quota, cost, to).await;
+        }
+        let refunded = self.common.refund(key, quota, cost, to, consistency).await;
         self.leases.forgive(key);
         refunded
+    }
+
+    fn refund_alone(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        cost: u64,
+        stamp: ChargeStamp,
+        consistency: Consistency,
+    ) -> Result<(), StoreError> {
+        let to = RefundTo::Charge(stamp);
+        if self.refund_here(key, quota, cost, to, consistency)? {
+            return Ok(());
+        }
+        if consistency == Consistency::Split {
+            let divided_by = self.standby().divided_by();
+            self.split.refund_alone(key, quota, cost, to, divided_by);
+        } else {
+            let alone = self.common.alone();
+            self.standby().refund(alone, key, quota, cost, to);
+        }
+        Ok(())
     }
 
     async fn reset(

@@ -12,6 +12,7 @@ mod cut;
 mod demand;
 mod denied;
 mod limit;
+mod refund;
 mod reserve;
 mod spend;
 mod store_time;
@@ -32,6 +33,7 @@ use tokio::sync::Notify;
 
 pub(crate) use self::alone::SplitAlone;
 use self::counters::Counters;
+pub(crate) use self::counters::is_aligned;
 pub use self::cut::{Indivisible, LONGEST_SPLIT_WINDOW, divisible, strict_from};
 use self::denied::DeniedRequests;
 use self::limit::SplitLimit;

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use smallvec::SmallVec;
-use tidegate_algorithms::{Decision, Meter, Outcome, Quota, QuotaSpec, Retry};
+use tidegate_algorithms::{Decision, Meter, Outcome, Quota, QuotaSpec, RefundTo, Retry};
 use tidegate_store::report::StandbyReport;
 use tidegate_store::{
     Admission, Charge, Charging, Clock, CounterKey, Decisions, EmbeddedStore, Loan, Mode, OnFull,
@@ -134,7 +134,7 @@ impl Standby {
         permits: u64,
     ) {
         if !edge::is_between(quota, loan.now, store.clock().now()) {
-            self.refund(store, key, quota, permits);
+            self.refund(store, key, quota, permits, RefundTo::Current);
         }
     }
 
@@ -178,17 +178,18 @@ impl Standby {
         })
     }
 
-    /// Gives back what was charged alone, or noted.
+    /// Refunds what was charged alone, or noted.
     pub(crate) fn refund<W: Clock>(
         &self,
         store: &EmbeddedStore<W>,
         key: CounterKey<'_>,
         quota: &Quota,
         cost: u64,
+        to: RefundTo,
     ) {
         self.replies.forget(key);
         // Cannot fail but for a window that was never charged.
-        let _ = store.refund_now(key, self.cut(key, quota).quota(quota), cost);
+        let _ = store.refund_now(key, self.cut(key, quota).quota(quota), cost, to);
     }
 
     /// Forgets what was charged alone, or noted.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use tidegate_algorithms::{Decision, Headroom, Quota, Time};
+use tidegate_algorithms::{Decision, Headroom, Quota, RefundTo, Time};
 use tidegate_share::{EventualConfig, LeaseConfig, SharedConfig, SharedStore, SplitConfig};
 use tidegate_store::conformance::Subject;
 use tidegate_store::{
@@ -81,10 +81,11 @@ impl Store for Mixed {
         key: CounterKey<'_>,
         quota: &Quota,
         cost: u64,
+        to: RefundTo,
         _: Consistency,
     ) -> Result<(), StoreError> {
         let consistency = Self::consistency(key, quota);
-        self.store.refund(key, quota, cost, consistency).await
+        self.store.refund(key, quota, cost, to, consistency).await
     }
 
     async fn reset(

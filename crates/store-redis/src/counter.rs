@@ -8,6 +8,7 @@ mod state;
 
 pub(crate) use account::{Account, bend};
 pub(crate) use numbers::{
-    Numbers, OverSince, drawn, lendings, loaned, numbers, numbers_of_one, over_since, refunded,
+    Numbers, OverSince, charge_stamp, drawn, lendings, loaned, numbers, numbers_of_one, over_since,
+    refunded,
 };
 pub(crate) use state::{Told, time};

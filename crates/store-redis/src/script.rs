@@ -67,6 +67,7 @@ const DRAW: &str = include_str!("../scripts/lend/draw.lua");
 const GIVE_BACK: &str = include_str!("../scripts/lend/give_back.lua");
 const NOTE: &str = include_str!("../scripts/lend/note.lua");
 const REFUND: &str = include_str!("../scripts/refund/driver.lua");
+const REFUND_GIVEN_BACK: &str = include_str!("../scripts/refund/charge_given_back.lua");
 
 // === impl Kind ===
 
@@ -123,6 +124,26 @@ impl Kind {
             Self::SlidingCounter => include_str!("../scripts/refund/sliding_counter.lua"),
             Self::SlidingLog => include_str!("../scripts/refund/sliding_log.lua"),
             Self::SubWindows => include_str!("../scripts/refund/sub_windows.lua"),
+        }
+    }
+
+    /// What refunds one charge, before its functions and after them.
+    const fn refund_charge(self) -> [&'static str; 3] {
+        let [before, give_back] = self.give_back();
+        match self {
+            Self::Bucket => [
+                NOTE,
+                include_str!("../scripts/refund/charge_bucket.lua"),
+                "",
+            ],
+            Self::IntervalBucket => [
+                "",
+                include_str!("../scripts/refund/charge_interval.lua"),
+                "",
+            ],
+            Self::FixedWindow | Self::SlidingCounter | Self::SlidingLog | Self::SubWindows => {
+                [before, give_back, REFUND_GIVEN_BACK]
+            }
         }
     }
 
@@ -211,7 +232,11 @@ impl Scripts {
         let plain = |body: &str| Script::new([&header, body].concat());
         Self {
             one,
-            refund: Kind::ALL.map(|kind| single(&header, kind, "", &[kind.refund(), REFUND])),
+            refund: Kind::ALL.map(|kind| {
+                let [before, charge, adapter] = kind.refund_charge();
+                let drivers = [kind.refund(), charge, adapter, REFUND];
+                single(&header, kind, before, &drivers)
+            }),
             draw: Kind::ALL.map(|kind| {
                 let [before, after] = kind.lend();
                 single(&header, kind, before, &[after, DRAW])

@@ -12,13 +12,14 @@ mod together;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tidegate_algorithms::{Decision, Headroom, Quota, Time};
+use tidegate_algorithms::{Decision, Headroom, Quota, RefundTo, Time};
 use tidegate_store::report::{StoreHealth, StoreReport};
 use tidegate_store::{
     Charge, Charging, Consistency, CounterKey, Cursor, Decisions, MAX_CHARGES, Mode, OnFull, Page,
     Receipt, Store, StoreError,
 };
 
+use self::single::CounterRefund;
 use crate::client::Client;
 use crate::counter::OverSince;
 use crate::fit::fits;
@@ -186,10 +187,16 @@ impl Store for RedisStore {
         key: CounterKey<'_>,
         quota: &Quota,
         cost: u64,
-        _consistency: Consistency,
+        to: RefundTo,
+        consistency: Consistency,
     ) -> Result<(), StoreError> {
-        let over = OverSince::Kept;
-        self.give_back_to(key, quota, cost, over).await
+        let refund = CounterRefund {
+            cost,
+            to,
+            over: OverSince::Kept,
+            consistency,
+        };
+        self.refund_to(key, quota, refund).await
     }
 
     async fn reset(

@@ -11,6 +11,7 @@
 mod bench;
 mod cases;
 mod history;
+mod late_refunds;
 mod lending;
 pub mod model;
 mod numbers;
@@ -24,6 +25,7 @@ use std::future::Future;
 use tidegate_algorithms::{Quota, Time};
 
 pub use cases::*;
+pub use late_refunds::*;
 pub use lending::*;
 pub use numbers::*;
 pub use one_limit::one_limit_decides_as_the_oracle;
@@ -109,6 +111,8 @@ macro_rules! conformance {
             a_counter_named_twice_keeps_to_both_numbers,
             a_look_changes_and_creates_nothing,
             a_refund_gives_back_no_more_than_was_taken,
+            a_late_refund_goes_to_the_window_of_its_charge,
+            late_refunds_make_no_room_of_their_own,
             a_reset_forgets_one_counter,
             a_list_shows_each_live_counter_once,
             the_time_is_the_one_that_decides,

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use smallvec::SmallVec;
-use tidegate_algorithms::{Decision, Headroom, Quota, Time};
+use tidegate_algorithms::{ChargeStamp, Decision, Headroom, Quota, RefundTo, Time};
 
 use crate::StoreError;
 use crate::report::{StoreHealth, StoreReport};
@@ -50,14 +50,28 @@ pub trait Store: Send + Sync {
         consistency: Consistency,
     ) -> impl Future<Output = Result<Decision, StoreError>> + Send;
 
-    /// Gives back `cost` to one counter. Never leaves more than the whole quota available.
+    /// Refunds `cost` to one counter. Never leaves more than the whole quota available and, of a charge,
+    /// never more than would be available had it not been made. A refund that cannot be placed is lost.
     fn refund(
         &self,
         key: CounterKey<'_>,
         quota: &Quota,
         cost: u64,
+        to: RefundTo,
         consistency: Consistency,
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
+
+    /// Refunds a charge that [`charge_alone`](Self::charge_alone) made, to where that made it.
+    fn refund_alone(
+        &self,
+        _key: CounterKey<'_>,
+        _quota: &Quota,
+        _cost: u64,
+        _stamp: ChargeStamp,
+        _consistency: Consistency,
+    ) -> Result<(), StoreError> {
+        Err(StoreError::NoStandby)
+    }
 
     /// Forgets one counter. Says whether there was one.
     fn reset(
@@ -177,6 +191,9 @@ pub enum OnFull {
 pub struct Receipt {
     /// The instant at which everything was decided.
     pub now: Time,
+    /// No later than any of the charges, by the clock of each: `now`, or earlier where they were made
+    /// by several clocks. Refunds go by it, because an earlier time never refunds too much.
+    pub earliest: Time,
     /// Whether the request as a whole may pass.
     pub admission: Admission,
 }
@@ -216,6 +233,27 @@ pub struct Counter {
     pub expires_after: Duration,
     /// Whether its last answer was a refusal.
     pub refused: bool,
+}
+
+// === impl Receipt ===
+
+impl Receipt {
+    /// The receipt of a request that was charged at one instant.
+    pub const fn new(now: Time, admission: Admission) -> Self {
+        Self {
+            now,
+            earliest: now,
+            admission,
+        }
+    }
+
+    /// The stamp of the charge that one `decision` of the request stands for.
+    pub fn stamp(&self, decision: &Decision) -> ChargeStamp {
+        ChargeStamp {
+            at: self.earliest,
+            ..ChargeStamp::new(self.now, decision)
+        }
+    }
 }
 
 // === impl Admission ===

@@ -37,7 +37,7 @@ mod tag;
 use std::future::{Future, ready};
 use std::time::Duration;
 
-use tidegate_algorithms::{Decision, Headroom, Quota, Time};
+use tidegate_algorithms::{Decision, Headroom, Quota, RefundTo, Time};
 
 use self::core::Core;
 pub use self::fingerprint::Digester;
@@ -185,9 +185,10 @@ impl<C: Clock> EmbeddedStore<C> {
         key: CounterKey<'_>,
         quota: &Quota,
         cost: u64,
+        to: RefundTo,
     ) -> Result<(), StoreError> {
         self.core
-            .refund(&self.fingerprinter, &self.clock, key, quota, cost)
+            .refund(&self.fingerprinter, &self.clock, key, quota, cost, to)
     }
 
     /// [`Store::reset`] without a future.
@@ -227,9 +228,10 @@ impl<C: Clock> Store for EmbeddedStore<C> {
         key: CounterKey<'_>,
         quota: &Quota,
         cost: u64,
+        to: RefundTo,
         _: Consistency,
     ) -> impl Future<Output = Result<(), StoreError>> + Send {
-        ready(self.refund_now(key, quota, cost))
+        ready(self.refund_now(key, quota, cost, to))
     }
 
     fn reset(

@@ -93,6 +93,13 @@ impl Drip {
             .level
             .saturating_add(signed(cost).saturating_mul(self.token));
     }
+
+    /// Refunds what was charged so many nanoseconds ago, less what dripped in since.
+    pub(super) fn refund_late(&mut self, cost: u128, ago: u128) {
+        let taken = signed(cost).saturating_mul(self.token);
+        let left = taken.saturating_sub(signed(ago) * TICKS).max(0);
+        self.level = self.level.saturating_add(left);
+    }
 }
 
 // === impl Portions ===
@@ -132,6 +139,12 @@ impl Portions {
 
     pub(super) fn refund(&mut self, cost: u128) {
         self.tokens = (self.tokens + signed(cost)).min(signed(self.numbers.capacity));
+    }
+
+    /// Refunds what was charged `at` that time, less the portions since.
+    pub(super) fn refund_late(&mut self, cost: u128, at: u128) {
+        let portions = self.period.saturating_sub(at / self.numbers.window);
+        self.refund(cost.saturating_sub(portions.saturating_mul(self.numbers.limit)));
     }
 }
 

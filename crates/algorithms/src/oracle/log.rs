@@ -68,6 +68,17 @@ impl Stamps {
         self.taken_at
             .truncate(self.taken_at.len().saturating_sub(cost));
     }
+
+    /// Forgets the first entries from the charge on, while its own would be in the window.
+    pub(super) fn refund_charge(&mut self, cost: u128, at: u128, now: u128) {
+        let stamp = at.next_multiple_of(self.grain);
+        let mut left = if stamp + self.window > now { cost } else { 0 };
+        self.taken_at.retain(|entry| {
+            let is_refunded = *entry >= stamp && left > 0;
+            left -= u128::from(is_refunded);
+            !is_refunded
+        });
+    }
 }
 
 /// As the documentation of the log's grain says.

@@ -65,6 +65,12 @@ impl Clocked {
     pub(super) fn refund(&mut self, cost: u128) {
         self.charged = self.charged.saturating_sub(cost);
     }
+
+    pub(super) fn refund_charge(&mut self, cost: u128, at: u128) {
+        if at / self.window == self.newest {
+            self.refund(cost);
+        }
+    }
 }
 
 // === impl Buckets ===
@@ -121,6 +127,16 @@ impl Buckets {
     pub(super) fn refund(&mut self, cost: u128) {
         let mut left = cost;
         for (_, charged) in self.charges.iter_mut().rev() {
+            let taken = left.min(*charged);
+            *charged -= taken;
+            left -= taken;
+        }
+    }
+
+    pub(super) fn refund_charge(&mut self, cost: u128, at: u128) {
+        let mut left = cost;
+        let is_own = |(index, _): &&mut (u128, u128)| *index == at / self.span;
+        for (_, charged) in self.charges.iter_mut().filter(is_own) {
             let taken = left.min(*charged);
             *charged -= taken;
             left -= taken;

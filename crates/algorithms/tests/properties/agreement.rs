@@ -16,10 +16,10 @@ fn check(spec: &QuotaSpec, start: u64, steps: &[Step]) -> Result<(), TestCaseErr
         course.advance(&step.advance);
         let now = course.now;
         match &step.act {
-            Act::Refund { cost } => {
-                let cost = course.cost(cost);
-                counter.refund(cost, now);
-                oracle.refund(cost, now);
+            Act::Refund { cost, charge } => {
+                let (cost, to) = (course.cost(cost), course.refund_to(*charge));
+                counter.refund(cost, to, now);
+                oracle.refund(cost, to, now);
             }
             Act::Request {
                 cost,

@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use tidegate_algorithms::counter::Counter;
 use tidegate_algorithms::oracle::Commit;
 use tidegate_algorithms::{
-    Algorithm, Allowance, Decision, Headroom, Outcome, Quota, QuotaSpec, Retry, Standing, Time,
+    Algorithm, Allowance, Decision, Headroom, Outcome, Quota, QuotaSpec, RefundTo, Retry, Standing,
+    Time,
 };
 
 use crate::history::{self, Act, Course, Step, cases, spec, start, steps};
@@ -41,9 +42,10 @@ impl Used {
             course.advance(&step.advance);
             used.now = course.now;
             match &step.act {
-                Act::Refund { cost } => {
+                Act::Refund { cost, charge } => {
                     used.last = None;
-                    used.counter.refund(course.cost(cost), used.now);
+                    let (cost, to) = (course.cost(cost), course.refund_to(*charge));
+                    used.counter.refund(cost, to, used.now);
                 }
                 Act::Request { cost, headroom, .. } => {
                     let cost = course.cost(cost);
@@ -166,7 +168,7 @@ proptest! {
         if !used.ask(cost, now).is_allowed() {
             return Ok(());
         }
-        used.counter.refund(cost, now);
+        used.counter.refund(cost, RefundTo::Current, now);
         let after = [used.would_say(0, now), used.would_say(1, now), used.would_say(1, then)];
         prop_assert_eq!(before, after);
     }
@@ -175,8 +177,8 @@ proptest! {
     #[test]
     fn a_refund_never_adds(spec in spec(), start in start(), steps in steps(), cost: u64) {
         let mut used = Used::after(&spec, start, &steps);
-        used.counter.refund(cost, used.now);
-        used.counter.refund(u64::MAX, used.now);
+        used.counter.refund(cost, RefundTo::Current, used.now);
+        used.counter.refund(u64::MAX, RefundTo::Current, used.now);
         let new = Counter::new(used.counter.quota().clone());
         let whole = new.clone().decide(0, used.headroom, used.now, Commit::Nothing);
         let refunded = used.would_say(0, used.now);

@@ -6,8 +6,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tidegate_algorithms::oracle::Commit;
 use tidegate_algorithms::{
-    Algorithm, Allowance, Decision, Headroom, Outcome, Percent, Quota, QuotaSpec, Refill, Retry,
-    Rounding, Time,
+    Algorithm, Allowance, ChargeStamp, Decision, Headroom, Outcome, Percent, Quota, QuotaSpec,
+    Refill, RefundTo, Retry, Rounding, Time,
 };
 
 /// The latest time of a history: two windows of ten years before time ends.
@@ -29,6 +29,8 @@ pub(crate) enum Act {
     },
     Refund {
         cost: Cost,
+        /// To one of the charges so far, counted from the last; `None` without a receipt.
+        charge: Option<usize>,
     },
 }
 
@@ -69,6 +71,7 @@ pub(crate) struct Course {
     window: u64,
     limit: u64,
     last: Option<Decision>,
+    charges: Vec<ChargeStamp>,
     pub(crate) now: Time,
 }
 
@@ -81,6 +84,7 @@ impl Course {
             window,
             limit: quota.limit(),
             last: None,
+            charges: Vec::new(),
             now: Time::from_nanos(start),
         }
     }
@@ -116,6 +120,14 @@ impl Course {
 
     pub(crate) fn learn(&mut self, decision: Decision) {
         self.last = Some(decision);
+        if decision.is_allowed() {
+            self.charges.push(ChargeStamp::new(self.now, &decision));
+        }
+    }
+
+    pub(crate) fn refund_to(&self, charge: Option<usize>) -> RefundTo {
+        let stamp = charge.and_then(|nth| self.charges.iter().nth_back(nth));
+        stamp.map_or(RefundTo::Current, |stamp| RefundTo::Charge(*stamp))
     }
 
     fn retry(&self) -> u64 {
@@ -349,7 +361,8 @@ fn step() -> impl Strategy<Value = Step> {
     let act = prop_oneof![
         12 => (cost(), headroom, commit)
             .prop_map(|(cost, headroom, commit)| Act::Request { cost, headroom, commit }),
-        1 => cost().prop_map(|cost| Act::Refund { cost }),
+        2 => (cost(), prop::option::of(0..6_usize))
+            .prop_map(|(cost, charge)| Act::Refund { cost, charge }),
     ];
     (advance, act).prop_map(|(advance, act)| Step { advance, act })
 }

@@ -4,6 +4,7 @@ mod agreement;
 mod allowance;
 mod answers;
 mod history;
+mod late_refunds;
 mod promises;
 mod reload;
 mod totality;

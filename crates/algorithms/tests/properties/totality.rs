@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use tidegate_algorithms::sliding_log::{Log, LogMut};
 use tidegate_algorithms::sub_windows::Counts;
 use tidegate_algorithms::{
-    Algorithm, Allowance, Decision, Headroom, Meter, Outcome, Percent, Quota, QuotaSpec, Refill,
-    Retry, Rounding, Ticks, Time, fixed_window, interval_bucket, leaky_bucket, sliding_counter,
-    token_bucket,
+    Algorithm, Allowance, ChargeStamp, Decision, Headroom, Meter, Outcome, Percent, Quota,
+    QuotaSpec, Refill, RefundTo, Retry, Rounding, Ticks, Time, fixed_window, interval_bucket,
+    leaky_bucket, sliding_counter, token_bucket,
 };
 
 use crate::history::cases;
@@ -103,6 +103,11 @@ impl LogMut for AnyLog {
             .truncate(self.0.len() - usize::try_from(n).expect("no more than there are"));
     }
 
+    fn remove(&mut self, first: u64, n: u64) {
+        let index = |n| usize::try_from(n).expect("no more than there are");
+        self.0.drain(index(first)..index(first + n));
+    }
+
     fn push(&mut self, stamp: u64, n: u64) {
         // What matters here is that it may be called, not that a million fit.
         assert!(self.0.last().is_none_or(|newest| *newest <= stamp));
@@ -149,6 +154,14 @@ fn exercise(
     many: &[u64],
     (cost, extra, now): (u64, u64, Time),
 ) -> Decision {
+    let to = if extra % 2 == 0 {
+        RefundTo::Current
+    } else {
+        RefundTo::Charge(ChargeStamp {
+            at: Time::from_nanos(b),
+            resets_at: Time::from_nanos(c),
+        })
+    };
     match quota.meter() {
         Meter::TokenBucket(meter) => {
             let state = token_bucket::State {
@@ -162,7 +175,7 @@ fn exercise(
                 state
             };
             let (decision, next) = meter.decide(state, cost, extra, now);
-            meter.expires_at(meter.refund(next, cost, now));
+            meter.expires_at(meter.refund(next, cost, to, now));
             decision
         }
         Meter::LeakyBucket(meter) => {
@@ -170,7 +183,7 @@ fn exercise(
                 next_departure: Ticks(u128::from(a) << (b % 65)),
             };
             let (decision, next) = meter.decide(state, cost, extra, now);
-            meter.expires_at(meter.refund(next, cost, now));
+            meter.expires_at(meter.refund(next, cost, to, now));
             decision
         }
         Meter::IntervalBucket(meter) => {
@@ -179,7 +192,7 @@ fn exercise(
                 missing: b,
             };
             let (decision, next) = meter.decide(state, cost, extra, now);
-            meter.expires_at(meter.refund(next, cost, now));
+            meter.expires_at(meter.refund(next, cost, to, now));
             meter.expires_at(state);
             decision
         }
@@ -189,7 +202,7 @@ fn exercise(
                 count: b,
             };
             let (decision, next) = meter.decide(state, cost, extra, now);
-            meter.expires_at(meter.refund(next, cost, now));
+            meter.expires_at(meter.refund(next, cost, to, now));
             meter.expires_at(meter.count_refused(state, cost, now));
             decision
         }
@@ -200,7 +213,7 @@ fn exercise(
                 current: c,
             };
             let (decision, next) = meter.decide(state, cost, extra, now);
-            meter.expires_at(meter.refund(next, cost, now));
+            meter.expires_at(meter.refund(next, cost, to, now));
             meter.expires_at(state);
             decision
         }
@@ -212,7 +225,7 @@ fn exercise(
                 meter.write(&mut log, entry);
                 meter.expires_at(entry.stamp);
             }
-            meter.refund(&mut log, cost, now);
+            meter.refund(&mut log, cost, to, now);
             decision
         }
         Meter::SubWindows(meter) => {
@@ -224,7 +237,7 @@ fn exercise(
             meter.decide(&counts, cost, extra, now);
             meter.advance(&mut counts, now);
             let decision = meter.decide(&counts, cost, extra, now);
-            meter.refund(&mut counts, cost, now);
+            meter.refund(&mut counts, cost, to, now);
             meter.expires_at(&counts);
             decision
         }

@@ -1,6 +1,6 @@
 //! A store that always fails.
 
-use tidegate_limiter::{Charging, Decision, Headroom, Quota, Store, StoreError, Time};
+use tidegate_limiter::{Charging, Decision, Headroom, Quota, RefundTo, Store, StoreError, Time};
 use tidegate_store::{Charge, Consistency, CounterKey, Cursor, Decisions, Page, Receipt};
 
 pub(crate) struct Broken;
@@ -34,6 +34,7 @@ impl Store for Broken {
         _: CounterKey<'_>,
         _: &Quota,
         _: u64,
+        _: RefundTo,
         _: Consistency,
     ) -> Result<(), StoreError> {
         Err(ERROR)

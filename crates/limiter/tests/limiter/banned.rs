@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tidegate_algorithms::{Decision, Headroom, Quota, Time};
+use tidegate_algorithms::{Decision, Headroom, Quota, RefundTo, Time};
 use tidegate_limiter::{
     BanTerm, Descriptor, Entry, KeyError, Limiter, LimiterConfig, NewBan, Retry, StoreError,
 };
@@ -75,9 +75,10 @@ impl Store for Losable {
         key: CounterKey<'_>,
         quota: &Quota,
         cost: u64,
+        to: RefundTo,
         consistency: Consistency,
     ) -> impl Future<Output = Result<(), StoreError>> + Send {
-        self.store.refund(key, quota, cost, consistency)
+        self.store.refund(key, quota, cost, to, consistency)
     }
 
     fn reset(

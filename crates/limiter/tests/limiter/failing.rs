@@ -2,7 +2,7 @@
 
 use std::future::pending;
 
-use tidegate_algorithms::{Decision, Headroom, Quota, Time};
+use tidegate_algorithms::{ChargeStamp, Decision, Headroom, Quota, RefundTo, Time};
 use tidegate_store::{
     Charge, Charging, Consistency, CounterKey, Cursor, Decisions, EmbeddedStore, ManualClock, Page,
     Receipt, Store, StoreConfig, StoreError,
@@ -101,9 +101,22 @@ impl Store for Failing {
         _: CounterKey<'_>,
         _: &Quota,
         _: u64,
+        _: RefundTo,
         _: Consistency,
     ) -> Result<(), StoreError> {
         self.fail().await
+    }
+
+    fn refund_alone(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        cost: u64,
+        stamp: ChargeStamp,
+        _: Consistency,
+    ) -> Result<(), StoreError> {
+        let standby = self.standby.as_ref().ok_or(StoreError::NoStandby)?;
+        standby.refund_now(key, quota, cost, RefundTo::Charge(stamp))
     }
 
     async fn reset(

@@ -7,7 +7,7 @@ use tidegate_limiter::report::{
     Breaker, Latencies, RegionReport, ServerInfo, ServerReport, SharingReport, StoreHealth,
     StoreKind, StoreReport,
 };
-use tidegate_limiter::{Charging, Decision, Headroom, Quota, Store, StoreError, Time};
+use tidegate_limiter::{Charging, Decision, Headroom, Quota, RefundTo, Store, StoreError, Time};
 use tidegate_store::{
     Charge, Consistency, CounterKey, Cursor, Decisions, EmbeddedStore, ManualClock, Page, Receipt,
     StoreConfig, StoreStats,
@@ -108,9 +108,10 @@ impl Store for TestStore {
         key: CounterKey<'_>,
         quota: &Quota,
         cost: u64,
+        to: RefundTo,
         _: Consistency,
     ) -> Result<(), StoreError> {
-        self.store.refund_now(key, quota, cost)
+        self.store.refund_now(key, quota, cost, to)
     }
 
     async fn reset(

@@ -4,7 +4,7 @@ use std::future::pending;
 use std::time::Duration;
 
 use prost::Message;
-use tidegate_limiter::{Decision, Headroom, LimiterConfig, Quota, Time};
+use tidegate_limiter::{Decision, Headroom, LimiterConfig, Quota, RefundTo, Time};
 use tidegate_server::GrpcConfig;
 use tidegate_store::{
     Charge, Charging, Consistency, CounterKey, Cursor, Decisions, Page, Receipt, Store, StoreError,
@@ -117,6 +117,7 @@ impl Store for StuckStore {
         _: CounterKey<'_>,
         _: &Quota,
         _: u64,
+        _: RefundTo,
         _: Consistency,
     ) -> Result<(), StoreError> {
         pending().await

@@ -15,7 +15,6 @@ use super::table::{Part, Room};
 use super::usage::Usage;
 use super::{Eventual, seconds};
 use crate::capacity::capacity;
-use crate::edge;
 use crate::memory::{FromMemory, Took};
 
 /// One request to one counter.
@@ -72,7 +71,7 @@ impl<C: Clock> FromMemory for Eventual<C> {
         });
         part.queue(digest);
         if was_alone == Some(true) {
-            self.refund_share(charge, charged);
+            self.refund_share(charge.key, charge.quota, charge.cost, charged);
         }
     }
 
@@ -98,24 +97,6 @@ impl<C: Clock> Eventual<C> {
         usage.decide(quota, 0, 0, now)
     }
 
-    /// Refunds `cost`, on this node at once and on the others with the next exchange, but no more than is
-    /// in use.
-    pub(crate) fn refund(&self, key: CounterKey<'_>, quota: &Quota, cost: u64) {
-        let (layout, now) = (SlotLayout::of(quota), self.clock.now());
-        let digest = self.digest(key, quota);
-        let mut part = self.table.part(digest);
-        part.update(digest, |entry| {
-            if SlotLayout::of(&entry.quota) == layout {
-                self.advance(entry, layout, layout.at(now));
-                let usage = entry.history.usage(quota, layout, now);
-                let left = usage.decide(quota, 0, 0, now).remaining;
-                let used = capacity(quota).saturating_sub(left);
-                entry.refund_last(layout.at(now), cost.min(used.saturating_add(usage.debt)));
-            }
-        });
-        part.queue(digest);
-    }
-
     /// Forgets what is used of a limit, here at once and on the other nodes with the next exchange. Returns
     /// whether something was used here.
     pub(crate) fn reset(&self, key: CounterKey<'_>, quota: &Quota) -> bool {
@@ -139,7 +120,7 @@ impl<C: Clock> Eventual<C> {
     }
 
     /// The digest by which this node finds a counter.
-    fn digest(&self, key: CounterKey<'_>, quota: &Quota) -> u128 {
+    pub(super) fn digest(&self, key: CounterKey<'_>, quota: &Quota) -> u128 {
         // As it is secret, no caller finds a second one that differs from it by two shapes.
         self.digester.digest(key) ^ shape(quota)
     }
@@ -280,15 +261,6 @@ impl<C: Clock> Eventual<C> {
         }
     }
 
-    /// Refunds to the node's share what was charged to it, unless that was in a window that is over.
-    fn refund_share(&self, charge: &Charge<'_>, charged: Time) {
-        if !edge::is_between(charge.quota, charged, self.clock.now())
-            && let Some(part) = self.share_of(charge.quota)
-        {
-            self.shares.refund(charge.key, &part, charge.cost);
-        }
-    }
-
     /// Answers for a counter for which there is no room, as its rule says.
     fn decide_untracked(&self, ask: &Ask<'_>) -> Decision {
         let Charge { quota, cost, .. } = *ask.charge;
@@ -307,7 +279,7 @@ impl<C: Clock> Eventual<C> {
 
     /// This node's share of a limit, at least 1: a limit smaller than the number of nodes would
     /// otherwise admit nobody while the store is away.
-    fn share_of(&self, quota: &Quota) -> Option<Quota> {
+    pub(super) fn share_of(&self, quota: &Quota) -> Option<Quota> {
         quota.part(1, u64::from(self.members()), 1)
     }
 }

@@ -1,6 +1,6 @@
 //! This node's shares of limits, by which it decides while some region cannot be reached.
 
-use tidegate_algorithms::{Decision, Headroom, Quota};
+use tidegate_algorithms::{Decision, Headroom, Quota, RefundTo};
 use tidegate_store::{
     Charge, Charging, Clock, CounterKey, Decisions, EmbeddedStore, Mode, StoreError,
 };
@@ -71,7 +71,7 @@ impl<C: Clock> ShareStore<C> {
 
     pub(super) fn refund(&self, key: CounterKey<'_>, quota: &Quota, cost: u64) {
         // Cannot fail: the store could tell the counter's window from others when it was charged.
-        let _ = self.0.refund_now(key, quota, cost);
+        let _ = self.0.refund_now(key, quota, cost, RefundTo::Current);
     }
 
     pub(super) fn reset(&self, key: CounterKey<'_>, quota: &Quota) -> Result<bool, StoreError> {

@@ -4,8 +4,8 @@ use smallvec::SmallVec;
 use tidegate_algorithms::sliding_log::Log;
 use tidegate_algorithms::sub_windows::Counts;
 use tidegate_algorithms::{
-    Algorithm, Decision, Meter, Quota, Ticks, Time, fixed_window, interval_bucket, sliding_counter,
-    token_bucket,
+    Algorithm, Decision, Meter, Quota, RefundTo, Ticks, Time, fixed_window, interval_bucket,
+    sliding_counter, token_bucket,
 };
 
 use super::slots::SlotLayout;
@@ -186,10 +186,10 @@ impl Usage {
         let mut rest = cost - from_debt;
         match (&mut self.level, quota.meter()) {
             (Level::TokenBucket(state), Meter::TokenBucket(meter)) => {
-                *state = meter.refund(*state, rest, at);
+                *state = meter.refund(*state, rest, RefundTo::Current, at);
             }
             (Level::IntervalBucket(state), Meter::IntervalBucket(meter)) => {
-                *state = meter.refund(*state, rest, at);
+                *state = meter.refund(*state, rest, RefundTo::Current, at);
             }
             (Level::Slots(counts), _) => {
                 for (_, count) in counts.iter_mut().rev() {

@@ -11,6 +11,7 @@ use tokio::runtime::Handle;
 use super::counter::{LeasedCounter, Step};
 use super::handle::{CounterHandle, DrawPlan, LoanRefund, Released};
 use super::{Leases, Ordering};
+use crate::memory::Took;
 use crate::reckoning::Heard;
 
 /// Draws of other requests that a request waits for before it asks the store itself.
@@ -19,11 +20,11 @@ const MOST_WAITS: u32 = 2;
 /// The result of a request for one limit.
 pub(crate) enum Taken<'a> {
     /// Decided from memory.
-    Decided(Decision),
+    Decided(Took),
     /// The store must decide.
     Ask,
     /// Decided when a draw has ended; `None` if the store must decide.
-    Later(Pin<Box<dyn Future<Output = Result<Option<Decision>, StoreError>> + Send + 'a>>),
+    Later(Pin<Box<dyn Future<Output = Result<Option<Took>, StoreError>> + Send + 'a>>),
 }
 
 /// A draw under way. Dropped before it is settled, it has failed or was cancelled: the requests that wait for it are
@@ -35,7 +36,7 @@ struct DrawGuard<R, M: Clock> {
 }
 
 /// The decision that a draw brings.
-type Drawn = Pin<Box<dyn Future<Output = Result<Decision, StoreError>> + Send>>;
+type Drawn = Pin<Box<dyn Future<Output = Result<Took, StoreError>> + Send>>;
 
 /// A request that waits for its draw. The draw goes on without it: what it has charged would be lost.
 struct AwaitedDraw(Option<Drawn>);
@@ -51,12 +52,12 @@ impl<R: Lender + 'static, M: Clock + 'static> Leases<R, M> {
         charging: Charging,
     ) -> Taken<'a> {
         match self.step(charge, charging) {
-            Step::Spent(took, None) => Taken::Decided(took.decision),
+            Step::Spent(took, None) => Taken::Decided(took),
             Step::Spent(took, plan) => {
                 self.draw_ahead(plan);
-                Taken::Decided(took.decision)
+                Taken::Decided(took)
             }
-            Step::Denied(decision) => Taken::Decided(decision),
+            Step::Denied(decision) => Taken::Decided(decision.into()),
             Step::Ask => Taken::Ask,
             step @ (Step::Wait(_) | Step::Draw(_)) => {
                 Taken::Later(Box::pin(self.take_slowly(charge, charging, step)))
@@ -69,7 +70,7 @@ impl<R: Lender + 'static, M: Clock + 'static> Leases<R, M> {
         charge: &Charge<'_>,
         charging: Charging,
         mut step: Step,
-    ) -> Result<Option<Decision>, StoreError> {
+    ) -> Result<Option<Took>, StoreError> {
         let mut n_waits = 0;
         loop {
             match step {
@@ -83,9 +84,9 @@ impl<R: Lender + 'static, M: Clock + 'static> Leases<R, M> {
                 }
                 Step::Spent(took, plan) => {
                     self.draw_ahead(plan);
-                    return Ok(Some(took.decision));
+                    return Ok(Some(took));
                 }
-                Step::Denied(decision) => return Ok(Some(decision)),
+                Step::Denied(decision) => return Ok(Some(decision.into())),
                 Step::Wait(_) | Step::Ask => return Ok(None),
             }
             step = self.step(charge, charging);
@@ -108,7 +109,7 @@ impl<R: Lender + 'static, M: Clock + 'static> Leases<R, M> {
         self: &Arc<Self>,
         plan: DrawPlan,
         cost: u64,
-    ) -> impl Future<Output = Result<Decision, StoreError>> + Send + use<R, M> {
+    ) -> impl Future<Output = Result<Took, StoreError>> + Send + use<R, M> {
         let guard = DrawGuard {
             leases: Arc::clone(self),
             plan,
@@ -132,7 +133,10 @@ impl<R: Lender + 'static, M: Clock + 'static> Leases<R, M> {
             let heard = leases.heard(loan.now, asked);
             let decision = leases.settle(plan, loan, heard, cost);
             guard.is_settled = true;
-            Ok(decision)
+            Ok(Took {
+                decision,
+                charged: decision.is_allowed().then_some(loan.now),
+            })
         }
     }
 
@@ -205,15 +209,15 @@ impl<R, M: Clock> Drop for DrawGuard<R, M> {
 // === impl AwaitedDraw ===
 
 impl Future for AwaitedDraw {
-    type Output = Result<Decision, StoreError>;
+    type Output = Result<Took, StoreError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(drawn) = &mut self.0 else {
             return Poll::Pending;
         };
-        let decision = ready!(drawn.as_mut().poll(context));
+        let took = ready!(drawn.as_mut().poll(context));
         self.0 = None;
-        Poll::Ready(decision)
+        Poll::Ready(took)
     }
 }
 

@@ -27,6 +27,7 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
         charging: Charging,
         decisions: &mut Decisions,
     ) -> Result<Receipt, StoreError> {
+        let begun = self.common.clock().now();
         let ways = AloneWays {
             shared: self,
             split: SplitAlone::new(&self.split, self.standby(), self.common.alone()),
@@ -46,10 +47,14 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
             }
             request.fill(decisions);
         }
+        let earliest = request.earliest_charge();
         let admission = request.close(&ways, decisions);
         self.standby().decided(admission);
-        let now = self.common.clock().now();
-        Ok(Receipt { now, admission })
+        Ok(Receipt {
+            now: self.common.clock().now(),
+            earliest: earliest.map_or(begun, |time| time.min(begun)),
+            admission,
+        })
     }
 }
 

@@ -3,13 +3,14 @@
 use std::pin::Pin;
 
 use futures_util::future::join_all;
-use tidegate_algorithms::{Decision, Time};
+use tidegate_algorithms::{Decision, RefundTo, Time};
 use tidegate_store::{
     Admission, Charge, Charging, Clock, Consistency, Decisions, Lender, Receipt, Store, StoreError,
 };
 
 use super::SharedStore;
 use crate::leased::Taken;
+use crate::memory::Took;
 use crate::request::{Request, Rest, Undecided};
 use crate::split::Reserves;
 
@@ -62,13 +63,15 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
     pub(super) fn settle_single(
         &self,
         charge: &Charge<'_>,
-        decision: Decision,
+        took: Took,
         decisions: &mut Decisions,
     ) -> Receipt {
         decisions.clear();
-        decisions.push(decision);
+        decisions.push(took.decision);
+        let now = self.common.clock().now();
         Receipt {
-            now: self.common.clock().now(),
+            now,
+            earliest: took.charged.unwrap_or(now),
             admission: Admission::of(&[*charge], decisions),
         }
     }
@@ -82,12 +85,12 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
         decisions: &mut Decisions,
     ) -> Result<Receipt, StoreError> {
         let taken = match taken {
-            Taken::Decided(decision) => Some(decision),
+            Taken::Decided(took) => Some(took),
             Taken::Ask => None,
             Taken::Later(taken) => taken.await?,
         };
-        if let Some(decision) = taken {
-            return Ok(self.settle_single(charge, decision, decisions));
+        if let Some(took) = taken {
+            return Ok(self.settle_single(charge, took, decisions));
         }
         let charges = [*charge];
         let asked = self.leases.own_now();
@@ -110,8 +113,13 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
         let rest = request.rest();
         if rest.is_empty() {
             let now = self.common.clock().now();
+            let earliest = request.earliest_charge().unwrap_or(now);
             let admission = request.close(self, decisions);
-            return Ok(Mixed::Decided(Receipt { now, admission }));
+            return Ok(Mixed::Decided(Receipt {
+                now,
+                earliest,
+                admission,
+            }));
         }
         // In a box, so that the future of every other request stays small.
         let later = Box::pin(self.charge_mixed(request, rest, charging, decisions));
@@ -125,9 +133,10 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
         charging: Charging,
         decisions: &mut Decisions,
     ) -> Result<Receipt, StoreError> {
+        let in_memory = request.earliest_charge();
         let mut undecided = Undecided::new(self, request);
         let asked = self.leases.own_now();
-        let now = self.charge_rest(&rest, charging, decisions).await?;
+        let Receipt { now, earliest, .. } = self.charge_rest(&rest, charging, decisions).await?;
         let heard = self.leases.heard(now, asked);
         let admission = match charging {
             Charging::AllOrNone => Admission::of(&rest, decisions),
@@ -144,7 +153,11 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
         }
         undecided.fill(decisions);
         let admission = undecided.close(decisions);
-        Ok(Receipt { now, admission })
+        Ok(Receipt {
+            now,
+            earliest: in_memory.map_or(earliest, |time| time.min(earliest)),
+            admission,
+        })
     }
 
     /// Asks the common store: for whole limits, and for what it keeps of split ones. If the shares of one changed
@@ -154,12 +167,12 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
         rest: &[Charge<'_>],
         charging: Charging,
         decisions: &mut Decisions,
-    ) -> Result<Time, StoreError> {
+    ) -> Result<Receipt, StoreError> {
         let reserves = self.split.reserves(rest);
         let asked = reserves.apply(rest);
         let receipt = self.common.charge(&asked, charging, decisions).await?;
         if self.settle_rest(rest, &reserves, charging, receipt, decisions) {
-            return Ok(receipt.now);
+            return Ok(receipt);
         }
         // All are sent before the second call and share its time, so that a request waits for two calls at most.
         let refunds = self.refunds(&asked, receipt.now, decisions);
@@ -169,7 +182,7 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
         let (_, receipt) = tokio::join!(refunds, again);
         let receipt = receipt?;
         if self.settle_rest(rest, &reserves, charging, receipt, decisions) {
-            return Ok(receipt.now);
+            return Ok(receipt);
         }
         // Not refunded: a second change during the second call takes an epoch as short as a call.
         Err(StoreError::Unavailable {
@@ -184,7 +197,7 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
         rest: &[Charge<'_>],
         reserves: &Reserves,
         charging: Charging,
-        Receipt { now, admission }: Receipt,
+        Receipt { now, admission, .. }: Receipt,
         decisions: &mut [Decision],
     ) -> bool {
         let is_charged = charging == Charging::EveryMatch || admission == Admission::Admitted;
@@ -214,7 +227,8 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
                 consistency,
                 ..
             } = *charge;
-            self.common.refund(key, quota, cost, consistency)
+            self.common
+                .refund(key, quota, cost, RefundTo::Current, consistency)
         }))
     }
 }

@@ -20,7 +20,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_algorithms::{Algorithm, Decision, Outcome, Quota, QuotaSpec, Retry, Time};
+use tidegate_algorithms::{Algorithm, Decision, Outcome, Quota, QuotaSpec, RefundTo, Retry, Time};
 use tidegate_store::{
     Charge, Charging, Clock, Consistency, CounterKey, Decisions, EmbeddedStore, LimitId, Mode,
     Plan, StoreError,
@@ -144,7 +144,8 @@ impl<M: Clock> FromMemory for SplitAlone<'_, M> {
         let Charge {
             key, quota, cost, ..
         } = set_apart(charge);
-        self.standby.refund(self.notes, key, quota, cost);
+        self.standby
+            .refund(self.notes, key, quota, cost, RefundTo::Current);
     }
 
     fn correct(&self, charge: &Charge<'_>, decision: &mut Decision) {
@@ -197,11 +198,14 @@ impl<M: Clock> Split<M> {
         key: CounterKey<'_>,
         quota: &Quota,
         cost: u64,
+        to: RefundTo,
         divided_by: u32,
     ) {
-        // Cannot fail but for a window that was never charged.
-        let part = even_part(quota, divided_by);
-        let _ = self.counters.refund(key, &part, cost);
+        if let Some(to) = self.own_refund(quota, to) {
+            // Cannot fail but for a window that was never charged.
+            let part = even_part(quota, divided_by);
+            let _ = self.counters.refund(key, &part, cost, to);
+        }
     }
 
     /// The permits of the node's share that are in use.

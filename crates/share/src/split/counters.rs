@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_algorithms::{Decision, Headroom, Meter, Quota};
+use tidegate_algorithms::{Decision, Headroom, Meter, Quota, RefundTo};
 use tidegate_store::{
     Charge, Charging, Clock, CounterKey, Decisions, EmbeddedStore, Mode, StoreConfig, StoreError,
 };
@@ -78,11 +78,12 @@ impl<M: Clock> Counters<M> {
         key: CounterKey<'_>,
         quota: &Quota,
         cost: u64,
+        to: RefundTo,
     ) -> Result<(), StoreError> {
         if is_aligned(quota) {
-            self.aligned.refund_now(key, quota, cost)
+            self.aligned.refund_now(key, quota, cost, to)
         } else {
-            self.measured.refund_now(key, quota, cost)
+            self.measured.refund_now(key, quota, cost, to)
         }
     }
 
@@ -96,7 +97,7 @@ impl<M: Clock> Counters<M> {
 }
 
 /// Whether a quota counts by windows of the clock.
-pub(super) const fn is_aligned(quota: &Quota) -> bool {
+pub(crate) const fn is_aligned(quota: &Quota) -> bool {
     match quota.meter() {
         Meter::FixedWindow(_)
         | Meter::IntervalBucket(_)

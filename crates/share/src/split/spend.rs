@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use tidegate_algorithms::{Decision, Headroom, Outcome, Quota, Retry, Time};
+use tidegate_algorithms::{Decision, Headroom, Outcome, Quota, RefundTo, Retry, Time};
 use tidegate_store::{Charge, Charging, Clock, Consistency, CounterKey, LimitId, Mode, StoreError};
 
 use super::Split;
@@ -40,9 +40,11 @@ impl<M: Clock> FromMemory for Split<M> {
         if is_aligned(charge.quota) && edge::is_between(charge.quota, charged, bounds.earliest) {
             return;
         }
-        let quota = self.quota_taken_from(charge, charged, bounds);
+        let quota = self.quota_taken_from(charge.key.limit, charge.quota, charged, bounds);
         // Cannot fail: the store could tell the counter's window from others when it was charged.
-        let _ = self.counters.refund(charge.key, &quota, charge.cost);
+        let _ = self
+            .counters
+            .refund(charge.key, &quota, charge.cost, RefundTo::Current);
     }
 
     fn correct(&self, charge: &Charge<'_>, decision: &mut Decision) {
@@ -140,13 +142,6 @@ impl<M: Clock> Split<M> {
         Some(whole(quota, 0, decision))
     }
 
-    /// Refunds to the node's share of a counter; returns whether it has a share.
-    pub(crate) fn refund_share(&self, key: CounterKey<'_>, quota: &Quota, cost: u64) -> bool {
-        self.replies.forget(key);
-        let own = self.own_quota(key.limit, quota);
-        own.is_some_and(|own| self.counters.refund(key, &own, cost).is_ok())
-    }
-
     /// Resets the node's own counter.
     pub(crate) fn reset_share(&self, key: CounterKey<'_>, quota: &Quota) -> bool {
         self.replies.forget(key);
@@ -164,19 +159,20 @@ impl<M: Clock> Split<M> {
     /// The quota that a charge was taken from, or one that refunds less. A bucket with a larger quota fills
     /// faster and so refunds less for a request: if another plan is in force by now, under which the share may
     /// be smaller, the whole quota is used.
-    fn quota_taken_from<'a>(
+    pub(super) fn quota_taken_from<'a>(
         &self,
-        charge: &Charge<'a>,
+        limit: LimitId,
+        quota: &'a Quota,
         charged: Time,
         bounds: Bounds,
     ) -> Cow<'a, Quota> {
         let limits = self.limits.load();
-        let plans = limits.get(&charge.key.limit).map(|limit| limit.plans());
+        let plans = limits.get(&limit).map(|limit| limit.plans());
         let share = plans.as_ref().and_then(|plans| plans.at(bounds));
         let own = share
             .filter(|share| share.plan().starts <= charged)
-            .and_then(|share| share.quotas(charge.quota).own.clone());
-        own.map_or(Cow::Borrowed(charge.quota), Cow::Owned)
+            .and_then(|share| share.quotas(quota).own.clone());
+        own.map_or(Cow::Borrowed(quota), Cow::Owned)
     }
 
     fn is_still(&self, share: &PlannedShare, quota: &Quota) -> bool {

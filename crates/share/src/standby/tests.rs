@@ -4,7 +4,7 @@ mod seeded;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tidegate_algorithms::{Algorithm, Allowance, Headroom, QuotaSpec, Time};
+use tidegate_algorithms::{Algorithm, Allowance, Headroom, QuotaSpec, RefundTo, Time};
 use tidegate_store::{
     Consistency, Cursor, Draw, Lender, LimitId, Loan, ManualClock, Mode, OnFull, Page, Receipt,
     Store, StoreConfig,
@@ -103,9 +103,10 @@ impl Store for Losable {
         key: CounterKey<'_>,
         quota: &Quota,
         cost: u64,
+        to: RefundTo,
         _: Consistency,
     ) -> Result<(), StoreError> {
-        self.there()?.refund_now(key, quota, cost)
+        self.there()?.refund_now(key, quota, cost, to)
     }
 
     async fn reset(
@@ -375,7 +376,7 @@ fn refunds_and_resets_reach_what_was_counted_alone() {
     let window = quota(10, Algorithm::FixedWindow);
     let key = charge(1, &window, 0).key;
     assert_eq!(alone(&store, &[charge(1, &window, 5)]), ["0/5"]);
-    let refunded = wait(store.refund(key, &window, 2, Consistency::Strict));
+    let refunded = wait(store.refund(key, &window, 2, RefundTo::Current, Consistency::Strict));
     assert_eq!(
         refunded,
         Err(StoreError::Open),

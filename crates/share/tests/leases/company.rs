@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tidegate_algorithms::{Algorithm, Allowance, Quota, QuotaSpec, Time};
+use tidegate_algorithms::{Algorithm, Allowance, Quota, QuotaSpec, RefundTo, Time};
 use tidegate_store::{
     Admission, Charge, Charging, Clock, Consistency, Decisions, LimitId, Mode, Store,
 };
@@ -199,7 +199,8 @@ async fn play(scene: Scene, mut consistency: Consistency, charges: &Charges) {
                     let (shared, quota) = (Arc::clone(&world.nodes[1].shared), quota(LIMIT));
                     tasks.spawn(async move {
                         let key = leased(&quota, 1).key;
-                        let refund = shared.refund(key, &quota, permits, consistency);
+                        let refund =
+                            shared.refund(key, &quota, permits, RefundTo::Current, consistency);
                         refund.await.expect("a refund");
                     });
                 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use tidegate_algorithms::sliding_log::{Log, SlidingLog};
-use tidegate_algorithms::{Decision, Headroom, Meter, Quota, Time};
+use tidegate_algorithms::{Decision, Headroom, Meter, Quota, RefundTo, Time};
 use tidegate_store::{
     Admission, Charge, Charging, Clock, Consistency, CounterKey, Decisions, Draw, EmbeddedStore,
     GivenBack, Lender, Loan, Receipt, Store, StoreConfig, StoreError,
@@ -94,10 +94,7 @@ impl CommonStore {
         let decision = self.log(charge.key, |log| log.charge(meter, charge.cost, now, now));
         decisions.clear();
         decisions.push(decision);
-        Ok(Receipt {
-            now,
-            admission: Admission::of(charges, decisions),
-        })
+        Ok(Receipt::new(now, Admission::of(charges, decisions)))
     }
 
     pub(crate) fn peek(
@@ -114,13 +111,14 @@ impl CommonStore {
         key: CounterKey<'_>,
         quota: &Quota,
         cost: u64,
+        to: RefundTo,
     ) -> Result<(), StoreError> {
         if let Some(redis) = &self.redis {
             let leased = Consistency::Leased;
-            let call = async |store: &RedisStore| store.refund(key, quota, cost, leased).await;
+            let call = async |store: &RedisStore| store.refund(key, quota, cost, to, leased).await;
             return redis.call(self.clock.now(), call).await;
         }
-        self.counters.refund_now(key, quota, cost)
+        self.counters.refund_now(key, quota, cost, to)
     }
 
     pub(crate) async fn draw(

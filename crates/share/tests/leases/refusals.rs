@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_algorithms::{Algorithm, Outcome, Refill, Retry, Rounding};
+use tidegate_algorithms::{Algorithm, Outcome, Refill, RefundTo, Retry, Rounding};
 use tidegate_store::{Admission, Charge, Charging, Consistency, Decisions, Store};
 
 use crate::stage::{Stage, WINDOW, charge, fixed_window, quota};
@@ -98,10 +98,11 @@ fn a_refund_on_another_node_is_noticed_within_100_ms() {
         let ask = charge(1, &five);
         stage.next_window(WINDOW).await;
         assert_eq!(stage.admitted(0, ask, 6).await, 5);
-        let refund = stage
-            .node(1)
-            .shared
-            .refund(ask.key, &five, 2, Consistency::Leased);
+        let refund =
+            stage
+                .node(1)
+                .shared
+                .refund(ask.key, &five, 2, RefundTo::Current, Consistency::Leased);
         refund.await.expect("a refund");
         assert_eq!(stage.admitted(0, ask, 3).await, 0);
         stage.pass(SECOND / 10).await;
@@ -116,10 +117,11 @@ fn a_refund_and_a_reset_end_a_refusal() {
         let ask = charge(1, &five);
         stage.next_window(WINDOW).await;
         assert_eq!(stage.admitted(0, ask, 9).await, 5);
-        let refund = stage
-            .node(0)
-            .shared
-            .refund(ask.key, &five, 2, Consistency::Leased);
+        let refund =
+            stage
+                .node(0)
+                .shared
+                .refund(ask.key, &five, 2, RefundTo::Current, Consistency::Leased);
         refund.await.expect("a refund");
         assert_eq!(stage.admitted(0, ask, 9).await, 2);
         let reset = stage

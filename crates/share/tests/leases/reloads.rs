@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tidegate_algorithms::RefundTo;
 use tidegate_store::{Charge, Consistency, Store};
 
 use crate::stage::{Stage, WINDOW, charge, fixed_window};
@@ -30,10 +31,13 @@ fn a_refund_adds_exactly_what_it_says() {
         let ask = charge(1, &limit);
         stage.next_window(WINDOW).await;
         let mut admitted = stage.spend(ask, BEFORE).await;
-        let refund = stage
-            .node(1)
-            .shared
-            .refund(ask.key, &limit, 500, Consistency::Leased);
+        let refund = stage.node(1).shared.refund(
+            ask.key,
+            &limit,
+            500,
+            RefundTo::Current,
+            Consistency::Leased,
+        );
         refund.await.expect("a refund");
         admitted += stage.spend_rest(ask).await;
         assert_eq!(admitted, 10_500);

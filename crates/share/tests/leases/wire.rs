@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tidegate_algorithms::{Decision, Headroom, Quota, Time};
+use tidegate_algorithms::{Decision, Headroom, Quota, RefundTo, Time};
 use tidegate_store::{
     Charge, Charging, Clock, Consistency, CounterKey, Cursor, Decisions, Draw, Lender, Loan, Page,
     Receipt, Store, StoreError,
@@ -164,9 +164,10 @@ impl Store for Wire {
         key: CounterKey<'_>,
         quota: &Quota,
         cost: u64,
+        to: RefundTo,
         _: Consistency,
     ) -> Result<(), StoreError> {
-        self.call(async |store| store.refund(key, quota, cost).await)
+        self.call(async |store| store.refund(key, quota, cost, to).await)
             .await?
     }
 

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tidegate_algorithms::{Algorithm, Allowance, Decision, Headroom, Quota, QuotaSpec, Time};
+use tidegate_algorithms::{
+    Algorithm, Allowance, Decision, Headroom, Quota, QuotaSpec, RefundTo, Time,
+};
 use tidegate_share::{EventualConfig, SharedConfig, SplitConfig};
 use tidegate_store::members::model::ModelMembers;
 use tidegate_store::{
@@ -134,10 +136,11 @@ impl<C: Clock + Clone> Store for Common<C> {
         key: CounterKey<'_>,
         quota: &Quota,
         cost: u64,
+        to: RefundTo,
         _: Consistency,
     ) -> Result<(), StoreError> {
         self.wait().await;
-        self.reach()?.counters.refund_now(key, quota, cost)
+        self.reach()?.counters.refund_now(key, quota, cost, to)
     }
 
     async fn reset(

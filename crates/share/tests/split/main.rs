@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use allocation_counter::measure;
-use tidegate_algorithms::{Outcome, Quota, Retry, Time};
+use tidegate_algorithms::{Outcome, Quota, RefundTo, Retry, Time};
 use tidegate_share::{SharedStore, SplitConfig};
 use tidegate_store::{
     Admission, Charge, Charging, CounterKey, Decisions, EmbeddedStore, LimitId, ManualClock, Store,
@@ -167,11 +167,15 @@ async fn a_denial_is_remembered_until_something_changes() {
     let Charge {
         key, consistency, ..
     } = split(&quota, 1);
-    let refund = node.store.refund(key, &quota, 3, consistency);
+    let refund = node
+        .store
+        .refund(key, &quota, 3, RefundTo::Current, consistency);
     refund.await.unwrap();
     assert_eq!(node.admitted(&quota, 100).await, 3);
 
-    let refund = other.store.refund(key, &quota, 2, consistency);
+    let refund = other
+        .store
+        .refund(key, &quota, 2, RefundTo::Current, consistency);
     refund.await.unwrap();
     clock.advance(Duration::from_millis(101));
     assert_eq!(node.admitted(&quota, 100).await, 2);

@@ -13,7 +13,6 @@ local function give_back(c, a, made, ends, whole, noted_before, permits)
     a[1], a[2] = missing, 0
   end
   refund(c, a)
-  total = total + a[1] + (a[2] > 0 and 1 or 0)
-  call('SET', KEYS[2], format('%d', total), 'PXAT', note_ends(a))
+  add_to_note(a)
   return permits
 end

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 use tidegate_algorithms::{
-    Algorithm, Allowance, Headroom, Meter, Quota, Rounding, Spans, Ticks, Time,
+    Algorithm, Allowance, Headroom, Meter, Quota, RefundTo, Rounding, Spans, Ticks, Time,
 };
 use tidegate_store::{Charging, Draw, Loan};
 
@@ -95,7 +95,7 @@ pub(crate) fn numbers_of_one(
     to
 }
 
-/// What a script is to know to give back `cost`.
+/// What a script is to know to refund `cost`.
 pub(crate) fn refunded(quota: &Quota, cost: u64) -> Numbers {
     numbers(quota, cost, Headroom::Available, Charging::AllOrNone)
 }
@@ -109,6 +109,33 @@ pub(crate) fn over_since(over: OverSince) -> Numbers {
         OverSince::Kept => to.extend_from_slice(&(-2.0_f64).to_le_bytes()),
     }
     to
+}
+
+/// What a script is to know of the charge that a refund goes to: when it was made and, of a queue, when that was
+/// to be empty again, in whole microseconds and the rest in nanoseconds; nothing without a charge.
+pub(crate) fn charge_stamp(quota: &Quota, to: RefundTo) -> Numbers {
+    let mut to_write = Numbers::new();
+    let RefundTo::Charge(stamp) = to else {
+        return to_write;
+    };
+    number(&mut to_write, stamp.at.nanos() / 1_000);
+    match quota.meter() {
+        // Times beyond the end of time cannot be told apart: no queue is empty at 0.
+        Meter::LeakyBucket(_) if stamp.resets_at == Time::MAX => {
+            number(&mut to_write, 0_u64);
+            number(&mut to_write, 0_u64);
+        }
+        Meter::LeakyBucket(_) => {
+            number(&mut to_write, stamp.resets_at.nanos() / 1_000);
+            number(&mut to_write, stamp.resets_at.nanos() % 1_000);
+        }
+        _ => {
+            for _ in 0..2 {
+                to_write.extend_from_slice(&(-1.0_f64).to_le_bytes());
+            }
+        }
+    }
+    to_write
 }
 
 /// The numbers of a draw beyond the fewest permits: the most, one in how many, the reserve, and their life.

@@ -65,7 +65,7 @@ impl Lender for RedisStore {
 
 impl RedisStore {
     /// Runs a script on one counter and, of a bucket, its note.
-    async fn about_loan(
+    pub(super) async fn about_loan(
         &self,
         key: CounterKey<'_>,
         quota: &Quota,

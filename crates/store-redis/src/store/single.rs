@@ -1,15 +1,28 @@
 //! What is asked about one counter: the shortest way for most requests.
 
-use tidegate_algorithms::Quota;
-use tidegate_store::{Admission, Charge, Charging, CounterKey, Decisions, Receipt, StoreError};
+use tidegate_algorithms::{Quota, RefundTo};
+use tidegate_store::{
+    Admission, Charge, Charging, Consistency, CounterKey, Decisions, Receipt, StoreError, lendable,
+};
 
 use super::ask::{about_keys, told_time};
 use super::{RedisStore, TimeArgument};
 use crate::client::{Command, Joinable, Reply, Route, Script, Unclaimed};
-use crate::counter::{Account, Numbers, OverSince, Told, numbers_of_one, over_since, refunded};
+use crate::counter::{
+    Account, Numbers, OverSince, Told, charge_stamp, numbers_of_one, over_since, refunded,
+};
 use crate::fit::fits;
 use crate::key::Key;
 use crate::script::Kind;
+
+/// A refund to one counter.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CounterRefund {
+    pub(super) cost: u64,
+    pub(super) to: RefundTo,
+    pub(super) over: OverSince,
+    pub(super) consistency: Consistency,
+}
 
 // === impl RedisStore ===
 
@@ -31,21 +44,36 @@ impl RedisStore {
         self.heed(&mut decision, word);
         decisions.push(decision);
         let admission = Admission::of(std::slice::from_ref(charge), decisions);
-        Ok(Receipt { now, admission })
+        Ok(Receipt::new(now, admission))
     }
 
-    /// Gives back to one counter.
-    pub(super) async fn give_back_to(
+    /// Refunds to one counter. Loans of a bucket that is lent go by what was refunded to it meanwhile, so
+    /// that is noted beside it.
+    pub(super) async fn refund_to(
         &self,
         key: CounterKey<'_>,
         quota: &Quota,
-        cost: u64,
-        over: OverSince,
+        refund: CounterRefund,
     ) -> Result<(), StoreError> {
         fits(quota).map_err(|reason| StoreError::Unfit { reason })?;
+        let CounterRefund {
+            cost,
+            to,
+            over,
+            consistency,
+        } = refund;
         let script = self.scripts.refund(Kind::of(quota));
-        let words = [refunded(quota, cost), over_since(over)];
-        self.about(key, quota, script, &words).await?;
+        let numbers = [
+            refunded(quota, cost),
+            over_since(over),
+            charge_stamp(quota, to),
+        ];
+        let is_noted = consistency == Consistency::Leased && lendable(quota);
+        if is_noted && to != RefundTo::Current {
+            self.about_loan(key, quota, script, &numbers, None).await?;
+        } else {
+            self.about(key, quota, script, &numbers).await?;
+        }
         Ok(())
     }
 

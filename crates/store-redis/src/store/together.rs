@@ -5,13 +5,14 @@
 
 use futures_util::future::join_all;
 use smallvec::SmallVec;
-use tidegate_algorithms::Time;
+use tidegate_algorithms::{ChargeStamp, Meter, RefundTo, Time};
 use tidegate_store::{Admission, Charge, Charging, Decisions, Receipt, StoreError};
 use tokio::runtime::Handle;
 
 use super::RedisStore;
 use super::batch::{Batch, Heard};
 use super::owned::OwnedCharge;
+use super::single::CounterRefund;
 use crate::client::{no_runtime, slot_of};
 use crate::counter::OverSince;
 
@@ -32,7 +33,7 @@ impl RedisStore {
             [] => {
                 let now = self.ask_time().await?;
                 let admission = Admission::Admitted;
-                Ok(Receipt { now, admission })
+                Ok(Receipt::new(now, admission))
             }
             [batch] => {
                 let reply = self.run(batch, charging).await?;
@@ -42,8 +43,7 @@ impl RedisStore {
                     heard.uncharge(batch);
                 }
                 *decisions = heard.decisions;
-                let now = heard.now;
-                Ok(Receipt { now, admission })
+                Ok(Receipt::new(heard.now, admission))
             }
             _ => {
                 self.charge_slots_to_the_end(charges, charging, decisions)
@@ -123,9 +123,10 @@ impl RedisStore {
             return Err(error);
         }
         let mut all: SmallVec<[_; 8]> = charges.iter().map(|_| None).collect();
-        let mut now = Time::ZERO;
+        let (mut now, mut earliest) = (Time::ZERO, Time::MAX);
         for (batch, heard) in batches.iter().zip(answers.iter().flatten()) {
             now = now.max(heard.now);
+            earliest = earliest.min(heard.now);
             for (place, decision) in batch.places().zip(&heard.decisions) {
                 all[place] = Some(*decision);
             }
@@ -141,11 +142,15 @@ impl RedisStore {
                 }
             }
         }
-        Ok(Receipt { now, admission })
+        Ok(Receipt {
+            now,
+            earliest,
+            admission,
+        })
     }
 
-    /// Gives back what slots have charged of a request that is refused, or not decided. What cannot be given
-    /// back now stays charged: against the caller, never in anybody's favour.
+    /// Refunds what slots have charged of a request that is denied, or not decided. What cannot be refunded
+    /// now stays charged: against the caller, never in anybody's favour.
     async fn take_back(
         &self,
         batches: &[Batch<'_>],
@@ -157,10 +162,27 @@ impl RedisStore {
             let Ok(heard) = answer else { continue };
             for (charge, over_since) in heard.charged(batch, charging) {
                 let Charge {
-                    key, quota, cost, ..
+                    key,
+                    quota,
+                    cost,
+                    consistency,
+                    ..
                 } = *charge;
-                let over = OverSince::Restored(over_since);
-                refunds.push(self.give_back_to(key, quota, cost, over));
+                let stamp = ChargeStamp {
+                    at: heard.now,
+                    resets_at: heard.now,
+                };
+                let refund = CounterRefund {
+                    cost,
+                    to: match quota.meter() {
+                        // At once, and so wholly.
+                        Meter::TokenBucket(_) | Meter::LeakyBucket(_) => RefundTo::Current,
+                        _ => RefundTo::Charge(stamp),
+                    },
+                    over: OverSince::Restored(over_since),
+                    consistency,
+                };
+                refunds.push(self.refund_to(key, quota, refund));
             }
         }
         for refund in join_all(refunds).await {

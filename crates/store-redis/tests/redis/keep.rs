@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate_algorithms::{
-    Algorithm, Allowance, Headroom, Percent, Quota, QuotaSpec, Refill, Rounding,
+    Algorithm, Allowance, Headroom, Percent, Quota, QuotaSpec, Refill, RefundTo, Rounding,
 };
 use tidegate_store::{
     Charge, Charging, Consistency, CounterKey, Cursor, Decisions, Draw, Lender, LimitId, Mode,
@@ -119,7 +119,8 @@ fn nothing_outlives_its_window() {
             for (limit, quota) in (0..).zip(&quotas) {
                 let charge = charge(quota, limit, &values);
                 try_charge(&site, &store, &[charge]).expect("a decision");
-                let refund = store.refund(charge.key, quota, 1, Consistency::Strict);
+                let refund =
+                    store.refund(charge.key, quota, 1, RefundTo::Current, Consistency::Strict);
                 site.desk.wait(refund).expect("a refund");
                 try_charge(&site, &store, &[charge, charge]).expect("two decisions");
             }
@@ -208,7 +209,7 @@ fn a_user_needs_no_more_rights_than_are_told() {
         let loan = loan.expect("a loan");
         let given = store.give_back(one.key, &five, &loan, 1);
         limited.wait(given).expect("taken back");
-        let refund = store.refund(one.key, &five, 1, Consistency::Strict);
+        let refund = store.refund(one.key, &five, 1, RefundTo::Current, Consistency::Strict);
         limited.wait(refund).expect("a refund");
         let reset = store.reset(one.key, &five, Consistency::Strict);
         limited.wait(reset).expect("an answer");
@@ -310,7 +311,7 @@ fn counts_that_do_not_add_up_are_gone_through_once() {
     try_charge(&site, &store, &[one]).expect("a decision");
     let key = keys(&site).pop().expect("its key");
     site.desk.ask(&["HSET", &key, "t", "100"]);
-    let refund = store.refund(one.key, &five, 50, Consistency::Strict);
+    let refund = store.refund(one.key, &five, 50, RefundTo::Current, Consistency::Strict);
     site.desk.wait(refund).expect("a refund");
     for newest in ["1e300", "inf", "nan", "-1", "0.5"] {
         site.desk.ask(&["HSET", &key, "n", newest]);

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use tidegate_algorithms::{Decision, Headroom, Quota, Time};
+use tidegate_algorithms::{Decision, Headroom, Quota, RefundTo, Time};
 use tidegate_store::conformance::Subject;
 use tidegate_store::{
     Charge, Charging, Consistency, CounterKey, Cursor, Decisions, Page, Receipt, Store, StoreError,
@@ -189,9 +189,10 @@ impl Store for Company {
         key: CounterKey<'_>,
         quota: &Quota,
         cost: u64,
+        to: RefundTo,
         consistency: Consistency,
     ) -> Result<(), StoreError> {
-        self.0.refund(key, quota, cost, consistency).await
+        self.0.refund(key, quota, cost, to, consistency).await
     }
 
     async fn reset(

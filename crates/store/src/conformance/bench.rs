@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use tidegate_algorithms::{
-    Algorithm, Allowance, Decision, Headroom, Outcome, Quota, QuotaSpec, Refill, Retry, Rounding,
-    Time,
+    Algorithm, Allowance, ChargeStamp, Decision, Headroom, Outcome, Quota, QuotaSpec, Refill,
+    RefundTo, Retry, Rounding, Time,
 };
 
 use super::Subject;
@@ -112,11 +112,29 @@ impl<S: Subject> Bench<S> {
         self.subject.wait(answer).expect("a decision")
     }
 
+    /// Charges one enforced limit; the stamp of the charge, if it is allowed.
+    pub(super) fn take_stamped(
+        &self,
+        key: CounterKey<'_>,
+        quota: &Quota,
+        cost: u64,
+    ) -> (Decision, Option<ChargeStamp>) {
+        let charge = enforce(key, quota, cost);
+        let charged = self.try_charge(&[charge], Charging::AllOrNone);
+        let (receipt, decisions) = charged.expect("a decision");
+        let stamp = receipt.stamp(&decisions[0]);
+        (decisions[0], decisions[0].is_allowed().then_some(stamp))
+    }
+
     pub(super) fn refund(&self, key: CounterKey<'_>, quota: &Quota, cost: u64) {
+        self.refund_to(key, quota, cost, RefundTo::Current);
+    }
+
+    pub(super) fn refund_to(&self, key: CounterKey<'_>, quota: &Quota, cost: u64, to: RefundTo) {
         let answer = self
             .subject
             .store()
-            .refund(key, quota, cost, Consistency::Strict);
+            .refund(key, quota, cost, to, Consistency::Strict);
         self.subject.wait(answer).expect("a refund");
     }
 

@@ -1,7 +1,7 @@
 //! A store of the dumbest sort: a list of oracles, and invariant 2 of the design word for word.
 
 use tidegate_algorithms::oracle::{Commit, Oracle};
-use tidegate_algorithms::{Algorithm, Decision, Headroom, QuotaSpec, Time};
+use tidegate_algorithms::{Algorithm, Decision, Headroom, QuotaSpec, RefundTo, Time};
 
 use crate::{Admission, Charging, Mode};
 
@@ -83,7 +83,9 @@ impl Model {
 
     /// Gives back `cost` to one counter.
     pub fn refund(&mut self, counter: usize, cost: u64, now: Time) {
-        self.counters[counter].oracle.refund(cost, now);
+        self.counters[counter]
+            .oracle
+            .refund(cost, RefundTo::Current, now);
     }
 }
 

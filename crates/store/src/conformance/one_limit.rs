@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use tidegate_algorithms::oracle::{Commit, Oracle};
-use tidegate_algorithms::{Headroom, Quota, QuotaSpec, Time};
+use tidegate_algorithms::{ChargeStamp, Headroom, Quota, QuotaSpec, RefundTo, Time};
 
 use super::Subject;
 use super::bench::{Bench, enforce, key};
@@ -18,9 +18,18 @@ struct Step {
 
 #[derive(Clone, Copy, Debug)]
 enum Act {
-    Charge { cost: Cost, headroom: Headroom },
-    Peek { headroom: Headroom },
-    Refund { cost: Cost },
+    Charge {
+        cost: Cost,
+        headroom: Headroom,
+    },
+    Peek {
+        headroom: Headroom,
+    },
+    /// Without a receipt, or of one of the charges so far, counted from the last.
+    Refund {
+        cost: Cost,
+        charge: Option<usize>,
+    },
     Reset,
 }
 
@@ -30,6 +39,7 @@ struct Pair<S> {
     oracle: Oracle,
     quota: Quota,
     course: Course,
+    charges: Vec<ChargeStamp>,
     now: Time,
     /// Whether the last act wrote the counter as of now. Only then may the clock step back: what a
     /// store forgets of an old window when it merely looks is its own affair.
@@ -66,6 +76,7 @@ impl<S: Subject> Pair<S> {
             oracle: Oracle::new(spec).expect("valid"),
             course: Course::new(&quota, S::grain()),
             quota,
+            charges: Vec::new(),
             now,
             is_settled: false,
         }
@@ -93,10 +104,12 @@ impl<S: Subject> Pair<S> {
             }
             // A count that reached the end of its field by refusals has forgotten by how much.
             Act::Refund { .. } if charging == Charging::EveryMatch => {}
-            Act::Refund { cost } => {
+            Act::Refund { cost, charge } => {
                 let cost = self.course.cost(cost);
-                self.oracle.refund(cost, self.now);
-                self.bench.refund(counter, &self.quota, cost);
+                let stamp = charge.and_then(|nth| self.charges.iter().nth_back(nth));
+                let to = stamp.map_or(RefundTo::Current, |stamp| RefundTo::Charge(*stamp));
+                self.oracle.refund(cost, to, self.now);
+                self.bench.refund_to(counter, &self.quota, cost, to);
             }
             Act::Reset => {
                 self.oracle = Oracle::new(spec).expect("valid");
@@ -126,6 +139,9 @@ impl<S: Subject> Pair<S> {
         let (_, decisions) = self.bench.charge(&[charge], charging);
         prop_assert_eq!(decisions[0], expected, "cost {} at {:?}", cost, self.now);
         self.is_settled = cost > 0 && expected.is_allowed();
+        if self.is_settled {
+            self.charges.push(ChargeStamp::new(self.now, &expected));
+        }
         self.course.learn(expected);
         Ok(())
     }
@@ -135,7 +151,8 @@ fn step() -> impl Strategy<Value = Step> {
     let act = prop_oneof![
         12 => (cost(), headroom()).prop_map(|(cost, headroom)| Act::Charge { cost, headroom }),
         1 => headroom().prop_map(|headroom| Act::Peek { headroom }),
-        1 => cost().prop_map(|cost| Act::Refund { cost }),
+        2 => (cost(), prop::option::of(0..6_usize))
+            .prop_map(|(cost, charge)| Act::Refund { cost, charge }),
         1 => Just(Act::Reset),
     ];
     (anywhere(), act).prop_map(|(advance, act)| Step { advance, act })

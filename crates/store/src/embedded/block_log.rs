@@ -71,6 +71,18 @@ impl<'a> BlockLog<'a> {
         let word = STAMPS + usize::try_from(place / 2).expect("within the block");
         (word, if place.is_multiple_of(2) { 0 } else { 32 })
     }
+
+    /// The low 32 bits of the `n`th oldest.
+    fn low(&self, n: u64) -> u64 {
+        let (word, shift) = self.place(n);
+        (self.block.get(word) >> shift) & u64::from(u32::MAX)
+    }
+
+    fn put_low(&self, n: u64, low: u64) {
+        let (word, shift) = self.place(n);
+        let kept = self.block.get(word) & !(u64::from(u32::MAX) << shift);
+        self.block.put(word, kept | (low << shift));
+    }
 }
 
 impl Log for BlockLog<'_> {
@@ -82,10 +94,8 @@ impl Log for BlockLog<'_> {
         if n >= self.len() {
             return None;
         }
-        let (word, shift) = self.place(n);
         let newest = self.newest();
-        let low = self.block.get(word) >> shift;
-        let age = newest.wrapping_sub(low) & u64::from(u32::MAX);
+        let age = newest.wrapping_sub(self.low(n)) & u64::from(u32::MAX);
         Some(newest.saturating_sub(age))
     }
 }
@@ -103,14 +113,18 @@ impl LogMut for BlockLog<'_> {
         self.block.put(NEWEST, newest.unwrap_or(0));
     }
 
+    fn remove(&mut self, first: u64, n: u64) {
+        for place in first..self.len().saturating_sub(n) {
+            self.put_low(place, self.low(place + n));
+        }
+        self.drop_newest(n);
+    }
+
     fn push(&mut self, stamp: u64, n: u64) {
         let len = self.len();
         let n = n.min(self.room() - len);
         for place in len..len + n {
-            let (word, shift) = self.place(place);
-            let kept = self.block.get(word) & !(u64::from(u32::MAX) << shift);
-            self.block
-                .put(word, kept | ((stamp & u64::from(u32::MAX)) << shift));
+            self.put_low(place, stamp & u64::from(u32::MAX));
         }
         if n > 0 {
             self.block.put(NEWEST, stamp);

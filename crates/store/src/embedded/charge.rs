@@ -63,9 +63,6 @@ impl Core {
         for (account, claim) in accounts.iter().zip(&claims) {
             self.close(account, claim, &hold);
         }
-        Ok(Receipt {
-            now: hold.now,
-            admission,
-        })
+        Ok(Receipt::new(hold.now, admission))
     }
 }

@@ -5,7 +5,7 @@ use std::future::{Future, ready};
 use std::sync::{Mutex, PoisonError};
 
 use tidegate_algorithms::token_bucket::TokenBucket;
-use tidegate_algorithms::{Algorithm, Headroom, Meter, Quota, Refill, Time};
+use tidegate_algorithms::{Algorithm, Headroom, Meter, Quota, Refill, RefundTo, Time};
 
 use super::EmbeddedStore;
 use crate::{
@@ -67,7 +67,7 @@ impl<C: Clock> EmbeddedStore<C> {
             Meter::SlidingLog(_) if now > loan.now => 0,
             _ => permits,
         };
-        self.refund_now(key, quota, taken)?;
+        self.refund_now(key, quota, taken, RefundTo::Current)?;
         Ok(taken)
     }
 }

@@ -92,10 +92,7 @@ impl Core {
             set.put_tag(slot, tag);
         }
         decisions.push(decision);
-        Some(Receipt {
-            now,
-            admission: Admission::Admitted,
-        })
+        Some(Receipt::new(now, Admission::Admitted))
     }
 
     /// A slot for a new key in one of its sets; `None` if the shard has to grow for one.
@@ -154,7 +151,7 @@ impl Asked<'_> {
         } else {
             Admission::Refused
         };
-        Some(Receipt { now, admission })
+        Some(Receipt::new(now, admission))
     }
 
     /// The decision on a narrow state, and the state to keep.

@@ -1,7 +1,7 @@
 //! What is done to one counter outside a charge: refund, reset, and a look at them all.
 
 use tidegate_algorithms::sliding_log::Log;
-use tidegate_algorithms::{Meter, Quota, Time, leaky_bucket, token_bucket};
+use tidegate_algorithms::{Meter, Quota, RefundTo, Time, leaky_bucket, token_bucket};
 
 use super::StoreStats;
 use super::account::{Account, Memory};
@@ -23,13 +23,14 @@ impl Core {
         key: CounterKey<'_>,
         quota: &Quota,
         cost: u64,
+        to: RefundTo,
     ) -> Result<(), StoreError> {
         let mut claims = claim_one(self, fingerprinter, key, quota)?;
         let hold = self.hold(&mut claims, clock);
         let claim = &claims[0];
         if claim.place.is_some() {
             let mut account = self.open(claim, &hold);
-            self.refund_held(&mut account, claim, &hold, cost);
+            self.refund_held(&mut account, claim, &hold, (cost, to));
         }
         Ok(())
     }
@@ -79,12 +80,12 @@ impl Core {
         account: &mut Account<'_>,
         claim: &Claim<'_>,
         hold: &Hold<'_>,
-        cost: u64,
+        (cost, to): (u64, RefundTo),
     ) {
         let now = hold.now;
         match (account.quota.meter(), account.memory) {
             (Meter::SlidingLog(meter), Memory::Log(mut log)) => {
-                meter.refund(&mut log, cost, now);
+                meter.refund(&mut log, cost, to, now);
                 let expires_at = if log.is_empty() {
                     now
                 } else {
@@ -93,13 +94,16 @@ impl Core {
                 self.put_expiry(claim, hold, expires_at);
             }
             (Meter::SubWindows(meter), Memory::Counts(mut counts)) => {
-                meter.refund(&mut counts, cost, now);
+                meter.refund(&mut counts, cost, to, now);
                 self.put_expiry(claim, hold, meter.expires_at(&counts));
             }
             (_, Memory::Fixed(state)) => {
-                account.change.state = Some(refund_fixed(account.quota, state, cost, now));
-                account.refused = Some(false);
-                self.close(account, claim, hold);
+                let refunded = refund_fixed(account.quota, state, cost, to, now);
+                if refunded != state {
+                    account.change.state = Some(refunded);
+                    account.refused = Some(false);
+                    self.close(account, claim, hold);
+                }
             }
             _ => {}
         }
@@ -113,23 +117,23 @@ impl Core {
     }
 }
 
-fn refund_fixed(quota: &Quota, state: State, cost: u64, now: Time) -> State {
+fn refund_fixed(quota: &Quota, state: State, cost: u64, to: RefundTo, now: Time) -> State {
     match (quota.meter(), state) {
         (Meter::TokenBucket(meter), State::Instant(tat)) => {
-            State::Instant(meter.refund(token_bucket::State { tat }, cost, now).tat)
+            State::Instant(meter.refund(token_bucket::State { tat }, cost, to, now).tat)
         }
         (Meter::LeakyBucket(meter), State::Instant(next_departure)) => {
             let state = leaky_bucket::State { next_departure };
-            State::Instant(meter.refund(state, cost, now).next_departure)
+            State::Instant(meter.refund(state, cost, to, now).next_departure)
         }
         (Meter::FixedWindow(meter), State::Window(state)) => {
-            State::Window(meter.refund(state, cost, now))
+            State::Window(meter.refund(state, cost, to, now))
         }
         (Meter::IntervalBucket(meter), State::Portion(state)) => {
-            State::Portion(meter.refund(state, cost, now))
+            State::Portion(meter.refund(state, cost, to, now))
         }
         (Meter::SlidingCounter(meter), State::Pair(state)) => {
-            State::Pair(meter.refund(state, cost, now))
+            State::Pair(meter.refund(state, cost, to, now))
         }
         (_, state) => state,
     }

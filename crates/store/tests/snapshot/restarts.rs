@@ -10,7 +10,7 @@ use std::pin::pin;
 use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
 
-use tidegate_algorithms::{Decision, Headroom, Quota, Time};
+use tidegate_algorithms::{Decision, Headroom, Quota, RefundTo, Time};
 use tidegate_store::conformance::Subject;
 use tidegate_store::{
     Charge, Charging, Clock, Consistency, CounterKey, Cursor, Decisions, ManualClock, Page,
@@ -80,9 +80,10 @@ impl Store for Mortal {
         key: CounterKey<'_>,
         quota: &Quota,
         cost: u64,
+        to: RefundTo,
         consistency: Consistency,
     ) -> impl Future<Output = Result<(), StoreError>> + Send {
-        self.ask(|store| now(store.refund(key, quota, cost, consistency)))
+        self.ask(|store| now(store.refund(key, quota, cost, to, consistency)))
     }
 
     fn reset(

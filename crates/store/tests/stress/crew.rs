@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
-use tidegate_algorithms::{Algorithm, Allowance, Decision, Headroom, Quota, QuotaSpec};
+use tidegate_algorithms::{Algorithm, Allowance, Decision, Headroom, Quota, QuotaSpec, RefundTo};
 use tidegate_store::conformance::model::{Model, ModelCharge};
 use tidegate_store::{
     Admission, Charge, Charging, Consistency, CounterKey, Decisions, EmbeddedStore, LimitId, Mode,
@@ -143,9 +143,13 @@ impl Crew {
         let counter = random.below(self.counters());
         let cost = random.below(4) as u64;
         let quota = &self.quotas[counter / CALLERS.len()];
-        let refund = self
-            .store
-            .refund(key(counter), quota, cost, Consistency::Node);
+        let refund = self.store.refund(
+            key(counter),
+            quota,
+            cost,
+            RefundTo::Current,
+            Consistency::Node,
+        );
         done(refund).expect("a refund");
         Act::Refund { counter, cost }
     }

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tidegate_algorithms::Quota;
+use tidegate_algorithms::{Quota, RefundTo};
 use tidegate_store::StoreConfig;
 
 use super::quotas;
@@ -99,9 +99,13 @@ fn a_refund_is_for_all() {
         world.take(1, 100);
         world.sync_all();
         world.look_all();
-        world.nodes[0].eventual.refund(KEY, &quota, 60);
+        world.nodes[0]
+            .eventual
+            .refund(KEY, &quota, 60, RefundTo::Current);
         // No more than is used.
-        world.nodes[0].eventual.refund(KEY, &quota, 1_000);
+        world.nodes[0]
+            .eventual
+            .refund(KEY, &quota, 1_000, RefundTo::Current);
         world.look_all();
         world.look_all();
         for node in 0..3 {
@@ -131,7 +135,7 @@ fn the_same_refunded_on_several_nodes_counts_once() {
                 if is_reset {
                     node.eventual.reset(KEY, &quota);
                 } else {
-                    node.eventual.refund(KEY, &quota, 1_000);
+                    node.eventual.refund(KEY, &quota, 1_000, RefundTo::Current);
                 }
             }
             for _ in 0..4 {
@@ -160,7 +164,7 @@ fn different_refunds_on_several_nodes_all_count() {
         world.look_all();
         let before = world.take(0, 0).remaining;
         for node in &world.nodes {
-            node.eventual.refund(KEY, &quota, 10);
+            node.eventual.refund(KEY, &quota, 10, RefundTo::Current);
         }
         for _ in 0..3 {
             world.look_all();

@@ -1,6 +1,6 @@
 //! What a node knows when it is left alone.
 
-use tidegate_algorithms::Refill;
+use tidegate_algorithms::{Refill, RefundTo};
 
 use super::*;
 use crate::node::Node;
@@ -177,7 +177,7 @@ fn refunds_and_resets_reach_notes_and_refusals() {
     shared(&store, &[nine], Charging::AllOrNone);
     assert_eq!(alone(&store, &[nine]), ["1/10!"]);
     store.remote().set(Fault::None);
-    wait(store.refund(nine.key, &window, 8, Consistency::Strict)).unwrap();
+    wait(store.refund(nine.key, &window, 8, RefundTo::Current, Consistency::Strict)).unwrap();
     assert_eq!(alone(&store, &[charge(1, &window, 0)]), ["9/10"]);
     assert_eq!(alone(&store, &[nine]), ["0/10"]);
     assert_eq!(

@@ -14,6 +14,11 @@ enum Step {
     },
     DropOldest(u64),
     DropNewest(u64),
+    /// Forgets so many, from this one on.
+    Remove {
+        first: u64,
+        n: u64,
+    },
     Widen,
 }
 
@@ -22,6 +27,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (0..1_u64 << 24, 1..6_u64).prop_map(|(after, n)| Step::Push { after, n }),
         2 => (0..8_u64).prop_map(Step::DropOldest),
         1 => (0..8_u64).prop_map(Step::DropNewest),
+        2 => (0..40_u64, 0..8_u64).prop_map(|(first, n)| Step::Remove { first, n }),
         1 => Just(Step::Widen),
     ]
 }
@@ -67,6 +73,12 @@ proptest! {
                 Step::DropNewest(n) => {
                     log.drop_newest(n);
                     stamps.drop_newest(n.min(stamps.len()));
+                }
+                Step::Remove { first, n } => {
+                    let first = first.min(log.len());
+                    let n = n.min(log.len() - first);
+                    log.remove(first, n);
+                    stamps.remove(first, n);
                 }
                 Step::Widen => {
                     let mut wider = block(log.room() + 3);
