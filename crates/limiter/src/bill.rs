@@ -117,7 +117,7 @@ impl<'a> Bill<'a> {
     }
 
     /// The limits that are charged, in order.
-    fn charged(&self) -> impl Iterator<Item = &'a Match<'a>> + use<'a> {
+    pub(crate) fn charged(&self) -> impl Iterator<Item = &'a Match<'a>> + use<'a> {
         let is_charged = |it: &&Match<'_>| it.applied.force == Force::Charged;
         self.matches.iter().filter(is_charged)
     }

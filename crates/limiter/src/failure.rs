@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use smallvec::SmallVec;
-use tidegate_algorithms::Time;
 use tidegate_rules::{Limit, OnFailure};
 use tidegate_store::{
     Admission, Charge, Charging, Consistency, Decisions, Mode, Receipt, Store, StoreError,
@@ -24,8 +23,8 @@ pub(crate) struct Failed {
     pub(crate) error: StoreError,
     /// Whether the request as a whole may pass.
     pub(crate) admission: Admission,
-    /// When this node decided alone, if it did.
-    pub(crate) time: Option<Time>,
+    /// The receipt of this node, if it decided alone.
+    pub(crate) receipt: Option<Receipt>,
     /// For each limit that was to be charged the answer of its policy; `None` if this node decided on it.
     pub(crate) answers: SmallVec<[Option<Answer>; 8]>,
 }
@@ -78,7 +77,7 @@ pub(crate) fn stand_in<'a>(
             Some(receipt) if by_policy == Admission::Admitted => receipt.admission,
             _ => by_policy,
         },
-        time: decided.map(|receipt| receipt.now),
+        receipt: decided,
         answers: orphan.answers(decided),
     }
 }

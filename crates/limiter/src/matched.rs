@@ -120,6 +120,13 @@ impl<'a> Matched<'a> {
         }
     }
 
+    /// Takes over the results of an earlier search for the same request.
+    pub(crate) fn adopt(&mut self, applied: &[Applied]) {
+        for (found, applied) in self.0.iter_mut().zip(applied) {
+            found.applied = *applied;
+        }
+    }
+
     /// The limits, in order.
     pub(crate) fn as_slice(&self) -> &[Match<'a>] {
         &self.0

@@ -29,7 +29,7 @@ use limit_status::Patience;
 pub struct Verdict {
     answer: Answer,
     admission: Admission,
-    time: Option<Time>,
+    receipt: Option<Receipt>,
     n_descriptors: usize,
     near: NearRatio,
     failure: Option<StoreError>,
@@ -86,8 +86,8 @@ impl Verdict {
     }
 
     /// When the store decided or, if it could not, this node alone. `None` if neither was asked.
-    pub const fn time(&self) -> Option<Time> {
-        self.time
+    pub fn time(&self) -> Option<Time> {
+        self.receipt.map(|receipt| receipt.now)
     }
 
     /// The rules by which the request was judged.
@@ -118,16 +118,31 @@ impl Verdict {
     /// for all; the first of equals. `None` if none was asked.
     pub fn deciding(&self) -> Option<LimitStatus<'_>> {
         match self.admission {
-            Admission::Refused => self.refusing(),
-            Admission::Admitted => self.tightest(),
+            Admission::Refused => self.refusing(|_| true),
+            Admission::Admitted => self.tightest(|_| true),
         }
+    }
+
+    /// The limit that clients are told of: the one that decided or, if that is hidden, of those that are not
+    /// the one that denies longest, else the tightest. `None` if there is none.
+    pub fn announced(&self) -> Option<LimitStatus<'_>> {
+        let deciding = self.deciding()?;
+        if !deciding.is_hidden() {
+            return Some(deciding);
+        }
+        let is_announced = |status: &LimitStatus<'_>| !status.is_hidden();
+        let denying = match self.admission {
+            Admission::Refused => self.refusing(is_announced),
+            Admission::Admitted => None,
+        };
+        denying.or_else(|| self.tightest(is_announced))
     }
 
     /// When a refused request would be admitted. `None` for an admitted one.
     pub fn retry(&self) -> Option<Retry> {
         match self.answer {
             Answer::Allowed => None,
-            Answer::Refused => self.ban().or_else(|| self.refusing()?.retry()),
+            Answer::Refused => self.ban().or_else(|| self.refusing(|_| true)?.retry()),
         }
     }
 
@@ -145,12 +160,22 @@ impl Verdict {
         delays.max().unwrap_or_default()
     }
 
+    /// The receipt of the store or, if it failed, of this node alone.
+    pub(crate) const fn receipt(&self) -> Option<&Receipt> {
+        self.receipt.as_ref()
+    }
+
+    /// Whether the limits allowed the request, whatever the limiter's shadow mode made of that.
+    pub(crate) const fn admission(&self) -> Admission {
+        self.admission
+    }
+
     /// A verdict on a request that no limit applies to.
     pub(crate) fn new(rules: Guard<Arc<RuleSet>>, n_descriptors: usize, near: NearRatio) -> Self {
         Self {
             answer: Answer::Allowed,
             admission: Admission::Admitted,
-            time: None,
+            receipt: None,
             n_descriptors,
             near,
             failure: None,
@@ -166,12 +191,12 @@ impl Verdict {
     pub(crate) fn judge(&mut self, charged: Result<Option<Receipt>, Failed>, shadow: GlobalShadow) {
         self.admission = match charged {
             Ok(Some(receipt)) => {
-                self.time = Some(receipt.now);
+                self.receipt = Some(receipt);
                 receipt.admission
             }
             Ok(None) => Admission::Admitted,
             Err(failed) => {
-                self.time = failed.time;
+                self.receipt = failed.receipt;
                 self.failure = Some(failed.error);
                 failed.admission
             }
@@ -217,16 +242,17 @@ impl Verdict {
 
     /// The limit that the next request would meet first. It needs every enforce limit, so the one
     /// with least remaining counts; but one quota limit is enough, so the one with most does.
-    fn tightest(&self) -> Option<LimitStatus<'_>> {
+    fn tightest(&self, wanted: impl Fn(&LimitStatus<'_>) -> bool) -> Option<LimitStatus<'_>> {
         // Most requests meet one limit, and all of them are answered.
         if let [_] = self.applied[..] {
             let takes_part =
                 |it: &LimitStatus<'_>| it.mode() != Mode::Shadow && it.decision().is_some();
-            return self.limits().next().filter(takes_part);
+            return self.limits().next().filter(takes_part).filter(wanted);
         }
+        let wanted = &wanted;
         let of = |mode| {
             self.limits()
-                .filter(move |limit| limit.mode() == mode)
+                .filter(move |limit| limit.mode() == mode && wanted(limit))
                 .filter_map(|limit| Some((limit.decision()?.remaining, limit)))
         };
         let enforce = of(Mode::Enforce).min_by_key(|(remaining, _)| *remaining);
@@ -239,10 +265,11 @@ impl Verdict {
 
     /// The limit that keeps the request out longest. Every enforce limit must admit, so the last one
     /// to do so counts; of the quota limits, the first.
-    fn refusing(&self) -> Option<LimitStatus<'_>> {
+    fn refusing(&self, wanted: impl Fn(&LimitStatus<'_>) -> bool) -> Option<LimitStatus<'_>> {
+        let wanted = &wanted;
         let of = |mode| {
             self.limits()
-                .filter(move |it| it.mode() == mode && it.is_refused())
+                .filter(move |it| it.mode() == mode && it.is_refused() && wanted(it))
         };
         let last = of(Mode::Enforce).reduce(LimitStatus::later);
         let first = if self.all_quotas_refuse() {

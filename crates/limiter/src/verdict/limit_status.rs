@@ -115,6 +115,14 @@ impl<'a> LimitStatus<'a> {
         }
     }
 
+    /// Whether clients are not told of the limit (`announce: false`).
+    pub fn is_hidden(&self) -> bool {
+        match self.origin() {
+            Origin::Rule { limit, .. } => limit.is_hidden(),
+            Origin::Override(_) => false,
+        }
+    }
+
     /// The decision, if there is one: the store's or, if that failed, this node's alone.
     pub const fn decision(&self) -> Option<&'a Decision> {
         match self.ruling {

@@ -12,5 +12,6 @@ mod fixture;
 mod keys;
 mod modes;
 mod overrides;
+mod receipts;
 mod reload;
 mod request;
