@@ -1,7 +1,8 @@
 //! A verdict as headers: which dialect speaks, and what each of them says.
 //!
-//! Where a dialect tells of one limit, it is the one that decided: of a refusal the one that lasts
-//! longest, else the one nearest to exhaustion.
+//! Where a dialect tells of one limit, it is the one that decided: of a denial the one that lasts
+//! longest, else the one nearest to exhaustion. Hidden limits (`announce: false`) are told of nowhere: if
+//! one decided, the tightest of the others stands in its place.
 
 mod envoy;
 mod github;
@@ -31,7 +32,7 @@ struct Windowed {
 /// Tells `write` each header of the answer, name (in lower case) and value. The rule of the deciding
 /// limit says in which dialect, else `otherwise` does. Allocates nothing in the default dialect.
 pub fn headers(verdict: &Verdict, otherwise: &Headers, mut write: impl FnMut(&str, &str)) {
-    let deciding = verdict.deciding();
+    let deciding = verdict.announced();
     let retry_after = seconds::retry_after(verdict);
     match (deciding.as_ref().and_then(dialect_of), otherwise) {
         (None, Headers::Named(names)) => named::write(deciding.as_ref(), names, &mut write),

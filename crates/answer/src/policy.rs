@@ -8,7 +8,7 @@ use tidegate_limiter::{LimitStatus, Mode, Ruling, Verdict};
 use crate::seconds;
 
 /// The limits that took part in a request, in order, each with a name. One that is unlimited or was
-/// replaced took none.
+/// replaced took none, and hidden ones are not among them.
 #[derive(Debug)]
 pub struct Policies<'a>(Vec<Policy<'a>>);
 
@@ -69,7 +69,7 @@ impl<'a> Policies<'a> {
     /// Names the limits of `verdict`.
     pub fn of(verdict: &'a Verdict) -> Self {
         let mut policies = Self(Vec::new());
-        for status in verdict.limits().filter(takes_part) {
+        for status in verdict.limits().filter(is_told) {
             policies.0.extend(policies.policy(status));
         }
         policies
@@ -134,8 +134,8 @@ impl fmt::Display for SfString<'_> {
     }
 }
 
-fn takes_part(status: &LimitStatus<'_>) -> bool {
-    matches!(status.ruling(), Ruling::Decided(_) | Ruling::Undecided(_))
+fn is_told(status: &LimitStatus<'_>) -> bool {
+    matches!(status.ruling(), Ruling::Decided(_) | Ruling::Undecided(_)) && !status.is_hidden()
 }
 
 /// A name for a limit that has none. Not the rule's path: that can hold the values of other callers.

@@ -1,7 +1,7 @@
 //! The body of a refusal: problem details (RFC 9457).
 
 use serde::Serialize;
-use tidegate_limiter::{Answer, LimitStatus, Mode, Verdict};
+use tidegate_limiter::{Answer, LimitStatus, Mode, Ruling, Verdict};
 
 use crate::policy::{Policies, Policy};
 use crate::seconds;
@@ -50,7 +50,7 @@ pub fn problem(verdict: &Verdict, status: u16) -> Option<Vec<u8>> {
         title,
         status,
         detail: refusal(verdict, &policies),
-        violated_policies: violated(&policies),
+        violated_policies: violated(verdict, &policies),
         retry_after: seconds::retry_after(verdict),
     };
     // Text and numbers are always JSON.
@@ -72,6 +72,12 @@ pub fn refusal(verdict: &Verdict, policies: &Policies<'_>) -> String {
     let deciding = verdict.deciding();
     let named = deciding.as_ref().and_then(|status| policies.find(status));
     let decision = deciding.as_ref().and_then(LimitStatus::decision);
+    if deciding.as_ref().is_some_and(LimitStatus::is_hidden) && decision.is_some() {
+        let come_back = come_back
+            .as_deref()
+            .unwrap_or("the same request is never allowed");
+        return format!("a limit is used up; {come_back}");
+    }
     let (Some(policy), Some(_)) = (named, decision) else {
         let come_back = come_back.as_deref().unwrap_or("try again later");
         return format!(
@@ -87,12 +93,14 @@ pub fn refusal(verdict: &Verdict, policies: &Policies<'_>) -> String {
 }
 
 /// The names of the policies that refuse the request. A quota limit does so only with all others.
-fn violated<'a>(policies: &'a Policies<'_>) -> Vec<&'a str> {
+fn violated<'a>(verdict: &Verdict, policies: &'a Policies<'_>) -> Vec<&'a str> {
     let is_quota = |policy: &&Policy<'_>| policy.status.mode() == Mode::Quota;
-    let all_quotas_refuse = policies
-        .told()
-        .filter(is_quota)
-        .all(|it| it.status.is_refused());
+    // Hidden ones included.
+    let mut quotas = verdict.limits().filter(|status| {
+        status.mode() == Mode::Quota
+            && matches!(status.ruling(), Ruling::Decided(_) | Ruling::Undecided(_))
+    });
+    let all_quotas_refuse = quotas.all(|status| status.is_refused());
     policies
         .told()
         .filter(|policy| policy.status.is_refused() && (all_quotas_refuse || !is_quota(policy)))

@@ -5,6 +5,7 @@
 mod broken;
 mod dialects;
 mod fixture;
+mod hidden;
 mod page;
 mod problem;
 mod properties;
