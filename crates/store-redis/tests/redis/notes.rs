@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use tidegate_algorithms::{Algorithm, Allowance, Headroom, Meter, Quota, QuotaSpec, Refill, Time};
+use tidegate_algorithms::{
+    Algorithm, Allowance, Headroom, Meter, Quota, QuotaSpec, Refill, RefundTo, Time,
+};
 use tidegate_store::conformance::Subject;
 use tidegate_store::{
     Charge, Charging, Consistency, CounterKey, Cursor, Decisions, Draw, Lender, LimitId, Loan,
@@ -70,6 +72,37 @@ impl Bank {
 
     fn note(&self) -> Option<String> {
         keys(&self.site).into_iter().find(|key| key.contains(":b{"))
+    }
+}
+
+/// Loans go by what was refunded meanwhile, so the refund of a charge is noted where there may be loans.
+#[test]
+fn a_late_refund_is_noted_beside_a_lent_bucket() {
+    for (consistency, is_noted) in [(Consistency::Strict, false), (Consistency::Leased, true)] {
+        let bank = Bank::new(100, Duration::from_hours(1));
+        let charge = Charge {
+            key: ANN,
+            quota: &bank.quota,
+            cost: 50,
+            mode: Mode::Enforce,
+            headroom: Headroom::Absent,
+            on_full: OnFull::Deny,
+            consistency,
+        };
+        let (charges, mut decisions) = ([charge], Decisions::new());
+        let charged = bank
+            .store
+            .charge(&charges, Charging::AllOrNone, &mut decisions);
+        let receipt = bank.site.desk.wait(charged).expect("a receipt");
+        let loan = bank.draw(50);
+        let to = RefundTo::Charge(receipt.stamp(&decisions[0]));
+        let refund = bank.store.refund(ANN, &bank.quota, 50, to, consistency);
+        bank.site.desk.wait(refund).expect("a refund");
+        assert_eq!(bank.note().is_some(), is_noted);
+        // A token takes 36 s: less than one is lost, however busy the machine is.
+        assert!((49..=50).contains(&bank.remaining()));
+        bank.give_back(&loan);
+        assert!((98..=100).contains(&bank.remaining()));
     }
 }
 
