@@ -32,11 +32,16 @@ pub(crate) async fn open(
     threads: NonZeroUsize,
 ) -> Result<Option<(Arc<Gateway>, GatewayReloader)>, Failure> {
     let config = &loaded.config;
+    let keys = fetch_keys(config).await;
     if !config.has_gateway() {
+        // `/v1/authorize` has them all the same, until a restart.
+        let identities = identity::read(&config.identity, keys.as_ref(), Identities::none())?;
+        config.authorize.identities.store(Arc::new(identities));
         return Ok(None);
     }
-    let keys = fetch_keys(config).await;
     let built = build(config, keys.as_ref(), Identities::none())?;
+    let identities = Arc::clone(&built.identities);
+    config.authorize.identities.store(identities);
     let gateway = Arc::new(Gateway::new(built, threads).map_err(Failure::NoGateway)?);
     let reloader = GatewayReloader::new(args.clone(), Arc::clone(&gateway), loaded, keys);
     Ok(Some((gateway, reloader)))

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use arc_swap::ArcSwap;
 use tidegate_gateway::{Gateway, GatewayConfig};
-use tidegate_identify::TokenKeys;
+use tidegate_identify::{Identities, TokenKeys};
 use tokio::signal::unix::Signal;
 use tokio::task::spawn_blocking;
 use tracing::{error, info, warn};
@@ -21,6 +22,8 @@ use crate::watch::{self, Fingerprint, WatchedFiles};
 pub(crate) struct GatewayReloader {
     args: SettingArgs,
     gateway: Arc<Gateway>,
+    /// The identities of `/v1/authorize`, which are those of the gateway.
+    authorize: Arc<ArcSwap<Identities>>,
     /// The settings at start, of which some are only read then.
     started: Vec<Known>,
     /// Held by the reload under way, so that an older one never undoes a newer one.
@@ -69,6 +72,7 @@ impl GatewayReloader {
         Self {
             args,
             gateway,
+            authorize: Arc::clone(&loaded.config.authorize.identities),
             started: loaded.known.clone(),
             in_force: tokio::sync::Mutex::new(InForce {
                 config: loaded.config.clone(),
@@ -173,10 +177,16 @@ impl GatewayReloader {
     }
 
     fn replace(&self, reread: Reread) -> Result<(Loaded, Option<TokenKeys>), Failure> {
-        let replaced = self.gateway.replace(reread.built);
-        replaced.map_err(Failure::NoGateway)?;
+        self.put_in_force(reread.built)?;
         *self.lock_seen() = reread.seen;
         Ok((reread.loaded, reread.keys))
+    }
+
+    fn put_in_force(&self, built: GatewayConfig) -> Result<(), Failure> {
+        let identities = Arc::clone(&built.identities);
+        self.gateway.replace(built).map_err(Failure::NoGateway)?;
+        self.authorize.store(identities);
+        Ok(())
     }
 
     /// Fetches the token keys behind a URL now and then, for ever.
@@ -218,7 +228,7 @@ impl GatewayReloader {
         );
         let new = keys.clone();
         let built = apart(move || super::build(&config, Some(&new), &old)).await;
-        match built.and_then(|built| self.gateway.replace(built).map_err(Failure::NoGateway)) {
+        match built.and_then(|built| self.put_in_force(built)) {
             Ok(()) => {
                 info!(url = %fetch, keys = keys.len(), "fetched new token keys");
                 in_force.keys = Some(keys);
