@@ -115,6 +115,9 @@ impl Forward<'_> {
     /// Makes the head of the client's request that of the upstream's.
     fn prepare(&self, head: &mut Parts) -> Result<Option<HeaderValue>, ForwardFault> {
         let upgrade = headers::strip_hop_by_hop(&mut head.headers);
+        if head.version == Version::HTTP_2 {
+            headers::join_cookies(&mut head.headers);
+        }
         headers::set_forwarded(
             &mut head.headers,
             head.version,

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
-use http::header::{CONNECTION, FORWARDED, HOST, HeaderName, TE, UPGRADE, VIA};
+use http::header::{CONNECTION, COOKIE, FORWARDED, HOST, HeaderName, TE, UPGRADE, VIA};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Version};
 use smallvec::SmallVec;
@@ -62,6 +62,23 @@ pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) -> Option<HeaderValue> {
         headers.insert(TE, TRAILERS);
     }
     upgrade
+}
+
+/// Makes one line of all cookies: HTTP/2 clients may send a line for each, HTTP/1 servers look at one (RFC 9113, section 8.2.3).
+pub(crate) fn join_cookies(headers: &mut HeaderMap) {
+    let mut lines = headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes);
+    let (Some(first), Some(second)) = (lines.next(), lines.next()) else {
+        return;
+    };
+    let mut joined = [first, b"; ", second].concat();
+    for line in lines {
+        joined.extend_from_slice(b"; ");
+        joined.extend_from_slice(line);
+    }
+    // Values stay values when they are joined.
+    if let Ok(joined) = HeaderValue::from_bytes(&joined) {
+        headers.insert(COOKIE, joined);
+    }
 }
 
 /// Puts the headers of an upgrade back.
