@@ -197,8 +197,11 @@ impl<S: Store> GatewayThread<S> {
                 Ok(Handled::Forwarded(Box::new(forwarded), limits))
             }
             RouteAction::Redirect { status, location } => {
-                let query = head.uri.query().unwrap_or_default();
-                let location = location.replace("{path}", &path).replace("{query}", query);
+                let query = head.uri.query().map(|query| format!("?{query}"));
+                let query = query.unwrap_or_default();
+                let location = location
+                    .replace("{query}", &query)
+                    .replace("{path}", &path);
                 let location = HeaderValue::from_str(&location).map_err(|_| Rejection::NoRoute)?;
                 let mut response = Response::new(Bytes::new());
                 *response.status_mut() = *status;

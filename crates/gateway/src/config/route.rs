@@ -142,7 +142,7 @@ pub enum RouteAction {
     Redirect {
         /// 301, 302, 303, 307 or 308.
         status: StatusCode,
-        /// The new address; `{path}` and `{query}` are filled in.
+        /// The new address; `{path}` is filled in, and `{query}` with its question mark, if there is a query.
         location: String,
     },
     /// It gets this response.
