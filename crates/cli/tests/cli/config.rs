@@ -312,56 +312,18 @@ fn the_schemas_are_those_of_the_repository() {
 
 #[test]
 fn the_files_in_the_docs_are_good() {
-    let docs = fs::read_to_string(root().join("docs/config.md")).unwrap();
-    let mut blocks = docs.split("```yaml config\n").skip(1);
-    let mut n_blocks = 0;
-    while let Some((block, _)) = blocks.next().and_then(|rest| rest.split_once("```")) {
-        let path = scratch(&format!("docs_{n_blocks}")).join("tidegate.yaml");
-        fs::write(&path, block).unwrap();
-        effective(&["--config", path.to_str().unwrap()], &[]);
-        n_blocks += 1;
-    }
-    assert_eq!(n_blocks, 3);
-}
-
-#[test]
-fn regions_are_named_with_their_redis() {
-    let folder = scratch("regions");
-    let file = folder.join("tidegate.yaml");
-    let path = ["--config", file.to_str().unwrap()];
-    let yaml = "regions:\n  eu: redis://eu:6379\n  us: rediss://:hunter2@us:6379\n";
-    fs::write(&file, yaml).unwrap();
-    let regions = effective(&path, &[])["regions"].clone();
-    assert_eq!(regions["eu"], "redis://eu:6379");
-    assert_eq!(regions["us"], "rediss://…@us:6379");
-    fs::write(&file, "regions:\n  eu: http://:hunter2@eu\n").unwrap();
-    let bad = command(&[&["config"], &path[..]].concat())
-        .output()
-        .unwrap();
-    let stderr = String::from_utf8(bad.stderr).unwrap();
-    assert!(stderr.contains("the region `eu` needs"), "{stderr}");
-    assert!(!stderr.contains("hunter2"), "{stderr}");
-    fs::write(&file, "regions: [redis://eu]\n").unwrap();
-    let bad = command(&[&["config"], &path[..]].concat())
-        .output()
-        .unwrap();
-    let stderr = String::from_utf8(bad.stderr).unwrap();
-    assert!(
-        stderr.contains("`regions` takes names with URLs"),
-        "{stderr}"
-    );
-}
-
-#[test]
-fn spans_between_nodes_are_not_nothing() {
-    let zero = [
-        ("TIDEGATE_STORE_TIMEOUT", "0s"),
-        ("TIDEGATE_STORE_SYNC_INTERVAL", "1us"),
-        ("TIDEGATE_STORE_SLACK", "0%"),
-    ];
-    let output = command(&["config"]).envs(zero).output().unwrap();
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert!(stderr.contains("`timeout` is too short"), "{stderr}");
-    assert!(stderr.contains("`sync_interval` is too short"), "{stderr}");
-    assert!(stderr.contains("takes a percentage"), "{stderr}");
+    let check = |page: &str, expected: usize| {
+        let docs = fs::read_to_string(root().join("docs").join(page)).unwrap();
+        let blocks = docs.split("```yaml config\n").skip(1);
+        let mut n_blocks = 0;
+        for (block, _) in blocks.filter_map(|rest| rest.split_once("```")) {
+            let path = scratch(&format!("docs_{page}_{n_blocks}")).join("tidegate.yaml");
+            fs::write(&path, block).unwrap();
+            effective(&["--config", path.to_str().unwrap()], &[]);
+            n_blocks += 1;
+        }
+        assert_eq!(n_blocks, expected, "{page}");
+    };
+    check("config.md", 3);
+    check("gateway.md", 1);
 }
