@@ -33,6 +33,8 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Show which limits apply to a descriptor or a request, and why
     Explain(ExplainArgs),
+    /// Hash API keys for the table of API keys
+    HashKey(HashKeyArgs),
     /// Push rules to Redis for all servers at once, look back, go back
     Rules(RulesArgs),
 }
@@ -134,6 +136,14 @@ pub(crate) struct ExplainArgs {
 
     #[command(flatten)]
     node: NodeArgs,
+}
+
+#[derive(Debug, Parser)]
+#[command(after_help = HASH_KEY_EXAMPLES)]
+pub(crate) struct HashKeyArgs {
+    /// The file with the key of the hashes: identity.api_keys.hash_key_file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: PathBuf,
 }
 
 #[derive(Clone, Copy, Debug, Parser)]
@@ -257,6 +267,16 @@ Examples:
 The store is that of the server's settings, unless --store says another; it is not connected to.
 
 Exit code: 0 the rules are valid (there may be warnings), 1 they have faults, 2 they could not be read.";
+
+const HASH_KEY_EXAMPLES: &str = "\
+Examples:
+  openssl rand -hex 32 > hash.key         once, and keep it where only the server reads it
+  tidegate hash-key --key-file hash.key < api-keys.txt
+                                          a hash for each line
+
+API keys are read from stdin, a line each, because everybody on a machine sees the arguments of a process.
+
+Exit code: 0 hashed, 2 the file or stdin could not be read.";
 
 const EXPLAIN_EXAMPLES: &str = "\
 Examples:

@@ -8,6 +8,7 @@ mod descriptor;
 mod explain;
 mod failure;
 mod gateway;
+mod hash_key;
 mod health;
 mod hooks;
 mod identity;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         Command::Health(args) => health::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::HashKey(args) => hash_key::run(&args),
         Command::Rules(args) => rules::run(&args),
     };
     finished.unwrap_or_else(|failure| failure.report())
