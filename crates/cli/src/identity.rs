@@ -1,5 +1,6 @@
 //! The keys and tables by which callers are told apart, read from their files.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -62,18 +63,18 @@ fn verifier(
             for path in paths {
                 let bytes = read_bytes(path)?;
                 // Each file by itself, so that a fault names its file.
-                TokenKeys::from_pem(&bytes).map_err(|fault| bad(path, fault))?;
+                TokenKeys::from_pem(&bytes).map_err(|fault| bad(path, &fault))?;
                 text.extend_from_slice(&bytes);
                 text.push(b'\n');
             }
             let first = paths.first().map_or(Path::new(""), PathBuf::as_path);
-            TokenKeys::from_pem(&text).map_err(|fault| bad(first, fault))?
+            TokenKeys::from_pem(&text).map_err(|fault| bad(first, &fault))?
         }
         TokenKeyPlace::Secret(path) => {
-            TokenKeys::from_secret(&read_bytes(path)?).map_err(|fault| bad(path, fault))?
+            TokenKeys::from_secret(&read_bytes(path)?).map_err(|fault| bad(path, &fault))?
         }
         TokenKeyPlace::KeySet(path) => {
-            TokenKeys::from_jwks(&read_bytes(path)?).map_err(|fault| bad(path, fault))?
+            TokenKeys::from_jwks(&read_bytes(path)?).map_err(|fault| bad(path, &fault))?
         }
         TokenKeyPlace::Url(_) => fetched.cloned().unwrap_or_else(TokenKeys::none),
     };
@@ -88,7 +89,7 @@ fn verifier(
 
 fn api_keys(files: &ApiKeyFiles) -> Result<ApiKeys, Failure> {
     let hash_key = read_bytes(&files.hash_key_file)?;
-    let hasher = ApiKeyHasher::new(&hash_key).map_err(|fault| bad(&files.hash_key_file, fault))?;
+    let hasher = ApiKeyHasher::new(&hash_key).map_err(|fault| bad(&files.hash_key_file, &fault))?;
     let bytes = read_bytes(&files.file)?;
     let name = files.file.display().to_string();
     let table = ApiKeyTable::read(&name, &bytes).map_err(Failure::BadConfig)?;
@@ -97,19 +98,19 @@ fn api_keys(files: &ApiKeyFiles) -> Result<ApiKeys, Failure> {
 
 fn labels(file: &Path) -> Result<LabelTable, Failure> {
     let mut bytes = Vec::new();
-    let opened = File::open(file).map_err(|reason| bad(file, reason))?;
+    let opened = File::open(file).map_err(|reason| bad(file, &reason))?;
     opened
         .take(MAX_LABEL_BYTES + 1)
         .read_to_end(&mut bytes)
-        .map_err(|reason| bad(file, reason))?;
-    LabelTable::read(&bytes).map_err(|faults| bad(file, faults))
+        .map_err(|reason| bad(file, &reason))?;
+    LabelTable::read(&bytes).map_err(|faults| bad(file, &faults))
 }
 
 fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
-    rules_files::read_bytes(path).map_err(|reason| bad(path, reason))
+    rules_files::read_bytes(path).map_err(|reason| bad(path, &reason))
 }
 
-fn bad(path: &Path, reason: impl ToString) -> Failure {
+fn bad(path: &Path, reason: &dyn Display) -> Failure {
     Failure::BadFile {
         path: path.to_owned(),
         reason: reason.to_string(),

@@ -197,7 +197,7 @@ impl Stops {
 /// Reads the settings of the gateway again when they change, for ever.
 async fn reload_gateway(reloader: Option<&GatewayReloader>, hangup: Signal) {
     match reloader {
-        Some(reloader) => reloader.run(hangup).await,
+        Some(reloader) => Box::pin(reloader.run(hangup)).await,
         None => pending().await,
     }
 }

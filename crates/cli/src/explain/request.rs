@@ -107,14 +107,15 @@ impl Explained<'_> {
             .unwrap_or(&self.config.descriptors);
         let lines = HeaderLines(&self.head.headers);
         let request = self.request(route, &lines, claims);
-        let mut decision = self.limits(recipes, &request, &mut say);
+        let limited = self.limits(recipes, &request, &mut say);
         let is_denied =
             matches!(token, Token::Bad(_)) && self.config.identities.bad_token() == BadToken::Deny;
-        if is_denied {
-            decision = "401, because the token is not good".to_owned();
-        } else if let Some(unmet) = route.require.iter().find(|it| !it.is_met(&request)) {
-            decision = format!("403, because of `{}`", unmet.source);
-        }
+        let unmet = route.require.iter().find(|it| !it.is_met(&request));
+        let decision = match unmet {
+            _ if is_denied => "401, because the token is not good".to_owned(),
+            Some(unmet) => format!("403, because of `{}`", unmet.source),
+            None => limited,
+        };
         say(format!("decision: {decision}"));
         text
     }

@@ -162,7 +162,7 @@ impl GatewayReloader {
         apart(move || {
             let files = watched(&loaded);
             let seen = Seen {
-                fingerprint: Fingerprint::of(&files).as_of(&fingerprint),
+                fingerprint: Fingerprint::of(&files).seen_since(&fingerprint),
                 files,
             };
             let built = super::build(&loaded.config, keys.as_ref(), &old)?;

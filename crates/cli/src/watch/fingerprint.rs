@@ -75,7 +75,7 @@ impl Fingerprint {
 
 impl Fingerprint {
     /// The same, but files that were looked at earlier too as they looked then.
-    pub(crate) fn as_of(mut self, earlier: &Self) -> Self {
+    pub(crate) fn seen_since(mut self, earlier: &Self) -> Self {
         for (path, look) in &mut self.0 {
             if let Some((_, before)) = earlier.0.iter().find(|(other, _)| other == path) {
                 *look = *before;

@@ -2,6 +2,7 @@
 
 mod examples;
 mod explain;
+mod identity;
 mod reload;
 mod upstream;
 
@@ -20,9 +21,12 @@ use upstream::Upstream;
 /// The listeners that the tests of the gateway do not ask.
 const NO_OTHERS: [&str; 6] = ["--http", "off", "--grpc", "off", "--admin", "off"];
 
+/// The secret of the examples.
+const SECRET: &[u8] = include_bytes!("../../../../examples/gateway/token.secret");
+
 /// An answer of the gateway.
 #[derive(Debug)]
-pub(crate) struct Answer(String);
+struct Answer(String);
 
 // === impl Answer ===
 
@@ -66,12 +70,16 @@ fn ask(server: &Server, request: &str, headers: &[&str]) -> Answer {
 
 /// A header with a token of these claims, signed with the secret of the examples.
 fn token(claims: &str) -> String {
-    let secret = include_bytes!("../../../../examples/gateway/token.secret");
+    signed_by(SECRET, "", claims)
+}
+
+/// The same, signed with another secret, with more in its header.
+fn signed_by(secret: &[u8], header: &str, claims: &str) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.trim_ascii_end());
     #[expect(clippy::disallowed_methods, reason = "a token has an end")]
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let payload = format!(r#"{{"exp":{},{claims}}}"#, now.as_secs() + 3_600);
-    let head = base64(br#"{"alg":"HS256","typ":"JWT"}"#);
+    let head = base64(format!(r#"{{"alg":"HS256"{header}}}"#).as_bytes());
     let signed = format!("{head}.{}", base64(payload.as_bytes()));
     let signature = hmac::sign(&key, signed.as_bytes());
     format!(

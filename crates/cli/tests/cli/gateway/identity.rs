@@ -1,0 +1,141 @@
+//! Callers that prove who they are: token keys behind a URL, API keys.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::thread;
+
+use rcgen::CertifiedKey;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+use tokio_rustls::rustls::{ServerConfig, ServerConnection, Stream};
+
+use super::upstream::Upstream;
+use super::{NO_OTHERS, SECRET, ask, base64, signed_by, start};
+use crate::program::{command, scratch};
+use crate::server::Server;
+
+/// Serves `body` over TLS to whoever asks, and gives the port; `folder` gets the certificate as `ca.pem`.
+fn serve_tls(folder: &PathBuf, body: String) -> u16 {
+    let CertifiedKey { cert, signing_key } =
+        rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    fs::write(folder.join("ca.pem"), cert.pem()).unwrap();
+    let key = PrivateKeyDer::Pkcs8(signing_key.serialize_der().into());
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![cert.der().clone()], key)
+        .unwrap();
+    let config = Arc::new(config);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    // It ends with the process.
+    thread::spawn(move || {
+        for socket in listener.incoming() {
+            let mut socket = socket.unwrap();
+            let mut connection = ServerConnection::new(Arc::clone(&config)).unwrap();
+            let mut stream = Stream::new(&mut connection, &mut socket);
+            let mut head = [0; 4096];
+            // One who goes away asks nothing.
+            if stream.read(&mut head).is_ok_and(|n_bytes| n_bytes > 0) {
+                let length = body.len();
+                let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}");
+                stream.write_all(answer.as_bytes()).unwrap();
+            }
+        }
+    });
+    port
+}
+
+/// A gateway for callers with a token, whose keys are at a URL.
+fn start_with_keys(folder: &PathBuf, upstream: &Upstream, port: u16) -> Server {
+    let config = format!(
+        "gateway: {{routes: [{{require: {{\"claim:sub\": [ann]}}}}]}}\n\
+         identity: {{tokens: {{jwks: \"https://localhost:{port}/keys\", issuer: any, audience: any}}}}\n"
+    );
+    fs::write(folder.join("tidegate.yaml"), config).unwrap();
+    let url = upstream.url();
+    let args = ["serve", "--gateway", "127.0.0.1:0", "--upstream", &url];
+    let mut command = command(&[&args[..], &NO_OTHERS].concat());
+    command
+        .current_dir(folder)
+        .env("SSL_CERT_FILE", folder.join("ca.pem"));
+    Server::run(command)
+}
+
+#[test]
+fn token_keys_are_fetched_from_a_url() {
+    let folder = scratch("gateway_jwks");
+    let secret = base64(SECRET.trim_ascii_end());
+    let keys = format!(r#"{{"keys": [{{"kty": "oct", "kid": "k1", "k": "{secret}"}}]}}"#);
+    let port = serve_tls(&folder, keys);
+    let upstream = Upstream::start();
+    let server = start_with_keys(&folder, &upstream, port);
+    let status = |key: &str, sub: &str| {
+        let header = format!(r#","kid":"{key}""#);
+        let token = signed_by(SECRET, &header, &format!(r#""sub":"{sub}""#));
+        ask(&server, "GET /", &[&token]).status()
+    };
+    assert_eq!(status("k1", "ann"), 200);
+    assert_eq!(status("k1", "bob"), 403);
+    assert_eq!(status("k2", "ann"), 401, "a key that is not in the set");
+    assert_eq!(ask(&server, "GET /", &[]).status(), 403, "no token");
+}
+
+#[test]
+fn without_token_keys_no_token_is_good() {
+    let folder = scratch("gateway_no_jwks");
+    // It is no set of keys.
+    let port = serve_tls(&folder, "{}".to_owned());
+    let upstream = Upstream::start();
+    let mut server = start_with_keys(&folder, &upstream, port);
+    let line = server.next_line("cannot fetch token keys");
+    assert!(
+        line.contains("until they are there, no token is good"),
+        "{line}"
+    );
+    let token = signed_by(SECRET, "", r#""sub":"ann""#);
+    assert_eq!(ask(&server, "GET /", &[&token]).status(), 401);
+    assert!(upstream.requests().is_empty());
+}
+
+#[test]
+fn api_keys_have_plans() {
+    let folder = scratch("gateway_api_keys");
+    fs::write(
+        folder.join("hash.key"),
+        "0123456789abcdef0123456789abcdef\n",
+    )
+    .unwrap();
+    let mut hashing = command(&["hash-key", "--key-file", "hash.key"]);
+    hashing
+        .current_dir(&folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    let mut hashing = hashing.spawn().unwrap();
+    hashing
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(b"key-of-ann\n")
+        .unwrap();
+    let output = hashing.wait_with_output().unwrap();
+    let hash = String::from_utf8(output.stdout).unwrap();
+    let table = format!(
+        "keys:\n  - {{id: ann, plan: premium, hash: \"{}\"}}\n",
+        hash.trim()
+    );
+    fs::write(folder.join("keys.yaml"), table).unwrap();
+    let config = "gateway: {routes: [{require: {plan: [premium]}}]}\n\
+                  identity: {api_keys: {file: keys.yaml, hash_key_file: hash.key}}\n";
+    fs::write(folder.join("tidegate.yaml"), config).unwrap();
+    let upstream = Upstream::start();
+    let server = start(&folder, &upstream, &[]);
+    let status = |key: &str| ask(&server, "GET /", &[&format!("X-Api-Key: {key}")]).status();
+    assert_eq!(status("key-of-ann"), 200);
+    assert_eq!(status("key-of-bob"), 403);
+}
