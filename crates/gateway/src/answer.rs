@@ -79,7 +79,7 @@ impl Rejection {
         let must_close = matches!(self, Self::Malformed(_));
         let mut response = match self {
             Self::Denied(denial) => denial.into_response(dialogue, body),
-            rejection => problem(status, dialogue, &with_causes(&rejection)),
+            rejection => problem(status, dialogue, &rejection.to_string()),
         };
         let headers = response.headers_mut();
         headers.insert(CACHE_CONTROL, NO_STORE);
@@ -232,7 +232,7 @@ fn problem(status: StatusCode, dialogue: Dialogue, detail: &str) -> Response<Byt
 }
 
 /// An error and its causes, on one line.
-fn with_causes(error: &dyn std::error::Error) -> String {
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |&cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }

@@ -239,7 +239,7 @@ async fn idle(state: &ConnectionState, timeout: Duration) {
     }
 }
 
-async fn respond<S: Store>(
+async fn respond<S: Store + 'static>(
     request: Request<Incoming>,
     thread: &GatewayThread<S>,
     context: &ConnectionContext,

@@ -22,7 +22,7 @@ use crate::connection::{ConnectionContext, RequestGuard};
 use crate::gateway::Generation;
 use crate::response::GatewayBody;
 use crate::upgrade::Tunnel;
-use crate::upstream::{ForwardError, SharedUpstream, UpstreamBody, UpstreamPool};
+use crate::upstream::{ForwardError, Reached, SharedUpstream, UpstreamBody, UpstreamPool};
 use crate::websocket::{WebSocketSession, is_websocket};
 
 /// A request that is allowed, and its way.
@@ -172,6 +172,19 @@ impl Forward<'_> {
         let protocol = protocol.or(asked)?;
         headers::set_upgrade(response.headers_mut(), protocol);
         Some(hyper::upgrade::on(response))
+    }
+}
+
+// === impl ForwardFault ===
+
+impl ForwardFault {
+    /// Whether the upstream may have seen the request.
+    pub(crate) fn may_have_reached(&self) -> bool {
+        match self {
+            Self::Upstream(error) => error.was_reached() != Reached::No,
+            Self::Body(_) | Self::TotalTimeout => true,
+            Self::BadRewrite => false,
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod answer;
 mod body;
+mod charged;
 mod clock;
 mod config;
 mod connection;

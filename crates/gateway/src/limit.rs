@@ -12,10 +12,11 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use quanta::Instant;
 use tidegate_identify::{BadToken, Claims, DescribedPart, Request, TokenFound};
-use tidegate_limiter::{Descriptor, LimiterError, Store, Verdict};
+use tidegate_limiter::{Descriptor, Limit, LimiterError, Store, Verdict};
 use tidegate_observe::{Asked, TraceHeaders};
 
-use crate::answer::{Denial, LimitHeaders, Rejection, limit_headers};
+use crate::answer::{Denial, Rejection, limit_headers};
+use crate::charged::{Charged, counts_by_status};
 use crate::clock::unix_seconds;
 use crate::config::{GatewayConfig, RouteConfig};
 use crate::connection::ConnectionContext;
@@ -38,24 +39,23 @@ pub(crate) struct Caller<'a> {
 // === impl Caller ===
 
 impl Caller<'_> {
-    /// Decides the limits of the request, and gives the headers that tell of them.
-    pub(crate) async fn charge<S: Store>(
+    /// Decides the limits of the request, and charges them.
+    pub(crate) async fn charge<S: Store + 'static>(
         &self,
         thread: &GatewayThread<S>,
-    ) -> Result<LimitHeaders, Rejection> {
+    ) -> Result<Charged, Rejection> {
         let lines = HeaderLines(&self.head.headers);
         let mut claims = None;
         let mut part = DescribedPart::All;
-        let mut headers = LimitHeaders::new();
+        let mut charged = None;
         if self.needs_token() {
             let now_s = unix_seconds();
             match self.config.identities.find_token(&lines, now_s) {
                 TokenFound::Absent => {}
                 TokenFound::Verified(verified) => claims = Some(verified),
                 TokenFound::Unverified(token) => {
-                    headers = self
-                        .decide(thread, &lines, None, DescribedPart::WithoutToken)
-                        .await?;
+                    part = DescribedPart::WithoutToken;
+                    charged = Some(self.decide(thread, &lines, None, part).await?);
                     part = DescribedPart::OnlyToken;
                     match self.config.identities.verify(&token, now_s) {
                         Ok(verified) => claims = Some(verified),
@@ -72,8 +72,16 @@ impl Caller<'_> {
         if !self.route.require.iter().all(|it| it.is_met(&request)) {
             return Err(Rejection::Forbidden);
         }
-        let more = self.decide(thread, &lines, claims, part).await?;
-        Ok(if more.is_empty() { headers } else { more })
+        let decided = self.decide(thread, &lines, claims, part).await;
+        match (charged, decided) {
+            (None, decided) => decided,
+            (Some(charged), Ok(later)) => Ok(charged.and(later)),
+            (Some(charged), Err(denied)) => {
+                // A denied request costs nothing in its other limits.
+                charged.refund(&thread.limiter).await;
+                Err(denied)
+            }
+        }
     }
 
     /// The limits of the WebSocket connection that the request may open. Its limits must have been decided before, so that a token
@@ -150,18 +158,25 @@ impl Caller<'_> {
         lines: &HeaderLines<'_>,
         claims: Option<&Arc<Claims>>,
         part: DescribedPart,
-    ) -> Result<LimitHeaders, Rejection> {
+    ) -> Result<Charged, Rejection> {
         let recipes = self.recipes();
         let values = recipes.values(&self.request(lines, claims));
         let described = recipes.describe(&values, part);
         if described.is_empty() {
             // As Envoy has it: a request without a descriptor is not limited.
-            return Ok(LimitHeaders::new());
+            return Ok(Charged::default());
         }
         let descriptors = described.descriptors();
         let verdict = self.check(thread, &descriptors).await?;
         if verdict.is_allowed() {
-            Ok(limit_headers(&verdict, &thread.dialect))
+            let is_wanted =
+                |limit: &Limit| part == DescribedPart::WithoutToken || counts_by_status(limit);
+            let domain = &self.config.domain;
+            let receipt = thread
+                .limiter
+                .receipt(&verdict, domain, &descriptors, 1, is_wanted);
+            let headers = limit_headers(&verdict, &thread.dialect);
+            Ok(Charged::new(headers, receipt))
         } else {
             let denial = Denial::new(&verdict, &thread.dialect);
             Err(Rejection::Denied(Box::new(denial)))

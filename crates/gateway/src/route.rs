@@ -34,7 +34,10 @@ impl GatewayConfig {
     pub fn route_of(&self, head: &Parts) -> Option<&RouteConfig> {
         let named = head.uri.authority().map(Authority::as_str);
         let of_header = || head.headers.get(HOST)?.to_str().ok();
-        let host = named.or_else(of_header).map(normal_host).unwrap_or_default();
+        let host = named
+            .or_else(of_header)
+            .map(normal_host)
+            .unwrap_or_default();
         let path = normal_path(head.uri.path()).unwrap_or_default();
         let request = Routed {
             host: &host,

@@ -5,6 +5,7 @@
 //!    │400      │403       │404      │429        │502, 503, 504
 //! ```
 
+use std::cell::Cell;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,25 +14,27 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, LOCATION, ORIGIN, UPGRADE};
 use http::request::Parts;
-use http::{HeaderValue, Method, Request, Response};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::{Body, Incoming};
 use tidegate_answer::Headers;
 use tidegate_identify::{normal_host, normal_path};
 use tidegate_limiter::{Limiter, Store};
 use tidegate_observe::Recorder;
+use tracing::warn;
 
 use crate::answer::{self, Dialogue, LimitHeaders, Rejection};
+use crate::charged::Charged;
 use crate::config::{GatewayBounds, RouteAction, RouteConfig};
 use crate::connection::{ConnectionContext, RequestGuard};
 use crate::cors::{ExposedHeaders, is_preflight};
 use crate::counts::{Origin, ResponseCounts};
-use crate::forward::{Forward, Forwarded};
+use crate::forward::{Forward, ForwardFault, Forwarded};
 use crate::gateway::{Gateway, Generation};
 use crate::guard;
 use crate::limit::Caller;
 use crate::response::GatewayBody;
 use crate::route::{self, Routed};
-use crate::upstream::UpstreamPool;
+use crate::upstream::{SharedUpstream, UpstreamPool};
 
 /// All that the connections of one thread share.
 #[derive(Debug)]
@@ -43,6 +46,8 @@ pub struct GatewayThread<S> {
     pub(crate) dialect: Headers,
     exposed: ExposedHeaders,
     counts: Arc<ResponseCounts>,
+    /// Requests of this thread that got no response of an upstream.
+    n_failed: Cell<u64>,
     pub(crate) bounds: GatewayBounds,
     pool: UpstreamPool,
 }
@@ -82,6 +87,7 @@ impl<S> GatewayThread<S> {
             pool: UpstreamPool::new(gateway.threads()),
             exposed: ExposedHeaders::new(&dialect),
             counts: gateway.counts(),
+            n_failed: Cell::default(),
             gateway,
             limiter,
             recorder,
@@ -96,7 +102,7 @@ impl<S> GatewayThread<S> {
     }
 }
 
-impl<S: Store> GatewayThread<S> {
+impl<S: Store + 'static> GatewayThread<S> {
     /// Answers one request.
     pub(crate) async fn answer(
         &self,
@@ -175,8 +181,8 @@ impl<S: Store> GatewayThread<S> {
             host: &host,
             client: exchange.client,
         };
-        let limits = if is_preflight(head) {
-            LimitHeaders::new()
+        let charged = if is_preflight(head) {
+            Charged::default()
         } else {
             caller.charge(self).await?
         };
@@ -193,19 +199,29 @@ impl<S: Store> GatewayThread<S> {
                 };
                 drop(host);
                 let (head, body) = (exchange.head, exchange.body);
-                let forwarded = forward.send(&self.pool, &self.bounds, head, body).await?;
+                let forwarded = match forward.send(&self.pool, &self.bounds, head, body).await {
+                    Ok(forwarded) => forwarded,
+                    Err(fault) => {
+                        self.report(&exchange.generation.upstreams[*upstream], &fault);
+                        if !fault.may_have_reached() {
+                            charged.refund(&self.limiter).await;
+                        }
+                        return Err(fault.into());
+                    }
+                };
+                let status = forwarded.response.status();
+                let limits = charged.settle(&self.limiter, status).await;
                 Ok(Handled::Forwarded(Box::new(forwarded), limits))
             }
             RouteAction::Redirect { status, location } => {
                 let query = head.uri.query().map(|query| format!("?{query}"));
                 let query = query.unwrap_or_default();
-                let location = location
-                    .replace("{query}", &query)
-                    .replace("{path}", &path);
+                let location = location.replace("{query}", &query).replace("{path}", &path);
                 let location = HeaderValue::from_str(&location).map_err(|_| Rejection::NoRoute)?;
                 let mut response = Response::new(Bytes::new());
                 *response.status_mut() = *status;
                 response.headers_mut().insert(LOCATION, location);
+                let limits = charged.settle(&self.limiter, *status).await;
                 Ok(Handled::Own(response, limits))
             }
             RouteAction::Respond {
@@ -214,8 +230,22 @@ impl<S: Store> GatewayThread<S> {
                 body,
             } => {
                 let response = answer::with_body(*status, content_type.clone(), body.clone());
+                let limits = charged.settle(&self.limiter, *status).await;
                 Ok(Handled::Own(response, limits))
             }
+        }
+    }
+
+    /// Logs a request that got no response; clients are not told the cause. Only powers of two are logged, so that no client can fill a log.
+    fn report(&self, upstream: &SharedUpstream, fault: &ForwardFault) {
+        let n_failed = self.n_failed.get() + 1;
+        self.n_failed.set(n_failed);
+        if n_failed.is_power_of_two() {
+            let cause = answer::with_causes(fault);
+            warn!(
+                upstream = upstream.config.name,
+                n_failed, "request failed: {cause}"
+            );
         }
     }
 
@@ -243,7 +273,7 @@ fn finish(
     is_last: bool,
 ) -> Response<GatewayBody> {
     answer::add_limit_headers(limits, response.headers_mut());
-    if is_last {
+    if is_last && response.status() != StatusCode::SWITCHING_PROTOCOLS {
         // hyper drops it from HTTP/2.
         response.headers_mut().insert(CONNECTION, CLOSE);
     }

@@ -86,7 +86,7 @@ async fn routes_rewrite_redirect_respond_and_edit() {
     old.matches.hosts = vec![HostMatch::Exact("old.example".to_owned())];
     old.action = RouteAction::Redirect {
         status: http::StatusCode::PERMANENT_REDIRECT,
-        location: "https://new.example{path}?{query}".to_owned(),
+        location: "https://new.example{path}{query}".to_owned(),
     };
     let mut robots = route("robots");
     robots.matches.path = PathMatch::Exact("/robots.txt".to_owned());

@@ -16,26 +16,29 @@ use tidegate_store::{EmbeddedStore, ManualClock, StoreConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
 /// Far more than anything here takes.
 pub(crate) const LONG: Duration = Duration::from_mins(1);
 
-/// Ten a day for each value of `x-user`.
+/// Ten a day for each value of `x-user`, three failed payments a day for each card.
 const RULES: &str = "
 domain: gateway
 descriptors:
   - key: user
     rate_limit: {unit: day, requests_per_unit: 10}
+  - key: card
+    rate_limit: {unit: day, requests_per_unit: 3, count_status: [402]}
 ";
 
-/// A gateway that runs. The store's clock stands still.
+/// A gateway that runs. The store's clock stands still until it is moved.
 pub(crate) struct RunningGateway {
     address: SocketAddr,
     stop: mpsc::UnboundedSender<Stop>,
     run: JoinHandle<()>,
     pub(crate) gateway: Arc<Gateway>,
+    pub(crate) clock: Arc<ManualClock>,
 }
 
 /// An upstream that records every byte of every connection and answers each request the same.
@@ -78,13 +81,15 @@ impl RunningGateway {
             Some(stop) => stop,
             None => std::future::pending().await,
         };
-        let parts = parts(Arc::clone(&gateway));
+        let clock = Arc::new(ManualClock::default());
+        let parts = parts(Arc::clone(&gateway), Arc::clone(&clock));
         let run = tokio::spawn(async move { server.run(&parts, stop_asked).await.unwrap() });
         Self {
             address,
             stop,
             run,
             gateway,
+            clock,
         }
     }
 
@@ -119,9 +124,11 @@ impl RecordingUpstream {
         let received = Arc::<Mutex<Vec<Vec<u8>>>>::default();
         let record = Arc::clone(&received);
         let task = tokio::spawn(async move {
+            // They end with this task.
+            let mut connections = JoinSet::new();
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
-                tokio::spawn(record_requests(stream, Arc::clone(&record), response));
+                connections.spawn(record_requests(stream, Arc::clone(&record), response));
             }
         });
         Self {
@@ -258,10 +265,10 @@ pub(crate) fn config(upstream: SocketAddr) -> GatewayConfig {
         routes: vec![route("all")],
         upstreams: vec![Arc::new(UpstreamConfig::new("api", vec![target]))],
         descriptors: Arc::new(
-            Recipes::new(vec![Recipe::new([(
-                "user",
-                Source::Header("x-user".to_owned()),
-            )])])
+            Recipes::new(vec![
+                Recipe::new([("user", Source::Header("x-user".to_owned()))]),
+                Recipe::new([("card", Source::Header("x-card".to_owned()))]),
+            ])
             .unwrap(),
         ),
         identities: Arc::new(Identities::default()),
@@ -296,7 +303,7 @@ pub(crate) fn route(name: &str) -> RouteConfig {
     }
 }
 
-fn parts(gateway: Arc<Gateway>) -> Parts<EmbeddedStore<ManualClock>> {
+fn parts(gateway: Arc<Gateway>, clock: Arc<ManualClock>) -> Parts<EmbeddedStore<Arc<ManualClock>>> {
     let source = RulesSource {
         name: "test.yaml".to_owned(),
         bytes: RULES.into(),
@@ -304,7 +311,7 @@ fn parts(gateway: Arc<Gateway>) -> Parts<EmbeddedStore<ManualClock>> {
     let Ok(compiled) = compile(&[source], &CompileOptions::default()) else {
         panic!("the rules are good");
     };
-    let store = EmbeddedStore::with_clock(StoreConfig::default(), ManualClock::default());
+    let store = EmbeddedStore::with_clock(StoreConfig::default(), clock);
     let limiter = Limiter::new(store, compiled.rules, LimiterConfig::default());
     Parts {
         gateway: Some(gateway),

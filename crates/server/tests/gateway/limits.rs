@@ -1,10 +1,15 @@
 //! Denials as clients see them.
 
+use std::time::Duration;
+
+use futures_util::future::join_all;
 use http::HeaderValue;
 use tidegate_gateway::{CorsConfig, DenialBody, GatewayBounds, Requirement};
 use tidegate_identify::Source;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 
-use crate::harness::{Received, RecordingUpstream, RunningGateway, config};
+use crate::harness::{Received, RecordingUpstream, RunningGateway, config, receive};
 
 async fn ask(gateway: &RunningGateway, lines: &str) -> Received {
     let request = format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n");
@@ -155,4 +160,79 @@ async fn an_operator_writes_the_body_of_denials() {
         denied.header("content-type"),
         Some("text/html; charset=utf-8")
     );
+}
+
+const DECLINED: &[u8] = b"HTTP/1.1 402 Payment Required\r\nContent-Length: 0\r\n\r\n";
+
+#[tokio::test]
+async fn of_a_hundred_parallel_payments_that_fail_three_get_through() {
+    let upstream = RecordingUpstream::start(DECLINED).await;
+    let gateway = RunningGateway::start(upstream.address);
+    for day in 1..=2 {
+        let tries = (0..100).map(|_| ask(&gateway, "X-Card: c\r\n"));
+        let statuses = join_all(tries).await.into_iter().map(|it| it.status);
+        let mut statuses: Vec<u16> = statuses.collect();
+        statuses.sort_unstable();
+        assert_eq!(statuses[..3], [402, 402, 402]);
+        assert!(statuses[3..].iter().all(|status| *status == 429));
+        assert_eq!(upstream.requests().len(), 3 * day);
+        gateway.clock.advance(Duration::from_hours(24));
+    }
+}
+
+#[tokio::test]
+async fn payments_that_succeed_or_reach_nobody_cost_nothing() {
+    let upstream = RecordingUpstream::ok().await;
+    let gateway = RunningGateway::start(upstream.address);
+    for _ in 0..20 {
+        assert_eq!(ask(&gateway, "X-Card: c\r\n").await.status, 200);
+    }
+    drop(upstream);
+    // Its connections close with it, and nobody listens any more.
+    for _ in 0..20 {
+        let failed = ask(&gateway, "X-Card: c\r\n").await;
+        assert!(matches!(failed.status, 502 | 503), "{failed:?}");
+    }
+    let again = RecordingUpstream::start(DECLINED).await;
+    gateway.gateway.replace(config(again.address)).unwrap();
+    for expected in [402, 402, 402, 429] {
+        assert_eq!(ask(&gateway, "X-Card: c\r\n").await.status, expected);
+    }
+}
+
+/// A charge before midnight whose response comes after it: the refund must not enlarge the new day.
+#[tokio::test]
+async fn a_late_refund_does_not_enlarge_the_next_day() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let gateway = RunningGateway::start(listener.local_addr().unwrap());
+    gateway
+        .clock
+        .advance(Duration::from_hours(24) - Duration::from_secs(1));
+    let mut before = gateway.connect().await;
+    before
+        .write_all(b"GET / HTTP/1.1\r\nHost: a\r\nX-Card: c\r\n\r\n")
+        .await
+        .unwrap();
+    // The request has been charged once it is here.
+    let (mut upstream, _) = listener.accept().await.unwrap();
+    while !read_some(&mut upstream).await.ends_with("\r\n\r\n") {}
+    gateway.clock.advance(Duration::from_secs(2));
+    let declining = RecordingUpstream::start(DECLINED).await;
+    gateway.gateway.replace(config(declining.address)).unwrap();
+    assert_eq!(ask(&gateway, "X-Card: c\r\n").await.status, 402);
+    upstream
+        .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        .await
+        .unwrap();
+    assert_eq!(receive(&mut before).await.unwrap().status, 200);
+    for expected in [402, 402, 429] {
+        assert_eq!(ask(&gateway, "X-Card: c\r\n").await.status, expected);
+    }
+}
+
+async fn read_some(stream: &mut TcpStream) -> String {
+    let mut bytes = [0; 4096];
+    let n_bytes = stream.read(&mut bytes).await.unwrap();
+    assert!(n_bytes > 0);
+    String::from_utf8_lossy(&bytes[..n_bytes]).into_owned()
 }

@@ -111,7 +111,7 @@ fn a_request_takes_the_form_of_http2() {
         let body = response.into_body().collect().await.unwrap();
         assert_eq!(body.trailers().unwrap()["grpc-status"], "0");
         assert_eq!(body.to_bytes(), "ok");
-        assert_eq!(upstream.report()[0].in_progress, 0);
+        assert_eq!(upstream.gauges().targets[0].in_progress, 0);
     });
 }
 
@@ -181,7 +181,7 @@ fn requests_beyond_all_streams_wait_for_one() {
                 read(pool.send(&upstream, get("/"), None).await.unwrap()).await
             });
         }
-        while upstream.report()[0].in_progress < 4 {
+        while upstream.gauges().targets[0].in_progress < 4 {
             yield_now().await;
         }
         // The fifth waits, and one that goes away while it waits leaves nothing behind.
@@ -196,7 +196,7 @@ fn requests_beyond_all_streams_wait_for_one() {
         }
         assert_eq!(upstream.counters.connections.get(), 2);
         assert_eq!(most_streams.get(), 2);
-        assert_eq!(upstream.report()[0].in_progress, 0);
+        assert_eq!(upstream.gauges().targets[0].in_progress, 0);
     });
 }
 
@@ -277,7 +277,7 @@ fn a_dropped_response_and_a_dropped_request_reset_their_streams() {
             .collect();
         assert_eq!(paths, ["/answered", "/silent"]);
         assert_eq!(upstream.counters.connections.get(), 1);
-        assert_eq!(upstream.report()[0].in_progress, 0);
+        assert_eq!(upstream.gauges().targets[0].in_progress, 0);
     });
 }
 

@@ -1,0 +1,84 @@
+//! The charges of a request until its response is known.
+//!
+//! A limit that counts by status is charged when the request comes, so that parallel requests cannot slip through together, and refunded when
+//! the response has another status. A request that reached no upstream is refunded too; after a timeout the charge stays, because the
+//! upstream may have done its work.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use tidegate_limiter::{ChargeReceipt, Limit, Limiter, Store};
+use tokio::task::spawn_local;
+
+use crate::answer::LimitHeaders;
+
+/// The charges of a request that is allowed.
+#[derive(Debug, Default)]
+pub(crate) struct Charged {
+    /// The headers that tell of them.
+    pub(crate) headers: LimitHeaders,
+    /// The charges that may be refunded: of limits that need no token, and of those that do.
+    receipts: [Option<ChargeReceipt>; 2],
+}
+
+// === impl Charged ===
+
+impl Charged {
+    pub(crate) fn new(headers: LimitHeaders, receipt: Option<ChargeReceipt>) -> Self {
+        Self {
+            headers,
+            receipts: [receipt, None],
+        }
+    }
+
+    /// Adds the charges of limits that needed a token. Of the others, those stay refundable that count by status.
+    pub(crate) fn and(mut self, later: Self) -> Self {
+        if let Some(receipt) = &mut self.receipts[0] {
+            receipt.retain(counts_by_status);
+        }
+        let [later_receipt, _] = later.receipts;
+        self.receipts[1] = later_receipt;
+        if !later.headers.is_empty() {
+            self.headers = later.headers;
+        }
+        self
+    }
+
+    /// Refunds the limits that do not count a response of this status, and gives the headers.
+    pub(crate) async fn settle<S: Store + 'static>(
+        mut self,
+        limiter: &Arc<Limiter<S>>,
+        status: StatusCode,
+    ) -> LimitHeaders {
+        for receipt in self.receipts.iter_mut().flatten() {
+            let is_refunded = |limit: &Limit| {
+                let counted = limit.counts_status();
+                counted.is_some_and(|statuses| !statuses.contains(status.as_u16()))
+            };
+            receipt.retain(is_refunded);
+        }
+        self.refund(limiter).await
+    }
+
+    /// Refunds all that can be refunded, and gives the headers.
+    pub(crate) async fn refund<S: Store + 'static>(
+        self,
+        limiter: &Arc<Limiter<S>>,
+    ) -> LimitHeaders {
+        for receipt in self.receipts.into_iter().flatten() {
+            if receipt.is_empty() {
+                continue;
+            }
+            let limiter = Arc::clone(limiter);
+            // In a task of its own: a client that goes away meanwhile must not lose its refund. A store that fails keeps the charge.
+            let refund = spawn_local(async move { limiter.refund(receipt).await });
+            let _ = refund.await;
+        }
+        self.headers
+    }
+}
+
+/// Whether a limit is settled by the status of the response.
+pub(crate) fn counts_by_status(limit: &Limit) -> bool {
+    limit.counts_status().is_some()
+}
