@@ -136,3 +136,20 @@ fn tells_why_nothing_applies() {
     check("other=x,more=y", "more entries than the rules have levels");
     check("", "no entries");
 }
+
+#[test]
+fn tells_what_a_limit_counts_and_that_it_is_hidden() {
+    let compiled = compile_ok(
+        "domain: api\ndescriptors:\n- key: card\n  rate_limit: \
+         {unit: day, requests_per_unit: 3, count_status: [402, 5xx], announce: false}\n",
+    );
+    let domain = compiled.rules.domain("api").expect("the domain");
+    let text = explain::render(domain, &entries("card=4711"), &|_| Vec::new(), Color::Never);
+    let expected = "
+  3 per day, fixed_window
+    never more than 3 in each day by the clock, at worst 6 in one across its edge
+    counts only responses with status 402, 500-599: in the gateway, which refunds the others; elsewhere every request counts
+    hidden: headers and bodies do not tell of it
+";
+    assert!(text.ends_with(expected), "{text}");
+}

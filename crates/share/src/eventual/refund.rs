@@ -1,6 +1,6 @@
 //! Refunds: on this node at once, on the others with the next exchange.
 
-use tidegate_algorithms::{Quota, RefundTo, Time};
+use tidegate_algorithms::{Meter, Quota, RefundTo, Time};
 use tidegate_store::{Clock, CounterKey};
 
 use super::Eventual;
@@ -18,7 +18,15 @@ impl<C: Clock> Eventual<C> {
         let digest = self.digest(key, quota);
         let mut part = self.table.part(digest);
         let was_alone = part.update(digest, |entry| {
-            if SlotLayout::of(&entry.quota) != layout {
+            let is_over = match to {
+                RefundTo::Current => false,
+                // It would let this node use more of the next window before others know.
+                RefundTo::Charge(stamp) => {
+                    matches!(quota.meter(), Meter::FixedWindow(_))
+                        && edge::is_between(quota, stamp.at, now)
+                }
+            };
+            if is_over || SlotLayout::of(&entry.quota) != layout {
                 return None;
             }
             self.advance(entry, layout, layout.at(now));

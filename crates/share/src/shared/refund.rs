@@ -46,14 +46,9 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
     ) -> Result<(), StoreError> {
         let reserve = self.split.reserve(key.limit, quota);
         let mut reserve = reserve.as_deref().unwrap_or(quota);
-        if let RefundTo::Charge(stamp) = to {
-            if !self.split.is_refundable(quota, stamp.at) {
-                return Ok(());
-            }
-            if !is_aligned(quota) {
-                // The reserve may have been larger then, and so each permit worth less time.
-                reserve = quota;
-            }
+        if to != RefundTo::Current && !is_aligned(quota) {
+            // The reserve may have been larger then, and so each permit worth less time.
+            reserve = quota;
         }
         let consistency = Consistency::Split;
         let refunded = self.common.refund(key, reserve, cost, to, consistency);
