@@ -11,7 +11,7 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 
-use super::connect::WireProtocol;
+use super::connect::{ProtocolNeed, WireProtocol};
 use super::health::CheckStreak;
 use super::shared::{SHORTEST_INTERVAL, SharedUpstream};
 use super::target::TargetState;
@@ -52,7 +52,10 @@ async fn check(
     turn: usize,
     deadline: Instant,
 ) -> Result<StatusCode, Box<dyn std::error::Error + Send + Sync>> {
-    let opened = upstream.connector.open(target, turn, deadline).await?;
+    let opened = upstream
+        .connector
+        .open(target, ProtocolNeed::Any, turn, deadline)
+        .await?;
     let authority = target.config.authority();
     let host = settings.host.as_deref().unwrap_or(&authority);
     let request = Request::get(&settings.path).header(USER_AGENT, "tidegate-health-check");

@@ -38,6 +38,15 @@ pub(super) enum WireProtocol {
     Http2,
 }
 
+/// The protocol that a request needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ProtocolNeed {
+    /// Whatever the target prefers.
+    Any,
+    /// HTTP/1, if the settings leave the choice: upgrades exist nowhere else.
+    Http1,
+}
+
 // === impl Connector ===
 
 impl Connector {
@@ -46,6 +55,7 @@ impl Connector {
     pub(super) async fn open(
         &self,
         target: &TargetState,
+        need: ProtocolNeed,
         turn: usize,
         deadline: Instant,
     ) -> io::Result<OpenedStream> {
@@ -57,7 +67,7 @@ impl Connector {
             let n_left = u32::try_from(n_addresses - tried).unwrap_or(u32::MAX);
             let started = now();
             let share = deadline.saturating_duration_since(started) / n_left;
-            match within(started + share, self.open_address(target, address)).await {
+            match within(started + share, self.open_address(target, need, address)).await {
                 Ok(opened) => return Ok(opened),
                 Err(error) => failure = error,
             }
@@ -68,6 +78,7 @@ impl Connector {
     async fn open_address(
         &self,
         target: &TargetState,
+        need: ProtocolNeed,
         address: SocketAddr,
     ) -> io::Result<OpenedStream> {
         let stream = TcpStream::connect(address).await?;
@@ -75,7 +86,7 @@ impl Connector {
         let (stream, protocol) = if target.config.is_tls {
             let tls = self.tls.as_ref().ok_or(io::ErrorKind::Unsupported)?;
             let name = tls.name_of(&target.config).map_err(io::Error::other)?;
-            let stream = tls.connector().connect(name, stream).await?;
+            let stream = tls.connector(need).connect(name, stream).await?;
             let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
             (UpstreamStream::tls(stream), self.wire_protocol(is_http2)?)
         } else {

@@ -11,11 +11,13 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use http::header::UPGRADE;
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 
 use super::attempt::{FailedAttempt, FreeRepair, send};
 use super::body::UpstreamBody;
+use super::connect::ProtocolNeed;
 use super::error::ForwardError;
 use super::lease::{ConnectionLease, LeasedChannel};
 use super::local::Freshness;
@@ -113,7 +115,13 @@ impl<'a> Exchange<'a> {
             Some((fresh, freshness)) if fresh == index => freshness,
             _ => Freshness::Any,
         };
-        let mut lease = match self.local.targets[index].lease(freshness, started).await {
+        let need = if request.headers().contains_key(UPGRADE) {
+            ProtocolNeed::Http1
+        } else {
+            ProtocolNeed::Any
+        };
+        let target = &self.local.targets[index];
+        let mut lease = match target.lease(need, freshness, started).await {
             Ok(lease) => lease,
             Err(error) => return self.after_failed_connect(index, error, request),
         };

@@ -11,6 +11,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::time::timeout;
 
+use super::connect::ProtocolNeed;
 use super::shared::SharedUpstream;
 use super::timer::now;
 use crate::config::{TargetConfig, UpstreamConfig, UpstreamProtocol};
@@ -52,7 +53,9 @@ async fn get(
     longest: Duration,
 ) -> Result<Bytes, FetchError> {
     let target = &upstream.targets[0];
-    let opened = upstream.connector.open(target, 0, now() + longest);
+    let opened = upstream
+        .connector
+        .open(target, ProtocolNeed::Any, 0, now() + longest);
     let opened = opened.await.map_err(failed)?;
     let request = Request::get(path)
         .header(HOST, target.config.authority())

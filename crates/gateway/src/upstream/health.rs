@@ -73,7 +73,7 @@ impl TargetHealth {
             let seconds = settings.eject_for.as_secs();
             warn!(
                 target,
-                failures, seconds, "target ejected: too many failures in a row"
+                failures, seconds, "target keeps failing; left out while others are healthy"
             );
         }
     }

@@ -17,7 +17,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::task::spawn_local;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::connect::{Connector, WireProtocol};
+use super::connect::{Connector, ProtocolNeed, WireProtocol};
 use super::counters::UpstreamCounters;
 use super::error::ForwardError;
 use super::http1::Http1Connection;
@@ -92,13 +92,14 @@ impl LocalTarget {
     /// Dropped, it gives back its place in line and whatever it was about to open.
     pub(super) async fn lease(
         self: &Rc<Self>,
+        need: ProtocolNeed,
         freshness: Freshness,
         now: Instant,
     ) -> Result<ConnectionLease, ForwardError> {
         let request = CountedRequest::new(self);
         let deadline = now + self.config.timeouts.connect;
-        let channel = if self.expected_protocol() == WireProtocol::Http1 {
-            self.lease_http1(freshness, now, deadline).await?
+        let channel = if self.expected_protocol(need) == WireProtocol::Http1 {
+            self.lease_http1(need, freshness, now, deadline).await?
         } else if self.line.available_permits() > 0
             && let Some(stream) = self.lease_stream(freshness)
         {
@@ -129,10 +130,11 @@ impl LocalTarget {
         self.start_reaper();
     }
 
-    fn expected_protocol(&self) -> WireProtocol {
+    fn expected_protocol(&self, need: ProtocolNeed) -> WireProtocol {
         match (self.config.protocol, self.state.config.is_tls) {
             (UpstreamProtocol::Http1, _) | (UpstreamProtocol::Auto, false) => WireProtocol::Http1,
             (UpstreamProtocol::Http2, _) => WireProtocol::Http2,
+            (UpstreamProtocol::Auto, true) if need == ProtocolNeed::Http1 => WireProtocol::Http1,
             // Who does not know yet stands in line, so that not everybody opens a connection that all could share.
             (UpstreamProtocol::Auto, true) => self.negotiated.get().unwrap_or(WireProtocol::Http2),
         }
@@ -140,6 +142,7 @@ impl LocalTarget {
 
     async fn lease_http1(
         &self,
+        need: ProtocolNeed,
         freshness: Freshness,
         now: Instant,
         deadline: Instant,
@@ -163,7 +166,7 @@ impl LocalTarget {
             // The new one takes its place.
             self.idle.borrow_mut().pop_front();
         }
-        let channel = self.open(deadline).await?;
+        let channel = self.open(need, deadline).await?;
         place.forget();
         Ok(channel)
     }
@@ -221,9 +224,10 @@ impl LocalTarget {
         let Ok(Ok(_turn)) = timeout_at(deadline, self.line.acquire()).await else {
             return Err(ForwardError::PoolExhausted);
         };
-        if self.expected_protocol() == WireProtocol::Http1 {
+        if self.expected_protocol(ProtocolNeed::Any) == WireProtocol::Http1 {
             // That is what those before us in line found out.
-            return self.lease_http1(freshness, now(), deadline).await;
+            let need = ProtocolNeed::Any;
+            return self.lease_http1(need, freshness, now(), deadline).await;
         }
         loop {
             if let Some(stream) = self.lease_stream(freshness) {
@@ -240,7 +244,7 @@ impl LocalTarget {
                 Err(_) => return Err(ForwardError::PoolExhausted),
                 Ok(None) => {}
                 Ok(Some(place)) => {
-                    let channel = self.open(deadline).await?;
+                    let channel = self.open(ProtocolNeed::Any, deadline).await?;
                     place.forget();
                     return Ok(channel);
                 }
@@ -249,14 +253,21 @@ impl LocalTarget {
     }
 
     /// Opens a connection for the holder of a place.
-    async fn open(&self, deadline: Instant) -> Result<LeasedChannel, ForwardError> {
+    async fn open(
+        &self,
+        need: ProtocolNeed,
+        deadline: Instant,
+    ) -> Result<LeasedChannel, ForwardError> {
         let turn = self.next_address.get();
         self.next_address.set(turn.wrapping_add(1));
         let opening = async {
             // Read before the addresses: a connection may seem older than it is, never newer.
             let list_version = self.state.addresses.version();
-            let opened = self.connector.open(&self.state, turn, deadline).await?;
-            self.negotiated.set(Some(opened.protocol));
+            let opened = self.connector.open(&self.state, need, turn, deadline);
+            let opened = opened.await?;
+            if need == ProtocolNeed::Any {
+                self.negotiated.set(Some(opened.protocol));
+            }
             self.counters.connections.add();
             match opened.protocol {
                 WireProtocol::Http1 => {

@@ -26,8 +26,8 @@ pub(super) struct DeadlineTimer {
     pool: Rc<TimerPool>,
 }
 
-/// Spare timers kept; beyond it they are dropped. A timer takes about 200 bytes.
-const MAX_SPARE: usize = 4_096;
+/// Spare timers kept; beyond it they are dropped. A timer may keep the memory of the task that used it last until it fires.
+const MAX_SPARE: usize = 512;
 
 /// The present.
 pub(super) fn now() -> Instant {

@@ -12,6 +12,7 @@ use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
+use super::connect::ProtocolNeed;
 use super::error::UpstreamError;
 use crate::config::{TargetConfig, UpstreamConfig, UpstreamProtocol, UpstreamTls};
 
@@ -19,6 +20,8 @@ use crate::config::{TargetConfig, UpstreamConfig, UpstreamProtocol, UpstreamTls}
 #[derive(Clone)]
 pub(super) struct ClientTls {
     connector: TlsConnector,
+    /// Offers HTTP/1 alone.
+    http1_connector: TlsConnector,
     server_name: Option<ServerName<'static>>,
 }
 
@@ -50,15 +53,21 @@ impl ClientTls {
             UpstreamProtocol::Http2 => &[b"h2"],
         };
         client.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+        let mut http1_client = client.clone();
+        http1_client.alpn_protocols = vec![b"http/1.1".to_vec()];
         let server_name = settings.server_name.as_deref().map(server_name);
         Ok(Self {
             connector: TlsConnector::from(Arc::new(client)),
+            http1_connector: TlsConnector::from(Arc::new(http1_client)),
             server_name: server_name.transpose()?,
         })
     }
 
-    pub(super) fn connector(&self) -> &TlsConnector {
-        &self.connector
+    pub(super) fn connector(&self, need: ProtocolNeed) -> &TlsConnector {
+        match need {
+            ProtocolNeed::Any => &self.connector,
+            ProtocolNeed::Http1 => &self.http1_connector,
+        }
     }
 
     /// The name that the certificate of a target must have.

@@ -195,6 +195,35 @@ fn the_protocol_is_negotiated() {
 }
 
 #[test]
+fn an_upgrade_goes_over_http1_where_the_target_prefers_http2() {
+    run(async {
+        let authority = Authority::new();
+        let config_of_server = authority.server_config("localhost", &["h2", "http/1.1"]);
+        let server = tls_server(config_of_server).await;
+        let tls = UpstreamTls {
+            roots: Some(authority.roots()),
+            client_certificate: Some(authority.client()),
+            server_name: None,
+        };
+        let config = config(&server.url, tls, UpstreamProtocol::Auto);
+        let upstream = SharedUpstream::new(config).unwrap();
+        let pool = pool();
+        for (is_upgrade, expected) in [(true, "HTTP/1.1"), (false, "HTTP/2.0"), (true, "HTTP/1.1")]
+        {
+            let mut request = get("/");
+            if is_upgrade {
+                let headers = request.headers_mut();
+                headers.insert("connection", "upgrade".parse().unwrap());
+                headers.insert("upgrade", "websocket".parse().unwrap());
+            }
+            let response = pool.send(&upstream, request, None).await.unwrap();
+            assert_eq!(read(response).await, expected);
+        }
+        assert_eq!(upstream.counters.connections.get(), 2);
+    });
+}
+
+#[test]
 fn a_target_with_the_wrong_name_or_an_unknown_root_is_not_spoken_to() {
     run(async {
         let (authority, stranger) = (Authority::new(), Authority::new());
