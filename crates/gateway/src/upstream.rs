@@ -40,7 +40,12 @@ mod wire;
 mod tests;
 
 pub(crate) use body::{UpstreamBody, UpstreamBodyError};
-pub(crate) use error::{ForwardError, Reached, UpstreamError};
+#[cfg_attr(
+    not(test),
+    expect(unused_imports, reason = "refunds by response will ask for it")
+)]
+pub(crate) use error::Reached;
+pub(crate) use error::{ForwardError, UpstreamError};
 pub use fetch::{FetchError, fetch};
 pub(crate) use pool::UpstreamPool;
 pub(crate) use shared::SharedUpstream;
