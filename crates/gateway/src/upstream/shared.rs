@@ -57,19 +57,23 @@ impl SharedUpstream {
     }
 
     /// The upstream of a reloaded config. It keeps the health and the addresses of targets that an upstream of the same name had
-    /// before; one that is the same in all, without files that may have changed, stays with its connections and counters.
+    /// before; one that is the same in all, the content of its files included, stays with its connections.
     pub(crate) fn replacing(
         config: Arc<UpstreamConfig>,
         old: &[Arc<SharedUpstream>],
     ) -> Result<Arc<Self>, UpstreamError> {
         let old = old.iter().find(|old| old.config.name == config.name);
-        if let Some(old) = old
-            && old.config == config
-            && old.connector.tls.is_none()
-        {
-            return Ok(Arc::clone(old));
-        }
-        Self::with_resolver(config, old, Arc::new(SystemResolver))
+        let new = Self::with_resolver(config, old, Arc::new(SystemResolver))?;
+        let is_same = |old: &&Arc<Self>| {
+            let has_same_files = match (&old.connector.tls, &new.connector.tls) {
+                (Some(old), Some(new)) => new.has_material_of(old),
+                _ => true,
+            };
+            has_same_files && old.config == new.config
+        };
+        Ok(old
+            .filter(is_same)
+            .map_or_else(|| Arc::clone(&new), Arc::clone))
     }
 
     pub(super) fn with_resolver(
@@ -81,7 +85,7 @@ impl SharedUpstream {
         let is_tls = config.targets.iter().any(|target| target.is_tls);
         let tls = if is_tls {
             let tls = ClientTls::new(&config)?;
-            for target in &config.targets {
+            for target in config.targets.iter().filter(|target| target.is_tls) {
                 tls.name_of(target)?;
             }
             Some(tls)

@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
 use std::io::Read;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
@@ -23,6 +24,13 @@ pub(super) struct ClientTls {
     /// Offers HTTP/1 alone.
     http1_connector: TlsConnector,
     server_name: Option<ServerName<'static>>,
+    digest: u64,
+}
+
+/// The certificates and keys that the settings name.
+struct TlsMaterial {
+    roots: Vec<CertificateDer<'static>>,
+    client: Option<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)>,
 }
 
 /// A bundle of every public CA takes 220 KiB.
@@ -34,18 +42,25 @@ impl ClientTls {
     /// Reads the files that the settings name.
     pub(super) fn new(config: &UpstreamConfig) -> Result<Self, UpstreamError> {
         let settings = &config.tls;
+        let material = TlsMaterial::read(settings)?;
+        let digest = material.digest();
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(material.roots);
+        if roots.is_empty() {
+            return Err(UpstreamError::NoRoots);
+        }
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(UpstreamError::Tls)?
-            .with_root_certificates(roots(settings)?);
-        let mut client = match &settings.client_certificate {
-            None => builder.with_no_client_auth(),
-            Some((certificate, key)) => builder
-                .with_client_auth_cert(certificates(certificate)?, private_key(key)?)
+            .with_root_certificates(roots);
+        let mut client = match (material.client, &settings.client_certificate) {
+            (Some((chain, key)), Some((path, _))) => builder
+                .with_client_auth_cert(chain, key)
                 .map_err(|source| UpstreamError::BadClientCertificate {
-                    path: certificate.clone(),
+                    path: path.clone(),
                     source,
                 })?,
+            _ => builder.with_no_client_auth(),
         };
         let protocols: &[&[u8]] = match config.protocol {
             UpstreamProtocol::Auto => &[b"h2", b"http/1.1"],
@@ -60,7 +75,13 @@ impl ClientTls {
             connector: TlsConnector::from(Arc::new(client)),
             http1_connector: TlsConnector::from(Arc::new(http1_client)),
             server_name: server_name.transpose()?,
+            digest,
         })
+    }
+
+    /// Whether the files held the same when they were read for both.
+    pub(super) fn has_material_of(&self, other: &Self) -> bool {
+        self.digest == other.digest
     }
 
     pub(super) fn connector(&self, need: ProtocolNeed) -> &TlsConnector {
@@ -90,24 +111,37 @@ impl fmt::Debug for ClientTls {
     }
 }
 
+// === impl TlsMaterial ===
+
+impl TlsMaterial {
+    fn read(settings: &UpstreamTls) -> Result<Self, UpstreamError> {
+        let roots = match &settings.roots {
+            Some(path) => certificates(path)?,
+            // Single files that cannot be read are left out.
+            None => rustls_native_certs::load_native_certs().certs,
+        };
+        let client = match &settings.client_certificate {
+            Some((certificate, key)) => Some((certificates(certificate)?, private_key(key)?)),
+            None => None,
+        };
+        Ok(Self { roots, client })
+    }
+
+    /// Tells one content from another. No copy of a key is kept for that.
+    fn digest(&self) -> u64 {
+        static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        let client = self.client.as_ref();
+        KEYS.hash_one((
+            &self.roots,
+            client.map(|(chain, key)| (chain, key.secret_der())),
+        ))
+    }
+}
+
 fn server_name(name: &str) -> Result<ServerName<'static>, UpstreamError> {
     ServerName::try_from(name.to_owned()).map_err(|_| UpstreamError::BadServerName {
         name: name.to_owned(),
     })
-}
-
-fn roots(settings: &UpstreamTls) -> Result<RootCertStore, UpstreamError> {
-    let found = match &settings.roots {
-        Some(path) => certificates(path)?,
-        // Single files that cannot be read are left out; if nothing is left, that is an error.
-        None => rustls_native_certs::load_native_certs().certs,
-    };
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(found);
-    if roots.is_empty() {
-        return Err(UpstreamError::NoRoots);
-    }
-    Ok(roots)
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, UpstreamError> {

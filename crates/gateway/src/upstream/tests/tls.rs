@@ -276,6 +276,23 @@ fn sessions_are_resumed() {
 }
 
 #[test]
+fn a_reload_keeps_connections_unless_a_file_has_changed() {
+    let authority = Authority::new();
+    let tls = UpstreamTls {
+        roots: Some(authority.roots()),
+        client_certificate: Some(authority.client()),
+        server_name: None,
+    };
+    let config = config("https://localhost:1", tls, UpstreamProtocol::Auto);
+    let old = SharedUpstream::new(Arc::clone(&config)).unwrap();
+    let reload = || SharedUpstream::replacing(Arc::clone(&config), &[Arc::clone(&old)]).unwrap();
+    assert!(Arc::ptr_eq(&reload(), &old));
+    // The same paths with another certificate.
+    authority.client();
+    assert!(!Arc::ptr_eq(&reload(), &old));
+}
+
+#[test]
 fn files_that_cannot_be_used_are_faults_of_the_config() {
     let authority = Authority::new();
     let (certificate, key) = authority.client();
