@@ -24,6 +24,8 @@ use crate::guard::Malformed;
 pub(crate) enum Rejection {
     #[error("malformed request: {0}")]
     Malformed(#[from] Malformed),
+    #[error("the request has more than {max_headers} header lines")]
+    TooManyHeaders { max_headers: usize },
     #[error("this address has no access")]
     NoAccess,
     #[error("this caller has no access here")]
@@ -99,6 +101,7 @@ impl Rejection {
             Self::Malformed(Malformed::BadExpectation) => StatusCode::EXPECTATION_FAILED,
             Self::Malformed(Malformed::Connect) => StatusCode::METHOD_NOT_ALLOWED,
             Self::Malformed(_) => StatusCode::BAD_REQUEST,
+            Self::TooManyHeaders { .. } => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::NoAccess | Self::Forbidden => StatusCode::FORBIDDEN,
             Self::BadToken(_) => StatusCode::UNAUTHORIZED,
             Self::NoRoute => StatusCode::NOT_FOUND,

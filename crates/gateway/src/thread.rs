@@ -160,6 +160,11 @@ impl<S: Store + 'static> GatewayThread<S> {
 
     async fn handle(&self, exchange: Exchange<'_>) -> Result<Handled, Rejection> {
         let (head, config) = (&exchange.head, &exchange.generation.config);
+        // hyper counts them in HTTP/1 only.
+        let max_headers = self.bounds.max_headers;
+        if head.headers.len() > max_headers {
+            return Err(Rejection::TooManyHeaders { max_headers });
+        }
         let host = guard::check(head)?;
         if !config.access.allows(exchange.client) {
             return Err(Rejection::NoAccess);
