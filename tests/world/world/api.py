@@ -12,7 +12,7 @@ GZIPPED = gzip.compress(b"the api\n" * 1000, mtime=0)
 
 # Requests of /hold that wait for /release.
 released = asyncio.Event()
-# Requests that arrived whole, for tests of those that must not.
+# Requests that arrived whole, with the bytes of their bodies.
 complete = []
 n_held = 0
 
@@ -54,17 +54,19 @@ class Call:
 
     def __init__(self, scope, receive, send):
         self.scope, self.receive, self.send = scope, receive, send
-        self.headers = {name.decode(): value.decode() for name, value in scope["headers"]}
+        self.lines = [(name.decode(), value.decode()) for name, value in scope["headers"]]
+        self.headers = dict(self.lines)
 
     async def pieces(self):
-        more = True
+        more, n_bytes = True, 0
         while more:
             message = await self.receive()
             if message["type"] == "http.disconnect":
                 raise ConnectionError("the client is gone")
+            n_bytes += len(message.get("body", b""))
             yield message.get("body", b"")
             more = message.get("more_body", False)
-        complete.append(f"{self.scope['method']} {self.scope['path']}")
+        complete.append(f"{self.scope['method']} {self.scope['path']} {n_bytes}")
 
     async def read(self):
         n_bytes, digest = 0, hashlib.sha256()
@@ -80,6 +82,7 @@ class Call:
             "path": self.scope["path"],
             "version": self.scope["http_version"],
             "headers": self.headers,
+            "lines": self.lines,
             "n_bytes": n_bytes,
             "sha256": digest,
         }

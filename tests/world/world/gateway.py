@@ -7,7 +7,7 @@ import resource
 import signal
 import sys
 
-from .process import PATIENCE_SECONDS, ROOT, World, eventually, free_port, get, tool
+from .process import PATIENCE_SECONDS, ROOT, World, free_port, get, tool
 from .tidegate import RULES
 
 # The address that may send three requests, and the one that may send a hundred.
@@ -23,9 +23,9 @@ class Gateway:
 
     name = "gateway"
 
-    def __init__(self, test: World, settings: str, *flags: str):
+    def __init__(self, test: World, settings: str, *flags: str, port=None):
         self.test, self.flags = test, flags
-        self.port, self.admin = free_port(), free_port()
+        self.port, self.admin = port or free_port(), free_port()
         self.config = test.folder / "tidegate.yaml"
         self.configure(settings)
         self.program = test.start(*self.command(), port=self.port, name=self.name)
@@ -144,7 +144,3 @@ def allow_descriptors(most: int):
     """Lets this process and those that it starts open so many files, if the system does."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(most, hard), hard))
-
-
-def until_answered(gateway: Gateway):
-    eventually("the gateway answers", lambda: gateway.get().status == 200)

@@ -1,0 +1,123 @@
+"""Clients that take their time, and clients that do nothing: the others are served."""
+
+import socket
+import time
+
+from .gateway import Gateway, Uvicorn, allow_descriptors, to_upstream
+from .load import Load
+from .process import PATIENCE_SECONDS, World, eventually
+
+SHORT = "  bounds: { head_timeout: 1s, body_timeout: 1s, write_timeout: 1s }\n"
+N_SLOW = 100
+N_IDLE = 5000
+
+
+class Slow(World):
+    def setUp(self):
+        super().setUp()
+        allow_descriptors(4 * N_IDLE)
+
+    def start_gateway(self, settings):
+        self.gateway = Gateway(self, to_upstream(Uvicorn(self)) + settings)
+
+    def connect(self, source="127.0.0.1") -> socket.socket:
+        client = socket.create_connection(("127.0.0.1", self.gateway.port), PATIENCE_SECONDS, (source, 0))
+        self.addCleanup(client.close)
+        return client
+
+    def drip(self, clients, piece: bytes) -> list:
+        """Sends a piece to each until it is closed, and gives what was received of each."""
+        received = {client: b"" for client in clients}
+        open_ones = set(clients)
+        for client in clients:
+            client.setblocking(False)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while open_ones and time.monotonic() < deadline:
+            for client in list(open_ones):
+                try:
+                    client.send(piece)
+                    got = client.recv(65536)
+                    received[client] += got
+                    if not got:
+                        open_ones.discard(client)
+                except BlockingIOError:
+                    pass
+                except OSError:
+                    open_ones.discard(client)
+            # Slow on purpose: this is what the client does.
+            time.sleep(0.05)
+        self.assertFalse(open_ones, f"{len(open_ones)} connections are still open")
+        return list(received.values())
+
+    def test_heads_that_come_byte_by_byte_are_cut_off(self):
+        self.start_gateway(SHORT)
+        others = Load(self, self.gateway.port, n_clients=2)
+        clients = [self.connect() for _ in range(N_SLOW)]
+        for client in clients:
+            client.sendall(b"GET / HTTP/1.1\r\nhost: world.example\r\nx-own: ")
+        received = self.drip(clients, b"x")
+        self.assertFalse([it for it in received if b" 200 " in it])
+        others.until_more(20)
+        self.assertEqual(set(others.stop()), {200})
+
+    def test_bodies_that_stop_are_cut_off(self):
+        self.start_gateway(SHORT)
+        others = Load(self, self.gateway.port, n_clients=2)
+        clients = [self.connect() for _ in range(N_SLOW)]
+        for client in clients:
+            client.sendall(b"POST /request HTTP/1.1\r\nhost: world.example\r\ncontent-length: 1000\r\n\r\nbegin")
+        received = self.drip(clients, b"")
+        self.assertEqual({it.split(b"\r\n")[0] for it in received}, {b"HTTP/1.1 408 Request Timeout"})
+        others.until_more(20)
+        self.assertEqual(set(others.stop()), {200})
+
+    def test_clients_that_read_nothing_are_cut_off(self):
+        self.start_gateway(SHORT)
+        others = Load(self, self.gateway.port, n_clients=2)
+        others.until_more(20)
+        before = self.gateway.n_descriptors()
+        with self.gateway.flat_memory():
+            clients = [self.connect() for _ in range(20)]
+            for client in clients:
+                client.sendall(b"GET /bytes/50000000?length=1 HTTP/1.1\r\nhost: world.example\r\n\r\n")
+            # One to the client and one to the upstream, each.
+            eventually("all are served", lambda: self.gateway.n_descriptors() >= before + 36)
+            eventually("all are cut off", lambda: self.gateway.n_descriptors() <= before + 4)
+        others.until_more(20)
+        self.assertEqual(set(others.stop()), {200})
+
+    def test_five_thousand_idle_connections(self):
+        self.start_gateway(f"limits: {{ connections: {N_IDLE + 1000} }}\n")
+        before = self.gateway.resident_bytes()
+        clients = [self.connect(f"127.0.1.{number % 100}") for number in range(N_IDLE)]
+        # Half of them have never sent anything.
+        for at in range(0, N_IDLE, 100):
+            self.ask_all(clients[at : at + 50])
+        per_connection = (self.gateway.resident_bytes() - before) / N_IDLE
+        self.assertLess(per_connection, 40_000)
+        self.assertEqual(self.gateway.get().status, 200)
+        # They are of use, too.
+        self.ask_all(clients[::500])
+        self.ask_all(clients[60::500])
+
+    def ask_all(self, clients):
+        for client in clients:
+            client.sendall(b"GET / HTTP/1.1\r\nhost: world.example\r\n\r\n")
+        for client in clients:
+            got = client.recv(1000)
+            self.assertTrue(got.startswith(b"HTTP/1.1 200"), got)
+
+    def test_one_address_has_so_many_connections_and_others_have_theirs(self):
+        """With the default bound, where loopback is not a proxy that is trusted."""
+        self.start_gateway("client_address: { trusted_proxies: [] }\n")
+        clients = [self.connect("127.0.0.2") for _ in range(600)]
+        for client in clients:
+            client.sendall(b"GET / HTTP/1.1\r\nhost: world.example\r\n\r\n")
+        answered = 0
+        for client in clients:
+            try:
+                answered += client.recv(1000).startswith(b"HTTP/1.1 200")
+            except ConnectionResetError:
+                pass
+        self.assertEqual(answered, 512)
+        self.assertEqual(self.gateway.get().status, 200)
