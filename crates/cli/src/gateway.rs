@@ -13,38 +13,47 @@ use tidegate_rules::{Domain, Limit, RuleSet};
 use tracing::warn;
 
 use crate::args::SettingArgs;
-use crate::config::{Config, DenialTemplate, Loaded};
+use crate::config::{Config, DenialTemplate, Identity, Loaded};
 use crate::failure::Failure;
 use crate::{identity, rules_files};
 use key_set::KeySetFetch;
-pub(crate) use reload::GatewayReloader;
+pub(crate) use reload::SettingsReloader;
 
-/// The settings of the gateway with everything that their files hold, token keys behind a URL included.
-pub(crate) async fn read(config: &Config) -> Result<GatewayConfig, Failure> {
+/// The parts of a server that are made of the settings and of the files that they name, and replaced by a reload.
+#[derive(Debug)]
+pub(crate) struct LiveParts {
+    /// The identities of the callers of the gateway and of `/v1/authorize`.
+    pub(crate) identities: Arc<Identities>,
+    /// The gateway, if there is one.
+    pub(crate) gateway: Option<GatewayConfig>,
+}
+
+/// The same, with everything that the files hold, token keys behind a URL included.
+pub(crate) async fn read(config: &Config) -> Result<LiveParts, Failure> {
     let keys = fetch_keys(config).await;
     build(config, keys.as_ref(), Identities::none())
 }
 
-/// Makes the gateway that the settings ask for, if they do, and who reloads it.
+/// Makes the gateway that the settings ask for, if they do, puts the identities in force, and gives who reloads both.
 pub(crate) async fn open(
     args: &SettingArgs,
     loaded: &Loaded,
     threads: NonZeroUsize,
-) -> Result<Option<(Arc<Gateway>, GatewayReloader)>, Failure> {
+) -> Result<(Option<Arc<Gateway>>, Option<SettingsReloader>), Failure> {
     let config = &loaded.config;
-    let keys = fetch_keys(config).await;
-    if !config.has_gateway() {
-        // `/v1/authorize` has them all the same, until a restart.
-        let identities = identity::read(&config.identity, keys.as_ref(), Identities::none())?;
-        config.authorize.identities.store(Arc::new(identities));
-        return Ok(None);
+    if !config.has_gateway() && config.identity == Identity::default() {
+        return Ok((None, None));
     }
+    let keys = fetch_keys(config).await;
     let built = build(config, keys.as_ref(), Identities::none())?;
-    let identities = Arc::clone(&built.identities);
-    config.authorize.identities.store(identities);
-    let gateway = Arc::new(Gateway::new(built, threads).map_err(Failure::NoGateway)?);
-    let reloader = GatewayReloader::new(args.clone(), Arc::clone(&gateway), loaded, keys);
-    Ok(Some((gateway, reloader)))
+    config.authorize.identities.store(built.identities);
+    let gateway = built.gateway.map(|gateway| Gateway::new(gateway, threads));
+    let gateway = gateway
+        .transpose()
+        .map_err(Failure::NoGateway)?
+        .map(Arc::new);
+    let reloader = SettingsReloader::new(args.clone(), gateway.clone(), loaded, keys);
+    Ok((gateway, Some(reloader)))
 }
 
 async fn fetch_keys(config: &Config) -> Option<TokenKeys> {
@@ -60,21 +69,31 @@ fn build(
     config: &Config,
     fetched: Option<&TokenKeys>,
     old: &Identities,
-) -> Result<GatewayConfig, Failure> {
-    let identities = identity::read(&config.identity, fetched, old)?;
+) -> Result<LiveParts, Failure> {
+    let identities = Arc::new(identity::read(&config.identity, fetched, old)?);
+    if !config.has_gateway() {
+        return Ok(LiveParts {
+            identities,
+            gateway: None,
+        });
+    }
     let gateway = &config.gateway;
     let denial_body = gateway.denial_body.as_ref().map(denial_body);
-    Ok(GatewayConfig {
+    let gateway = GatewayConfig {
         domain: gateway.domain.clone(),
         routes: gateway.routes.clone(),
         upstreams: gateway.upstreams.clone(),
         descriptors: Arc::clone(&gateway.descriptors),
-        identities: Arc::new(identities),
+        identities: Arc::clone(&identities),
         client_address: config.authorize.client_address.clone(),
         access: gateway.access.clone(),
         cors: gateway.cors.clone(),
         own_prefix: gateway.own_prefix.clone(),
         denial_body: denial_body.transpose()?.unwrap_or_default(),
+    };
+    Ok(LiveParts {
+        identities,
+        gateway: Some(gateway),
     })
 }
 

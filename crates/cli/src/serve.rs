@@ -21,7 +21,7 @@ use crate::args::{ServeArgs, SettingArgs};
 use crate::banner::{Inventory, banner};
 use crate::config::{self, Loaded, StandIn};
 use crate::failure::Failure;
-use crate::gateway::GatewayReloader;
+use crate::gateway::SettingsReloader;
 use crate::hooks::Hooks;
 use crate::log::{self, LogFormat, LogHandle};
 use crate::reload::{self, Reloader};
@@ -64,12 +64,11 @@ async fn serve(
     let mut stops = Stops::listen()?;
     let hangup = listen(SignalKind::hangup())?;
     let renewal = listen(SignalKind::hangup())?;
-    let gateway_hangup = listen(SignalKind::hangup())?;
+    let settings_hangup = listen(SignalKind::hangup())?;
     let token = config.admin.token()?;
     // Before anything is opened: faults of its files are told at once.
     let CoreCount(threads) = settings::cores(config);
-    let opened_gateway = gateway::open(args, loaded, threads).await?;
-    let (gateway, gateway_reloader) = opened_gateway.unzip();
+    let (gateway, settings_reloader) = gateway::open(args, loaded, threads).await?;
     let opened = state::open(config)?;
     let store = stores::open(config, opened.store).await?;
     let server = Server::bind(settings::server(config)).map_err(Failure::CannotListen)?;
@@ -113,7 +112,7 @@ async fn serve(
         () = renew(certificates, renewal) => Ok(()),
         () = limiter.store().run() => Ok(()),
         () = reloader.watch() => Ok(()),
-        () = reload_gateway(gateway_reloader.as_ref(), gateway_hangup) => Ok(()),
+        () = reload_settings(settings_reloader.as_ref(), settings_hangup) => Ok(()),
     };
     // Nothing is charged any more.
     limiter.store().finish().await;
@@ -194,8 +193,8 @@ impl Stops {
     }
 }
 
-/// Reads the settings of the gateway again when they change, for ever.
-async fn reload_gateway(reloader: Option<&GatewayReloader>, hangup: Signal) {
+/// Reads the settings of the gateway and of identities again when they change, for ever.
+async fn reload_settings(reloader: Option<&SettingsReloader>, hangup: Signal) {
     match reloader {
         Some(reloader) => Box::pin(reloader.run(hangup)).await,
         None => pending().await,

@@ -45,11 +45,9 @@ enum Token {
 pub(super) fn run(args: &ExplainArgs, line: &str) -> Result<ExitCode, Failure> {
     let head = head(line, &args.headers)?;
     let config = config::load(&args.settings())?.config;
-    if config.gateway.routes.is_empty() {
-        return Err(Failure::NoGatewayHere);
-    }
     let runtime = runtime::start()?;
-    let gateway = runtime.block_on(gateway::read(&config))?;
+    let parts = runtime.block_on(gateway::read(&config))?;
+    let gateway = parts.gateway.ok_or(Failure::NoGatewayHere)?;
     drop(runtime);
     let Compiled { rules, .. } = rules(args, &config)?;
     let explained = Explained {

@@ -1,15 +1,17 @@
-//! Other settings for a gateway that runs. Bad ones never replace good ones, and no connection is closed.
+//! Other settings for a server that runs: of its gateway, and of identities. Bad ones never replace good ones, and no connection
+//! is closed.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arc_swap::ArcSwap;
-use tidegate_gateway::{Gateway, GatewayConfig};
+use tidegate_gateway::Gateway;
 use tidegate_identify::{Identities, TokenKeys};
+use tidegate_server::AuthorizeConfig;
 use tokio::signal::unix::Signal;
 use tokio::task::spawn_blocking;
 use tracing::{error, info, warn};
 
+use super::LiveParts;
 use super::key_set::KeySetFetch;
 use crate::args::SettingArgs;
 use crate::config::{self, Config, Known, Loaded, RulesFiles};
@@ -17,13 +19,13 @@ use crate::failure::{Failure, with_causes};
 use crate::reload::{below, reason_of};
 use crate::watch::{self, Fingerprint, WatchedFiles};
 
-/// Reads the settings of a gateway again and puts them in force if they are good.
+/// Reads the settings again and puts those of the gateway and of identities in force if they are good.
 #[derive(Debug)]
-pub(crate) struct GatewayReloader {
+pub(crate) struct SettingsReloader {
     args: SettingArgs,
-    gateway: Arc<Gateway>,
-    /// The identities of `/v1/authorize`, which are those of the gateway.
-    authorize: Arc<ArcSwap<Identities>>,
+    gateway: Option<Arc<Gateway>>,
+    /// Where `/v1/authorize` finds the identities in force.
+    authorize: AuthorizeConfig,
     /// The settings at start, of which some are only read then.
     started: Vec<Known>,
     /// Held by the reload under way, so that an older one never undoes a newer one.
@@ -49,18 +51,18 @@ struct Seen {
 /// Settings that were read again.
 struct Reread {
     loaded: Loaded,
-    built: GatewayConfig,
+    built: LiveParts,
     seen: Seen,
     keys: Option<TokenKeys>,
 }
 
-// === impl GatewayReloader ===
+// === impl SettingsReloader ===
 
-impl GatewayReloader {
-    /// For a gateway whose settings are in force as `loaded` has them, with the token keys that were fetched for it.
+impl SettingsReloader {
+    /// For a server whose settings are in force as `loaded` has them, with the token keys that were fetched for it.
     pub(crate) fn new(
         args: SettingArgs,
-        gateway: Arc<Gateway>,
+        gateway: Option<Arc<Gateway>>,
         loaded: &Loaded,
         keys: Option<TokenKeys>,
     ) -> Self {
@@ -72,7 +74,7 @@ impl GatewayReloader {
         Self {
             args,
             gateway,
-            authorize: Arc::clone(&loaded.config.authorize.identities),
+            authorize: loaded.config.authorize.clone(),
             started: loaded.known.clone(),
             in_force: tokio::sync::Mutex::new(InForce {
                 config: loaded.config.clone(),
@@ -116,7 +118,7 @@ impl GatewayReloader {
             Ok((loaded, keys)) => {
                 loaded.warn();
                 let (routes, upstreams) = count(&loaded.config);
-                info!(trigger, routes, upstreams, "reloaded the gateway");
+                info!(trigger, routes, upstreams, "reloaded the settings");
                 let late = config::changed(&self.started, &loaded.known, is_read_at_start);
                 if !late.is_empty() {
                     warn!("restart to apply: {}", late.join(", "));
@@ -131,7 +133,7 @@ impl GatewayReloader {
                 let report = below(&findings);
                 error!(
                     trigger,
-                    "the gateway was not reloaded, the settings before stay in force: {reason}{report}"
+                    "the settings were not reloaded, those before stay in force: {reason}{report}"
                 );
             }
         }
@@ -148,7 +150,7 @@ impl GatewayReloader {
         let (fingerprint, loaded) = looked.await?;
         self.lock_seen().fingerprint = fingerprint.clone();
         let loaded = loaded?;
-        if !loaded.config.has_gateway() {
+        if self.gateway.is_some() && !loaded.config.has_gateway() {
             return Err(Failure::GatewayGone);
         }
         let keys = match KeySetFetch::of(&loaded.config) {
@@ -158,7 +160,7 @@ impl GatewayReloader {
             Some(fetch) => fetch.first().await,
             None => None,
         };
-        let old = Arc::clone(&self.gateway.config().identities);
+        let old = self.identities();
         apart(move || {
             let files = watched(&loaded);
             let seen = Seen {
@@ -177,16 +179,9 @@ impl GatewayReloader {
     }
 
     fn replace(&self, reread: Reread) -> Result<(Loaded, Option<TokenKeys>), Failure> {
-        self.put_in_force(reread.built)?;
+        self.put(reread.built)?;
         *self.lock_seen() = reread.seen;
         Ok((reread.loaded, reread.keys))
-    }
-
-    fn put_in_force(&self, built: GatewayConfig) -> Result<(), Failure> {
-        let identities = Arc::clone(&built.identities);
-        self.gateway.replace(built).map_err(Failure::NoGateway)?;
-        self.authorize.store(identities);
-        Ok(())
     }
 
     /// Fetches the token keys behind a URL now and then, for ever.
@@ -199,12 +194,8 @@ impl GatewayReloader {
                 (KeySetFetch::of(&in_force.config), in_force.keys.clone())
             };
             let Some(fetch) = fetch else { continue };
-            let unknown = self
-                .gateway
-                .config()
-                .identities
-                .tokens()
-                .map(|it| it.n_unknown_keys());
+            let identities = self.identities();
+            let unknown = identities.tokens().map(|it| it.n_unknown_keys());
             if !schedule.is_due(keys.is_some(), unknown.unwrap_or_default()) {
                 continue;
             }
@@ -222,19 +213,30 @@ impl GatewayReloader {
         if is_same || KeySetFetch::of(&in_force.config).as_ref() != Some(fetch) {
             return;
         }
-        let (config, old) = (
-            in_force.config.clone(),
-            Arc::clone(&self.gateway.config().identities),
-        );
+        let (config, old) = (in_force.config.clone(), self.identities());
         let new = keys.clone();
         let built = apart(move || super::build(&config, Some(&new), &old)).await;
-        match built.and_then(|built| self.put_in_force(built)) {
+        match built.and_then(|built| self.put(built)) {
             Ok(()) => {
                 info!(url = %fetch, keys = keys.len(), "fetched new token keys");
                 in_force.keys = Some(keys);
             }
             Err(failure) => error!("new token keys are not in force: {}", with_causes(&failure)),
         }
+    }
+
+    /// Puts parts in force for every request that comes after.
+    fn put(&self, built: LiveParts) -> Result<(), Failure> {
+        if let (Some(gateway), Some(config)) = (&self.gateway, built.gateway) {
+            gateway.replace(config).map_err(Failure::NoGateway)?;
+        }
+        self.authorize.identities.store(built.identities);
+        Ok(())
+    }
+
+    /// The identities in force.
+    fn identities(&self) -> Arc<Identities> {
+        self.authorize.identities.load_full()
     }
 
     fn seen(&self) -> Seen {

@@ -139,3 +139,34 @@ fn api_keys_have_plans() {
     assert_eq!(status("key-of-ann"), 200);
     assert_eq!(status("key-of-bob"), 403);
 }
+
+#[test]
+fn proxies_that_ask_have_the_same_identities() {
+    let folder = scratch("authorize_labels");
+    let rules = "domain: shop\ndescriptors: [{key: site, rate_limit: {unit: year, limit: 7}}]\n";
+    fs::write(folder.join("rules.yaml"), rules).unwrap();
+    let config = "rules: rules.yaml\nidentity: {labels: {site: sites.csv}}\n\
+                  authorize: {domain: shop, descriptors: [{site: \"label:site\"}]}\n";
+    fs::write(folder.join("tidegate.yaml"), config).unwrap();
+    fs::write(folder.join("sites.csv"), "10.0.0.0/8,office\n").unwrap();
+    let args = [
+        "serve",
+        "--http",
+        "127.0.0.1:0",
+        "--grpc",
+        "off",
+        "--admin",
+        "off",
+    ];
+    let mut command = command(&args);
+    command.current_dir(&folder);
+    let mut server = Server::run(command);
+    let limit = |server: &Server| {
+        let client = ["X-Forwarded-For: 203.0.113.7", "X-Forwarded-Uri: /"];
+        ask(server, "GET /v1/authorize", &client).number("x-ratelimit-limit")
+    };
+    assert_eq!(limit(&server), None);
+    fs::write(folder.join("sites.csv"), "203.0.113.0/24,office\n").unwrap();
+    server.next_line("reloaded the settings");
+    assert_eq!(limit(&server), Some(7));
+}

@@ -8,8 +8,8 @@ use super::{ask, start};
 use crate::program::scratch;
 use crate::server::Server;
 
-const RELOADED: &str = "reloaded the gateway";
-const KEPT: &str = "the gateway was not reloaded, the settings before stay in force";
+const RELOADED: &str = "reloaded the settings";
+const KEPT: &str = "the settings were not reloaded, those before stay in force";
 
 /// Puts another file in the place of one, so that nobody reads half of it.
 fn replace(path: &Path, text: &str) {
