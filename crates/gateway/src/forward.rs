@@ -35,7 +35,7 @@ pub(crate) struct Forward<'a> {
     /// The path in its normal form.
     pub(crate) path: String,
     /// The limits of the WebSocket connection that it may open.
-    pub(crate) websocket: Option<WebSocketSession>,
+    pub(crate) websocket: Option<Box<WebSocketSession>>,
 }
 
 /// A response of an upstream.
@@ -48,7 +48,7 @@ pub(crate) struct Forwarded {
     /// The time after which an upgraded connection on which nothing flows is closed.
     pub(crate) idle_timeout: Duration,
     /// The limits of the WebSocket connection that it may be.
-    pub(crate) websocket: Option<WebSocketSession>,
+    pub(crate) websocket: Option<Box<WebSocketSession>>,
 }
 
 /// The reason why there is no response.

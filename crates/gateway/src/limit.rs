@@ -86,13 +86,14 @@ impl Caller<'_> {
 
     /// The limits of the WebSocket connection that the request may open. Its limits must have been decided before, so that a token
     /// was verified.
-    pub(crate) fn open_websocket(&self) -> Option<WebSocketSession> {
+    pub(crate) fn open_websocket(&self) -> Option<Box<WebSocketSession>> {
         let limits = self.route.websocket.as_ref()?;
         if !self.head.headers.contains_key(UPGRADE) {
             return None;
         }
         let Some(recipes) = &limits.descriptors else {
-            return Some(WebSocketSession::new(limits, &self.config.domain, &[]));
+            let session = WebSocketSession::new(limits, &self.config.domain, &[]);
+            return Some(Box::new(session));
         };
         let lines = HeaderLines(&self.head.headers);
         let claims = if recipes.needs_token() {
@@ -103,11 +104,8 @@ impl Caller<'_> {
         let values = recipes.values(&self.request(&lines, claims.as_ref()));
         let described = recipes.describe(&values, DescribedPart::All);
         let descriptors = described.descriptors();
-        Some(WebSocketSession::new(
-            limits,
-            &self.config.domain,
-            &descriptors,
-        ))
+        let session = WebSocketSession::new(limits, &self.config.domain, &descriptors);
+        Some(Box::new(session))
     }
 
     /// The claims of the request's token, if it is good.

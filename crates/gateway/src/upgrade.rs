@@ -22,7 +22,7 @@ pub(crate) struct Tunnel {
     /// The time after which a connection on which nothing flows is closed.
     pub(crate) idle_timeout: Duration,
     /// The limits of a WebSocket connection; without it, bytes pass unread.
-    pub(crate) websocket: Option<WebSocketSession>,
+    pub(crate) websocket: Option<Box<WebSocketSession>>,
     /// The request that was upgraded, in progress until the tunnel ends.
     pub(crate) guard: RequestGuard,
     /// The upstream's response, which counts as in progress.
@@ -31,7 +31,11 @@ pub(crate) struct Tunnel {
 
 /// The time at which bytes flowed last.
 #[derive(Debug)]
-pub(crate) struct Activity(Cell<Instant>);
+pub(crate) struct Activity {
+    last: Cell<Instant>,
+    /// Whether bytes wait for a reason of our own.
+    is_kept: Cell<bool>,
+}
 
 /// Bytes that are copied at a time; a page of most kernels' socket buffers.
 const CHUNK_BYTES: usize = 8 * 1024;
@@ -68,23 +72,36 @@ impl Tunnel {
 
 impl Activity {
     pub(crate) fn new() -> Self {
-        Self(Cell::new(Instant::now()))
+        Self {
+            last: Cell::new(Instant::now()),
+            is_kept: Cell::new(false),
+        }
     }
 
     /// Notes that bytes flowed now.
     pub(crate) fn note(&self) {
-        self.0.set(Instant::now());
+        self.last.set(Instant::now());
+    }
+
+    /// Waits for `wait`, and takes bytes that wait for it as bytes that flow.
+    pub(crate) async fn keep<T>(&self, wait: impl Future<Output = T>) -> T {
+        self.is_kept.set(true);
+        let waited = wait.await;
+        self.is_kept.set(false);
+        self.note();
+        waited
     }
 
     /// Ready once nothing has flowed for `timeout`.
-    pub(crate) async fn idle(&self, timeout: Duration) {
+    async fn idle(&self, timeout: Duration) {
         loop {
             // The timer looks at the true deadline when it fires, because bytes flow far more often than it does.
-            let left = timeout.saturating_sub(self.0.get().elapsed());
-            if left.is_zero() {
-                return;
+            let left = timeout.saturating_sub(self.last.get().elapsed());
+            match (left.is_zero(), self.is_kept.get()) {
+                (true, false) => return,
+                (true, true) => sleep(timeout).await,
+                (false, _) => sleep(left).await,
             }
-            sleep(left).await;
         }
     }
 }
@@ -119,5 +136,28 @@ async fn copy_one_way(
         // TLS keeps bytes that the socket did not take.
         to.flush().await?;
         activity.note();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_is_idle_once_nothing_flows() {
+        let second = Duration::from_secs(1);
+        let activity = Activity::new();
+        let started = Instant::now();
+        let flow = async {
+            sleep(second / 2).await;
+            activity.note();
+            activity.keep(sleep(4 * second)).await;
+            std::future::pending().await
+        };
+        tokio::select! {
+            () = activity.idle(second) => {}
+            () = flow => {}
+        }
+        assert_eq!(started.elapsed(), second / 2 + 5 * second);
     }
 }

@@ -6,7 +6,7 @@
 //! ```text
 //!            frame over a limit, or malformed
 //!  open ──────────────────────────────────────► closing ──both sides closed, or time is up──► over
-//!   │  ▲                                          upstream: close frame at once, since only whole frames were passed
+//!   │  ▲                                          upstream: close frame after the frames that were allowed, within 1 s
 //!   ▼  │ allowed                                  client: close frame at the next boundary; without one for 1 s, cut
 //!  paused ──max_pause──► closing
 //! ```
@@ -60,7 +60,10 @@ pub(crate) async fn relay<S: Store>(
     };
     let (closing, is_closing) = watch::channel(None);
     let to_upstream = async {
-        let end = frames.pass(&mut client_read, &mut upstream_write).await?;
+        let mut buffer = FrameBuffer::new();
+        let end = frames
+            .pass(&mut buffer, &mut client_read, &mut upstream_write)
+            .await?;
         let ClientEnd::Close {
             reason,
             is_close_passed,
@@ -69,11 +72,15 @@ pub(crate) async fn relay<S: Store>(
             return upstream_write.shutdown().await;
         };
         closing.send_replace(Some(reason));
-        if !is_close_passed {
-            let frame = CloseFrame::for_upstream(reason);
-            // An upstream that takes nothing does not keep the client from its close frame.
-            let _ = timeout(CLOSE_TIMEOUT, send(&frame, &mut upstream_write)).await;
-        }
+        let close = async {
+            buffer.write(&mut upstream_write).await?;
+            if !is_close_passed {
+                send(&CloseFrame::for_upstream(reason), &mut upstream_write).await?;
+            }
+            io::Result::Ok(())
+        };
+        // An upstream that takes nothing does not keep the client from its close frame.
+        let _ = timeout(CLOSE_TIMEOUT, close).await;
         // Bytes that nobody read would make the system reset the connection, and the client lose its close frame.
         let _ = timeout(2 * CLOSE_TIMEOUT, discard(&mut client_read)).await;
         Ok(())

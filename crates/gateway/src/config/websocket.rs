@@ -44,7 +44,7 @@ pub enum WhenOver {
 
 /// A window that no limit on frames can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a window is between 1 ms and 1 day")]
+#[error("a window is between 1 ms and 365 days")]
 pub struct FrameWindowFault;
 
 // === impl WebSocketLimits ===
@@ -78,9 +78,9 @@ impl FrameLimit {
     };
 
     const SHORTEST_WINDOW: Duration = Duration::from_millis(1);
-    const LONGEST_WINDOW: Duration = Duration::from_hours(24);
+    const LONGEST_WINDOW: Duration = Duration::from_hours(365 * 24);
 
-    /// A limit of `limit` frames per window of 1 ms to 1 day.
+    /// A limit of `limit` frames per window of 1 ms to 365 days.
     pub fn new(limit: NonZeroU32, window: Duration) -> Result<Self, FrameWindowFault> {
         if (Self::SHORTEST_WINDOW..=Self::LONGEST_WINDOW).contains(&window) {
             Ok(Self { limit, window })
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn windows_are_bounded() {
         let one = NonZeroU32::MIN;
-        let longest = Duration::from_hours(24);
+        let longest = Duration::from_hours(365 * 24);
         let just = Duration::from_nanos(1);
         assert_eq!(
             FrameLimit::new(one, longest).map(FrameLimit::window),

@@ -29,7 +29,7 @@ pub(super) struct ClientFrames<'a, S> {
 pub(super) enum ClientEnd {
     /// It has ended its stream.
     EndOfStream,
-    /// The connection is to be closed. All frames before were passed on whole.
+    /// The connection is to be closed. The frames before are passed, but some may not be written.
     Close {
         reason: CloseReason,
         /// Whether the client's own close frame was passed on, after which no other may be sent.
@@ -46,17 +46,16 @@ impl<S: Store> ClientFrames<'_, S> {
     /// Passes frames on until the client ends its stream or the connection is to be closed.
     pub(super) async fn pass(
         &self,
+        buffer: &mut FrameBuffer,
         from: &mut (impl AsyncRead + Unpin),
         to: &mut (impl AsyncWrite + Unpin),
     ) -> io::Result<ClientEnd> {
         let mut scanner = FrameScanner::new(FrameSender::Client);
-        let mut buffer = FrameBuffer::new();
         let mut is_close_passed = false;
         loop {
             match scanner.scan(buffer.unscanned()) {
                 Ok(FramePart::Header { kind, n_bytes }) => {
-                    if let Some(reason) = self.charge(kind, &mut buffer, to).await? {
-                        buffer.write(to).await?;
+                    if let Some(reason) = self.charge(kind, buffer, to).await? {
                         return Ok(close(reason, is_close_passed));
                     }
                     is_close_passed |= kind == FrameKind::Close;
@@ -72,7 +71,6 @@ impl<S: Store> ClientFrames<'_, S> {
                 }
                 Err(fault) => {
                     tracing::debug!(%fault, "malformed WebSocket frame");
-                    buffer.write(to).await?;
                     return Ok(close(CloseReason::ProtocolError, is_close_passed));
                 }
             }
@@ -103,7 +101,8 @@ impl<S: Store> ClientFrames<'_, S> {
             && let WhenOver::Pause { max_pause } = self.when_over
         {
             buffer.write(to).await?;
-            if let Ok(later) = timeout(max_pause, self.pause(kind, time)).await {
+            let pause = timeout(max_pause, self.pause(kind, time));
+            if let Ok(later) = self.activity.keep(pause).await {
                 decision = later;
             }
         }

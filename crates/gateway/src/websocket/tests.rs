@@ -389,6 +389,26 @@ async fn a_client_that_reads_nothing_is_cut_after_a_second() {
     assert!(received.len() < LARGE);
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_upstream_that_reads_nothing_keeps_no_client_from_its_close_frame() {
+    let (thread, session) = (thread(), session(messages(1)));
+    let (mut client, client_end) = duplex(IN_FLIGHT);
+    let (mut upstream, upstream_end) = duplex(16);
+    let activity = Activity::new();
+    let relay = relay(client_end, upstream_end, &session, &thread, &activity);
+    let message = client_frame(TEXT, &[7; 100]);
+    let script = async {
+        client.write_all(&message.repeat(2)).await.unwrap();
+        let received = read_all(&mut client).await;
+        client.shutdown().await.unwrap();
+        received
+    };
+    let (relayed, received) = tokio::join!(relay, script);
+    relayed.unwrap();
+    check_client(&received, &[], 1008, OVER);
+    assert_eq!(read_all(&mut upstream).await, message[..16]);
+}
+
 fn paused(limit: u32, max_pause: Duration) -> WebSocketLimits {
     WebSocketLimits {
         when_over: WhenOver::Pause { max_pause },
