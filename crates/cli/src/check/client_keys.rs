@@ -61,6 +61,13 @@ fn asked(loaded: &Loaded) -> Vec<Asked<'_>> {
         domain: &gateway.domain,
         recipes: route.descriptors.as_ref().unwrap_or(&gateway.descriptors),
     });
+    let of_messages = gateway.routes.iter().filter_map(|route| {
+        let limits = route.websocket.as_ref()?;
+        Some(Asked {
+            domain: &gateway.domain,
+            recipes: limits.descriptors.as_ref()?,
+        })
+    });
     // Without a domain, nobody knows which rules proxies ask.
     let domain = match &authorize.domain {
         AuthorizeDomain::Fixed(domain) => Some(domain),
@@ -70,7 +77,7 @@ fn asked(loaded: &Loaded) -> Vec<Asked<'_>> {
         domain,
         recipes: &authorize.descriptors,
     });
-    of_routes.chain(of_proxies).collect()
+    of_routes.chain(of_messages).chain(of_proxies).collect()
 }
 
 /// The rules that count, each with the recipes whose descriptors can end there.

@@ -55,7 +55,7 @@ pub(super) fn read(route: &mut Section<'_, '_>) -> Option<WebSocketLimits> {
 fn frame_limit(mut section: Section<'_, '_>) -> Option<FrameLimit> {
     let limit: Option<Count<1>> = section.optional("limit", "Frames per window");
     let window: Option<Duration> =
-        section.optional("window", "The window, from 1ms to 1 day; 1s, if not set");
+        section.optional("window", "The window, from 1ms to 365 days; 1s, if not set");
     let Some(limit) = limit.and_then(|Count(limit)| NonZeroU32::new(limit)) else {
         section.refuse_alone(&["window"], "`limit`");
         return None;
