@@ -59,32 +59,7 @@ pub(crate) async fn relay<S: Store>(
         activity,
     };
     let (closing, is_closing) = watch::channel(None);
-    let to_upstream = async {
-        let mut buffer = FrameBuffer::new();
-        let end = frames
-            .pass(&mut buffer, &mut client_read, &mut upstream_write)
-            .await?;
-        let ClientEnd::Close {
-            reason,
-            is_close_passed,
-        } = end
-        else {
-            return upstream_write.shutdown().await;
-        };
-        closing.send_replace(Some(reason));
-        let close = async {
-            buffer.write(&mut upstream_write).await?;
-            if !is_close_passed {
-                send(&CloseFrame::for_upstream(reason), &mut upstream_write).await?;
-            }
-            io::Result::Ok(())
-        };
-        // An upstream that takes nothing does not keep the client from its close frame.
-        let _ = timeout(CLOSE_TIMEOUT, close).await;
-        // Bytes that nobody read would make the system reset the connection, and the client lose its close frame.
-        let _ = timeout(2 * CLOSE_TIMEOUT, discard(&mut client_read)).await;
-        Ok(())
-    };
+    let to_upstream = pass_to_upstream(&frames, &mut client_read, &mut upstream_write, &closing);
     let to_client = async {
         let passed = pass_to_client(
             &mut upstream_read,
@@ -103,6 +78,37 @@ pub(crate) async fn relay<S: Store>(
         Ok(())
     };
     tokio::try_join!(to_upstream, to_client).map(|_| ())
+}
+
+/// Passes frames to the upstream, and ends its stream. A frame that must not pass begins to close the connection.
+async fn pass_to_upstream<S: Store>(
+    frames: &ClientFrames<'_, S>,
+    from: &mut (impl AsyncRead + Unpin),
+    to: &mut (impl AsyncWrite + Unpin),
+    closing: &watch::Sender<Option<CloseReason>>,
+) -> io::Result<()> {
+    let mut buffer = FrameBuffer::new();
+    let end = frames.pass(&mut buffer, from, to).await?;
+    let ClientEnd::Close {
+        reason,
+        is_close_passed,
+    } = end
+    else {
+        return to.shutdown().await;
+    };
+    closing.send_replace(Some(reason));
+    let close = async {
+        buffer.write(to).await?;
+        if is_close_passed {
+            return Ok(());
+        }
+        send(&CloseFrame::for_upstream(reason), to).await
+    };
+    // An upstream that takes nothing does not keep the client from its close frame.
+    let _ = timeout(CLOSE_TIMEOUT, close).await;
+    // Bytes that nobody read would make the system reset the connection, and the client lose its close frame.
+    let _ = timeout(2 * CLOSE_TIMEOUT, discard(from)).await;
+    Ok(())
 }
 
 /// Passes frames to the client, and ends its stream: with a close frame if the connection is being closed.
