@@ -152,7 +152,7 @@ mod tests {
             sleep(second / 2).await;
             activity.note();
             activity.keep(sleep(4 * second)).await;
-            std::future::pending().await
+            std::future::pending::<()>().await;
         };
         tokio::select! {
             () = activity.idle(second) => {}
