@@ -203,29 +203,11 @@ impl<S: Store + 'static> GatewayThread<S> {
                     websocket: caller.open_websocket(),
                 };
                 drop(host);
-                let (head, body) = (exchange.head, exchange.body);
-                let forwarded = match forward.send(&self.pool, &self.bounds, head, body).await {
-                    Ok(forwarded) => forwarded,
-                    Err(fault) => {
-                        self.report(&exchange.generation.upstreams[*upstream], &fault);
-                        if !fault.may_have_reached() {
-                            charged.refund(&self.limiter).await;
-                        }
-                        return Err(fault.into());
-                    }
-                };
-                let status = forwarded.response.status();
-                let limits = charged.settle(&self.limiter, status).await;
-                Ok(Handled::Forwarded(Box::new(forwarded), limits))
+                self.forward(forward, exchange.head, exchange.body, charged)
+                    .await
             }
             RouteAction::Redirect { status, location } => {
-                let query = head.uri.query().map(|query| format!("?{query}"));
-                let query = query.unwrap_or_default();
-                let location = location.replace("{query}", &query).replace("{path}", &path);
-                let location = HeaderValue::from_str(&location).map_err(|_| Rejection::NoRoute)?;
-                let mut response = Response::new(Bytes::new());
-                *response.status_mut() = *status;
-                response.headers_mut().insert(LOCATION, location);
+                let response = redirect(*status, location, &path, head.uri.query())?;
                 let limits = charged.settle(&self.limiter, *status).await;
                 Ok(Handled::Own(response, limits))
             }
@@ -237,6 +219,31 @@ impl<S: Store + 'static> GatewayThread<S> {
                 let response = answer::with_body(*status, content_type.clone(), body.clone());
                 let limits = charged.settle(&self.limiter, *status).await;
                 Ok(Handled::Own(response, limits))
+            }
+        }
+    }
+
+    /// Forwards a request, and settles its charges by the response.
+    async fn forward(
+        &self,
+        forward: Forward<'_>,
+        head: Parts,
+        body: Incoming,
+        charged: Charged,
+    ) -> Result<Handled, Rejection> {
+        let upstream = forward.upstream;
+        match forward.send(&self.pool, &self.bounds, head, body).await {
+            Ok(forwarded) => {
+                let status = forwarded.response.status();
+                let limits = charged.settle(&self.limiter, status).await;
+                Ok(Handled::Forwarded(Box::new(forwarded), limits))
+            }
+            Err(fault) => {
+                self.report(upstream, &fault);
+                if !fault.may_have_reached() {
+                    charged.refund(&self.limiter).await;
+                }
+                Err(fault.into())
             }
         }
     }
@@ -262,6 +269,22 @@ impl<S: Store + 'static> GatewayThread<S> {
         }
         Ok(())
     }
+}
+
+/// A response that sends the client elsewhere.
+fn redirect(
+    status: StatusCode,
+    location: &str,
+    path: &str,
+    query: Option<&str>,
+) -> Result<Response<Bytes>, Rejection> {
+    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+    let location = location.replace("{query}", &query).replace("{path}", path);
+    let location = HeaderValue::from_str(&location).map_err(|_| Rejection::NoRoute)?;
+    let mut response = Response::new(Bytes::new());
+    *response.status_mut() = status;
+    response.headers_mut().insert(LOCATION, location);
+    Ok(response)
 }
 
 /// A response of our own to HEAD. hyper leaves bodies out by itself, but not in HTTP/2.

@@ -40,10 +40,6 @@ mod wire;
 mod tests;
 
 pub(crate) use body::{UpstreamBody, UpstreamBodyError};
-#[cfg_attr(
-    not(test),
-    expect(unused_imports, reason = "refunds by response will ask for it")
-)]
 pub(crate) use error::Reached;
 pub(crate) use error::{ForwardError, UpstreamError};
 pub use fetch::{FetchError, fetch};

@@ -116,10 +116,6 @@ impl ForwardError {
     }
 
     /// Whether the target may have seen the request, which settles if its charge is refunded.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "refunds by response will ask for it")
-    )]
     pub(crate) fn was_reached(&self) -> Reached {
         match self {
             Self::NoHealthyTarget

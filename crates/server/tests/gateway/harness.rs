@@ -217,7 +217,7 @@ pub(crate) async fn receive(stream: &mut TcpStream) -> Option<Received> {
                 return Some(Received::of(text));
             }
         }
-        let mut chunk = [0; 16 * 1024];
+        let mut chunk = vec![0; 16 * 1024];
         let read = timeout(LONG, stream.read(&mut chunk))
             .await
             .expect("in time");

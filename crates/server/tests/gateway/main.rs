@@ -1,5 +1,7 @@
 //! The gateway from outside: a real server, raw bytes on both sides.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 mod bounds;
 mod forwarding;
 mod harness;
