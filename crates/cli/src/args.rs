@@ -141,7 +141,7 @@ pub(crate) struct ExplainArgs {
 #[derive(Debug, Parser)]
 #[command(after_help = HASH_KEY_EXAMPLES)]
 pub(crate) struct HashKeyArgs {
-    /// The file with the key of the hashes: identity.api_keys.hash_key_file
+    /// The file with the key of the hashes: `identity.api_keys.hash_key_file`
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: PathBuf,
 }

@@ -160,15 +160,7 @@ impl<S: Store + 'static> GatewayThread<S> {
 
     async fn handle(&self, exchange: Exchange<'_>) -> Result<Handled, Rejection> {
         let (head, config) = (&exchange.head, &exchange.generation.config);
-        // hyper counts them in HTTP/1 only.
-        let max_headers = self.bounds.max_headers;
-        if head.headers.len() > max_headers {
-            return Err(Rejection::TooManyHeaders { max_headers });
-        }
-        let host = guard::check(head)?;
-        if !config.access.allows(exchange.client) {
-            return Err(Rejection::NoAccess);
-        }
+        let host = self.check_head(&exchange)?;
         let host = host.map(normal_host).unwrap_or_default();
         let path = normal_path(head.uri.path()).unwrap_or_default();
         let routed = Routed {
@@ -221,6 +213,20 @@ impl<S: Store + 'static> GatewayThread<S> {
                 Ok(Handled::Own(response, limits))
             }
         }
+    }
+
+    /// Rejects a request by its head alone, and gives the host that it names.
+    fn check_head<'e>(&self, exchange: &'e Exchange<'_>) -> Result<Option<&'e str>, Rejection> {
+        // hyper counts them in HTTP/1 only.
+        let max_headers = self.bounds.max_headers;
+        if exchange.head.headers.len() > max_headers {
+            return Err(Rejection::TooManyHeaders { max_headers });
+        }
+        let host = guard::check(&exchange.head)?;
+        if !exchange.generation.config.access.allows(exchange.client) {
+            return Err(Rejection::NoAccess);
+        }
+        Ok(host)
     }
 
     /// Forwards a request, and settles its charges by the response.

@@ -96,59 +96,34 @@ pub(crate) fn set_forwarded(
     connection: &ConnectionContext,
     trusted: &ClientAddress,
 ) {
-    let peer = connection.client.peer;
     let host = headers.get(HOST).cloned();
     let host = host.or_else(|| HeaderValue::from_str(authority?.as_str()).ok());
-    let is_trusted = trusted.trusts(peer);
-    let scheme = if connection.client.is_tls {
-        HTTPS
-    } else {
-        HTTP
-    };
-    let mut list = None;
-    if is_trusted {
-        list = appended(headers, connection);
-        if !headers.contains_key(X_FORWARDED_PROTO) {
-            headers.insert(X_FORWARDED_PROTO, scheme.clone());
-        }
-        if let (Some(host), false) = (&host, headers.contains_key(X_FORWARDED_HOST)) {
-            headers.insert(X_FORWARDED_HOST, host.clone());
-        }
+    let own = connection.forwarded(host.as_ref());
+    let (mut addresses, mut forwarded) = (None, None);
+    if trusted.trusts(connection.client.peer) {
+        let peer = connection.peer_text.as_ref();
+        addresses = appended(headers, &X_FORWARDED_FOR, peer);
+        forwarded = appended(headers, &FORWARDED, Some(&own));
     } else {
         headers.remove("x-real-ip");
         headers.remove(trusted.header.name());
-        headers.insert(X_FORWARDED_PROTO, scheme.clone());
-        match &host {
-            Some(host) => headers.insert(X_FORWARDED_HOST, host.clone()),
-            None => headers.remove(X_FORWARDED_HOST),
-        };
+        headers.remove(X_FORWARDED_PROTO);
+        headers.remove(X_FORWARDED_HOST);
     }
-    match list.or_else(|| connection.peer_text.clone()) {
-        Some(list) => headers.insert(X_FORWARDED_FOR, list),
+    match addresses.or_else(|| connection.peer_text.clone()) {
+        Some(addresses) => headers.insert(X_FORWARDED_FOR, addresses),
         None => headers.remove(X_FORWARDED_FOR),
     };
-    let own = connection.forwarded(host.as_ref());
-    let before = headers.get(FORWARDED).filter(|_| is_trusted);
-    let forwarded = match before.map(HeaderValue::as_bytes) {
-        Some(before) if before.len() <= MAX_FORWARDED_BYTES => {
-            HeaderValue::from_bytes(&[before, b", ", own.as_bytes()].concat()).unwrap_or(own)
-        }
-        _ => own,
-    };
-    headers.insert(FORWARDED, forwarded);
-    headers.append(
-        VIA,
-        if version == Version::HTTP_2 {
-            VIA_2
-        } else {
-            VIA_1
-        },
-    );
-    if let Some(host) = host
-        && !headers.contains_key(HOST)
-    {
-        headers.insert(HOST, host);
+    headers.insert(FORWARDED, forwarded.unwrap_or(own));
+    let is_tls = connection.client.is_tls;
+    let scheme = headers.entry(X_FORWARDED_PROTO);
+    scheme.or_insert(if is_tls { HTTPS } else { HTTP });
+    if let Some(host) = host {
+        headers.entry(X_FORWARDED_HOST).or_insert(host.clone());
+        headers.entry(HOST).or_insert(host);
     }
+    let is_http2 = version == Version::HTTP_2;
+    headers.append(VIA, if is_http2 { VIA_2 } else { VIA_1 });
 }
 
 /// `Forwarded` for one hop (RFC 7239).
@@ -204,23 +179,21 @@ fn names_trailers(line: &[u8]) -> bool {
         .any(|token| token.trim_ascii().eq_ignore_ascii_case(b"trailers"))
 }
 
-/// The list of addresses with the peer's at its end, if there was one.
-fn appended(headers: &HeaderMap, connection: &ConnectionContext) -> Option<HeaderValue> {
+/// The list in the lines of a header with `last` at its end; `None` if there is none, or it is too long.
+fn appended(
+    headers: &HeaderMap,
+    name: &HeaderName,
+    last: Option<&HeaderValue>,
+) -> Option<HeaderValue> {
     let mut list = Vec::new();
-    for line in headers.get_all(X_FORWARDED_FOR) {
+    for line in headers.get_all(name).iter().chain(last) {
         if !list.is_empty() {
             list.extend_from_slice(b", ");
         }
         list.extend_from_slice(line.as_bytes());
     }
-    if list.is_empty() || list.len() > MAX_FORWARDED_BYTES {
-        return None;
-    }
-    if let Some(peer) = &connection.peer_text {
-        list.extend_from_slice(b", ");
-        list.extend_from_slice(peer.as_bytes());
-    }
-    HeaderValue::from_bytes(&list).ok()
+    let is_fit = headers.contains_key(name) && list.len() <= MAX_FORWARDED_BYTES;
+    HeaderValue::from_bytes(&list).ok().filter(|_| is_fit)
 }
 
 #[cfg(test)]

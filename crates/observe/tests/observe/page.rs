@@ -9,7 +9,10 @@ use tidegate_limiter::report::{
     Breaker, CallErrors, Latencies, RegionReport, ServerInfo, ServerReport, SharingReport,
     StandbyReport, StoreReport,
 };
-use tidegate_observe::{Gauges, MetricNames, ObserveConfig, Protocol, StateGauges};
+use tidegate_observe::{
+    GatewayGauges, Gauges, MetricNames, ObserveConfig, Protocol, StateGauges, TargetGauges,
+    UpstreamGauges,
+};
 use tidegate_store::StoreStats;
 
 use crate::fixture::watched;
@@ -24,6 +27,20 @@ descriptors:
 fn gauges() -> Gauges {
     Gauges {
         rules: 1,
+        gateway: Some(GatewayGauges {
+            responses: vec![("upstream", [0, 5, 0, 1, 0]), ("gateway", [0; 5])],
+            upstreams: vec![UpstreamGauges {
+                name: "api".to_owned(),
+                requests: 6,
+                failures: vec![("broken", 2)],
+                targets: vec![TargetGauges {
+                    name: "http://127.0.0.1:9000".to_owned(),
+                    is_up: true,
+                    in_progress: 1,
+                }],
+                ..UpstreamGauges::default()
+            }],
+        }),
         store: StoreReport {
             memory: StoreStats {
                 used_bytes: 10,

@@ -21,14 +21,14 @@ fn short() -> GatewayBounds {
     }
 }
 
-async fn start(upstream: &RecordingUpstream) -> RunningGateway {
+fn start(upstream: &RecordingUpstream) -> RunningGateway {
     RunningGateway::start_with(config(upstream.address), short())
 }
 
 #[tokio::test]
 async fn slow_heads_and_silent_connections_are_closed() {
     let upstream = RecordingUpstream::ok().await;
-    let gateway = start(&upstream).await;
+    let gateway = start(&upstream);
     for begun in [
         "",
         "GET / HT",
@@ -51,7 +51,7 @@ async fn slow_heads_and_silent_connections_are_closed() {
 #[tokio::test]
 async fn a_slow_or_large_body_is_refused() {
     let upstream = RecordingUpstream::ok().await;
-    let gateway = start(&upstream).await;
+    let gateway = start(&upstream);
     let said = gateway
         .send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\n")
         .await;
@@ -70,7 +70,7 @@ async fn a_slow_or_large_body_is_refused() {
 #[tokio::test]
 async fn a_connection_carries_so_many_requests() {
     let upstream = RecordingUpstream::ok().await;
-    let gateway = start(&upstream).await;
+    let gateway = start(&upstream);
     let mut stream = gateway.connect().await;
     for number in 1..=3 {
         stream
@@ -86,7 +86,7 @@ async fn a_connection_carries_so_many_requests() {
 #[tokio::test]
 async fn an_address_has_so_many_connections() {
     let upstream = RecordingUpstream::ok().await;
-    let gateway = start(&upstream).await;
+    let gateway = start(&upstream);
     let mut streams = Vec::new();
     for _ in 0..2 {
         let mut stream = gateway.connect().await;

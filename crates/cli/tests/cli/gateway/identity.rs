@@ -19,7 +19,7 @@ use crate::program::{command, scratch};
 use crate::server::Server;
 
 /// Serves `body` over TLS to whoever asks, and gives the port; `folder` gets the certificate as `ca.pem`.
-fn serve_tls(folder: &PathBuf, body: String) -> u16 {
+fn serve_tls(folder: &Path, body: String) -> u16 {
     let CertifiedKey { cert, signing_key } =
         rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     fs::write(folder.join("ca.pem"), cert.pem()).unwrap();
