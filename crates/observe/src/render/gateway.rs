@@ -6,7 +6,7 @@ use crate::gauges::{GatewayGauges, UpstreamGauges};
 
 const RESPONSES: Family = Family::counter(
     "tidegate_gateway_responses_total",
-    "Responses to clients, by origin and class of status.",
+    "Responses of the gateway, by origin and class of status.",
 );
 const REQUESTS: Family = Family::counter(
     "tidegate_upstream_requests_total",
