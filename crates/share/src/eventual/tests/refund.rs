@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tidegate_algorithms::{Quota, RefundTo};
+use tidegate_algorithms::{ChargeStamp, Quota, RefundTo};
 use tidegate_store::StoreConfig;
 
 use super::quotas;
@@ -110,6 +110,39 @@ fn a_refund_is_for_all() {
         world.look_all();
         for node in 0..3 {
             assert_eq!(world.take(node, 0).remaining, 1_000, "{node}: {quota:?}");
+        }
+    }
+}
+
+/// A late refund goes to the slot of its charge: as much is left as had it never been made, or less.
+#[test]
+fn a_late_refund_makes_no_room_of_its_own() {
+    for quota in quotas(1_000) {
+        let window = quota.window();
+        for (wait, is_exact) in [
+            (Duration::ZERO, true),
+            (window / 32, true),
+            (window, false),
+            (window * 3, false),
+        ] {
+            let remaining = |is_charged: bool| {
+                let mut world = World::new(&[0], quota.clone());
+                world.look_all();
+                let took = is_charged.then(|| world.request(0, 5));
+                world.sync_node(0);
+                world.advance(wait);
+                world.take(0, 7);
+                let at = took.and_then(|took| took.charged);
+                if let Some(at) = at {
+                    let stamp = ChargeStamp { at, resets_at: at };
+                    let eventual = &world.nodes[0].eventual;
+                    eventual.refund(KEY, &quota, 5, RefundTo::Charge(stamp));
+                }
+                world.take(0, 0).remaining
+            };
+            let (refunded, untouched) = (remaining(true), remaining(false));
+            assert!(refunded <= untouched, "{wait:?}: {refunded} of {quota:?}");
+            assert!(!is_exact || refunded == untouched, "{wait:?}: {quota:?}");
         }
     }
 }
