@@ -24,7 +24,8 @@ descriptors:
 
 const PAYMENT: [Ask<'_>; 2] = [Ask::of(&[("card", "4711")]), Ask::of(&[("user", "alice")])];
 
-const HALF_A_DAY: Duration = Duration::from_hours(12);
+/// From noon to 23:59:59.
+const TO_THE_LAST_SECOND: Duration = Duration::from_secs(12 * 3_600 - 1);
 
 fn receipt<S: Store>(
     limiter: &Limiter<S>,
@@ -101,7 +102,7 @@ fn only_wanted_limits_are_refunded() {
 #[test]
 fn payments_around_midnight() {
     let limiter = limiter(PAYMENTS);
-    advance(&limiter, HALF_A_DAY - Duration::from_secs(1));
+    advance(&limiter, TO_THE_LAST_SECOND);
     let of_yesterday: Vec<_> = (0..3).map(|_| pay(&limiter)).collect();
     check(&limiter, &PAYMENT, "refused: refused 0/3, allowed 7/10");
     advance(&limiter, Duration::from_secs(2));

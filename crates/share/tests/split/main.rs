@@ -150,6 +150,43 @@ async fn a_node_without_the_store_has_its_share_until_the_epoch_ends() {
     assert_eq!(node.admitted(&quota, 200).await, 100);
 }
 
+/// A charge from a share is refunded to it without a call while its window lasts; after the edge it is lost.
+#[tokio::test]
+async fn a_late_refund_does_not_enlarge_the_next_window_of_a_share() {
+    let (clock, quota) = (at(0), fixed_window(100, SECOND));
+    let common = Common::new(Arc::clone(&clock));
+    let node = Node::new(&common, &clock);
+    for _ in 0..3 {
+        node.admitted(&quota, 120).await;
+        clock.advance(SECOND);
+        node.beat().await;
+    }
+    let Charge {
+        key, consistency, ..
+    } = split(&quota, 1);
+    let (charges, mut decisions) = ([split(&quota, 1)], Decisions::new());
+    let charged = node
+        .store
+        .charge(&charges, Charging::AllOrNone, &mut decisions);
+    let stamp = charged.await.unwrap().stamp(&decisions[0]);
+    let refund = || {
+        let to = RefundTo::Charge(stamp);
+        node.store.refund(key, &quota, 1, to, consistency)
+    };
+    common.take_calls();
+    refund().await.unwrap();
+    assert_eq!(common.take_calls(), 0);
+    assert_eq!(node.admitted(&quota, 200).await, 100);
+
+    clock.advance(SECOND);
+    node.beat().await;
+    assert_eq!(node.admitted(&quota, 50).await, 50);
+    for _ in 0..20 {
+        refund().await.unwrap();
+    }
+    assert_eq!(node.admitted(&quota, 200).await, 50);
+}
+
 /// A reset or a refund on this node ends the memory of a denial at once; one on another node is noticed within
 /// 100 ms.
 #[tokio::test]

@@ -29,8 +29,7 @@ enum Act {
     },
 }
 
-/// Five a day: one is charged at 23:59:59, two more at midnight, and a second later the first is refunded. The
-/// new day has three left, as without the refund, unless the algorithm still counts the day before.
+/// Five a day: one is charged at 23:59:59 and two at midnight; at 00:00:01 the first is refunded, and one of the two.
 pub fn a_late_refund_goes_to_the_window_of_its_charge<S: Subject>() {
     for algorithm in ALGORITHMS {
         let five = quota(&QuotaSpec {
@@ -52,24 +51,18 @@ pub fn a_late_refund_goes_to_the_window_of_its_charge<S: Subject>() {
         }
         let remaining = bench.peek(ann, &five).remaining;
         let expected = match algorithm {
-            // The first is of yesterday; one of the two of today is back.
-            Algorithm::FixedWindow => (3, 4),
-            // So too: what dropped in at midnight is more than the first has taken.
-            Algorithm::TokenBucket {
+            // Of the first nothing was left: its day is over, the portion of midnight made up for it, or what is
+            // weighed of yesterday is rounded down. One of the two of today is back.
+            Algorithm::FixedWindow
+            | Algorithm::SlidingCounter { sub_windows: 1, .. }
+            | Algorithm::TokenBucket {
                 refill: Refill::Interval,
                 ..
             } => (3, 4),
-            // Less by two seconds, then by one.
-            Algorithm::TokenBucket {
-                refill: Refill::Continuous,
-                ..
-            } => (2, 3),
-            // Those behind the first keep their departure times; the last two of the queue are not all refunded.
-            Algorithm::LeakyBucket { .. } => (2, 3),
-            Algorithm::SlidingLog { .. } => (2, 4),
-            // Yesterday still counts, but for a second; its one is rounded down.
-            Algorithm::SlidingCounter { sub_windows: 1, .. } => (3, 4),
-            Algorithm::SlidingCounter { .. } => (2, 4),
+            // A bucket takes back both, less by three seconds in all; a queue only its last departure.
+            Algorithm::TokenBucket { .. } | Algorithm::LeakyBucket { .. } => (2, 3),
+            // Both are still counted, each by itself.
+            Algorithm::SlidingLog { .. } | Algorithm::SlidingCounter { .. } => (2, 4),
         };
         assert_eq!((before, remaining), expected, "{algorithm:?}");
     }
