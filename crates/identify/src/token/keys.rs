@@ -49,18 +49,20 @@ pub enum TokenKeyFault {
         given: usize,
     },
     /// There are too many keys.
-    #[error("{given} keys, at most {MAX_KEYS} are read")]
+    #[error("{given} keys, at most {most} are read")]
     TooManyKeys {
         /// The number of keys.
         given: usize,
+        /// The largest number.
+        most: usize,
     },
     /// A secret and public keys are in one set.
     #[error(
         "a secret (`oct`) and public keys are in one set; whoever knows a public key could sign with it"
     )]
     MixedKinds,
-    /// Two keys have one id.
-    #[error("two keys have the id `{id}`")]
+    /// Two keys of one algorithm have one id.
+    #[error("two keys of one algorithm have the id `{id}`")]
     DuplicateId {
         /// The id.
         id: String,
@@ -119,7 +121,8 @@ impl TokenKeys {
         };
         let given = written.len();
         if given > MAX_KEYS {
-            return Err(TokenKeyFault::TooManyKeys { given });
+            let most = MAX_KEYS;
+            return Err(TokenKeyFault::TooManyKeys { given, most });
         }
         let mut keys = Vec::with_capacity(given);
         for jwk in written {
@@ -131,7 +134,8 @@ impl TokenKeys {
         Self::new(keys, given)
     }
 
-    /// Reads public keys in PEM: RSA, P-256 or Ed25519. They have no ids, so each token is tried with all of its kind.
+    /// Reads public keys in PEM: RSA, P-256 or Ed25519, at most four. They have no ids, so each token is tried with all of its
+    /// kind.
     pub fn from_pem(text: &[u8]) -> Result<Self, TokenKeyFault> {
         check_size(text)?;
         let mut keys = Vec::new();
@@ -150,10 +154,11 @@ impl TokenKeys {
             };
             return Err(TokenKeyFault::NotAPublicKey { found });
         }
-        match keys.len() {
+        let (given, most) = (keys.len(), MAX_TRIES);
+        match given {
             0 => Err(TokenKeyFault::NotPem),
-            given @ 5.. => Err(TokenKeyFault::TooManyKeys { given }),
-            given => Self::new(keys, given),
+            1..=MAX_TRIES => Self::new(keys, given),
+            _ => Err(TokenKeyFault::TooManyKeys { given, most }),
         }
     }
 
@@ -189,7 +194,9 @@ impl TokenKeys {
             return Err(TokenKeyFault::MixedKinds);
         }
         for (index, key) in keys.iter().enumerate() {
-            let is_again = |other: &TokenKey| key.id.is_some() && key.id == other.id;
+            let is_again = |other: &TokenKey| {
+                key.id.is_some() && key.id == other.id && key.algorithm == other.algorithm
+            };
             if keys[..index].iter().any(is_again) {
                 let id = key.id.clone().unwrap_or_default();
                 return Err(TokenKeyFault::DuplicateId { id });
@@ -205,13 +212,13 @@ impl TokenKeys {
     /// the set has an id, the name in the token means nothing.
     pub(super) fn candidates(&self, header: &Header) -> Result<Vec<&TokenKey>, TokenFault> {
         let has_ids = self.keys.iter().any(|key| key.id.is_some());
-        if let Some(id) = header.kid.as_deref().filter(|_| has_ids) {
-            let named = self.keys.iter().find(|key| key.id.as_deref() == Some(id));
-            let key = named.ok_or(TokenFault::UnknownKey)?;
-            return Ok(vec![key]);
+        let id = header.kid.as_deref().filter(|_| has_ids);
+        let is_named = |key: &&TokenKey| id.is_none() || key.id.as_deref() == id;
+        let mut keys: Vec<&TokenKey> = self.keys.iter().filter(is_named).collect();
+        if keys.is_empty() {
+            return Err(TokenFault::UnknownKey);
         }
-        let is_alike = |key: &&TokenKey| key.algorithm == header.alg;
-        let keys: Vec<&TokenKey> = self.keys.iter().filter(is_alike).collect();
+        keys.retain(|key| key.algorithm == header.alg);
         match keys.len() {
             0 => Err(TokenFault::WrongAlgorithm),
             1..=MAX_TRIES => Ok(keys),

@@ -298,6 +298,28 @@ fn a_named_key_is_the_only_one_tried() {
 }
 
 #[test]
+fn one_id_can_name_a_key_of_each_algorithm() {
+    let (first, second) = (SigningKey::es256(), SigningKey::eddsa());
+    let keys = key_set(&[first.jwk("a"), second.jwk("a")]).expect("keys");
+    let verifier = TokenVerifier::new(any_names(), keys);
+    for key in [&first, &second] {
+        let header = json!({ "alg": key.algorithm, "kid": "a" });
+        let token = key.token_with(&header, &good());
+        assert_eq!(subject(&verifier, &token), Ok("user-7".to_owned()));
+    }
+}
+
+#[test]
+fn without_keys_every_key_is_unknown() {
+    let verifier = TokenVerifier::new(any_names(), TokenKeys::none());
+    for key in SigningKey::all() {
+        let fault = subject(&verifier, &key.token(&good()));
+        assert_eq!(fault, Err(TokenFault::UnknownKey));
+    }
+    assert_eq!(verifier.n_unknown_keys(), 4);
+}
+
+#[test]
 fn keys_without_ids_are_tried_whatever_the_token_names() {
     let (old, new) = (SigningKey::es256(), SigningKey::es256());
     let pem = format!("{}{}", old.public_pem, new.public_pem);
@@ -628,11 +650,17 @@ fn faulty_keys_are_named() {
     check(&[], TokenKeyFault::NoKeys { given: 0 });
     let id = "a".to_owned();
     check(
-        &[public.jwk("a"), SigningKey::eddsa().jwk("a")],
+        &[public.jwk("a"), SigningKey::es256().jwk("a")],
         TokenKeyFault::DuplicateId { id },
     );
     let many = vec![public.jwk.clone(); 101];
-    check(&many, TokenKeyFault::TooManyKeys { given: 101 });
+    check(
+        &many,
+        TokenKeyFault::TooManyKeys {
+            given: 101,
+            most: 100,
+        },
+    );
     let short = json!({ "kty": "oct", "k": encode(&SECRET[1..]) });
     check(&[short], TokenKeyFault::ShortSecret { given: 31 });
     let weak = json!({ "kty": "RSA", "n": encode(&[0xff; 128]), "e": "AQAB" });
@@ -717,7 +745,10 @@ fn a_pem_file_holds_public_keys_only() {
         &public.replace("-----END", "----END"),
         TokenKeyFault::NotPem,
     );
-    check(&public.repeat(5), TokenKeyFault::TooManyKeys { given: 5 });
+    check(
+        &public.repeat(5),
+        TokenKeyFault::TooManyKeys { given: 5, most: 4 },
+    );
 }
 
 /// A DER reader must not panic on damaged keys.
