@@ -60,7 +60,7 @@ fn every_example_is_good_and_has_a_line_in_the_readme() {
             "{name}: {said}"
         );
     }
-    assert_eq!(n_examples, 13);
+    assert_eq!(n_examples, 14);
 }
 
 #[test]
