@@ -10,7 +10,7 @@ use std::time::Duration;
 use tidegate_limiter::Limiter;
 use tidegate_observe::{Exporter, Observatory};
 use tidegate_rules::Compiled;
-use tidegate_server::{Admin, Bound, Certificates, CoreCount, Parts, Server, Stop};
+use tidegate_server::{Admin, Bound, Certificates, Parts, Server, Stop};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -62,12 +62,10 @@ async fn serve(
     let config = &loaded.config;
     // Before the banner: who reads it may stop us at once.
     let mut stops = Stops::listen()?;
-    let hangup = listen(SignalKind::hangup())?;
-    let renewal = listen(SignalKind::hangup())?;
-    let settings_hangup = listen(SignalKind::hangup())?;
+    let hangups = Hangups::listen()?;
     let token = config.admin.token()?;
     // Before anything is opened: faults of its files are told at once.
-    let CoreCount(threads) = settings::cores(config);
+    let threads = settings::cores(config).0;
     let (gateway, settings_reloader) = gateway::open(args, loaded, threads).await?;
     let opened = state::open(config)?;
     let store = stores::open(config, opened.store).await?;
@@ -80,11 +78,8 @@ async fn serve(
     let (observatory, exporter) = Observatory::new(settings::observing(loaded));
     let observatory = Arc::new(observatory);
     observatory.reloaded(source.version());
-    let reloader = Arc::new(Reloader::new(
-        source,
-        Arc::clone(&limiter),
-        Arc::clone(&observatory),
-    ));
+    let reloader = Reloader::new(source, Arc::clone(&limiter), Arc::clone(&observatory));
+    let reloader = Arc::new(reloader);
     let admin = Admin {
         gateway: gateway.clone(),
         limiter: Arc::clone(&limiter),
@@ -108,11 +103,8 @@ async fn serve(
     let served = server.run(&parts, async || stops.next().await);
     let ended = tokio::select! {
         served = served => served.map_err(Failure::CannotRun),
-        () = reloader.on_hangup(hangup) => Ok(()),
-        () = renew(certificates, renewal) => Ok(()),
         () = limiter.store().run() => Ok(()),
-        () = reloader.watch() => Ok(()),
-        () = reload_settings(settings_reloader.as_ref(), settings_hangup) => Ok(()),
+        () = reload_all(&reloader, certificates, settings_reloader.as_ref(), hangups) => Ok(()),
     };
     // Nothing is charged any more.
     limiter.store().finish().await;
@@ -168,6 +160,25 @@ impl Spans {
     }
 }
 
+/// The signal to read files again, for each that reads some.
+struct Hangups {
+    rules: Signal,
+    certificates: Signal,
+    settings: Signal,
+}
+
+// === impl Hangups ===
+
+impl Hangups {
+    fn listen() -> Result<Self, Failure> {
+        Ok(Self {
+            rules: listen(SignalKind::hangup())?,
+            certificates: listen(SignalKind::hangup())?,
+            settings: listen(SignalKind::hangup())?,
+        })
+    }
+}
+
 /// The signals that ask the process to stop.
 struct Stops {
     interrupt: Signal,
@@ -193,12 +204,25 @@ impl Stops {
     }
 }
 
-/// Reads the settings of the gateway and of identities again when they change, for ever.
-async fn reload_settings(reloader: Option<&SettingsReloader>, hangup: Signal) {
-    match reloader {
-        Some(reloader) => Box::pin(reloader.run(hangup)).await,
-        None => pending().await,
-    }
+/// Reads rules, certificates and settings again when they change, for ever.
+async fn reload_all<S>(
+    rules: &Reloader<S>,
+    certificates: Certificates,
+    settings: Option<&SettingsReloader>,
+    hangups: Hangups,
+) {
+    let settings = async {
+        match settings {
+            Some(reloader) => Box::pin(reloader.run(hangups.settings)).await,
+            None => pending().await,
+        }
+    };
+    tokio::join!(
+        rules.watch(),
+        rules.on_hangup(hangups.rules),
+        renew(certificates, hangups.certificates),
+        settings,
+    );
 }
 
 /// Reads the certificates again each time `hangup` comes, for ever. The server tells what is wrong with

@@ -58,48 +58,9 @@ pub(super) fn is_wanted(root: &Section<'_, '_>) -> bool {
 
 impl Gateway {
     pub(super) fn read(mut section: Section<'_, '_>) -> Self {
-        let targets: Vec<TargetConfig> = section.list(
-            "upstream",
-            "The servers that requests are sent to, such as http://127.0.0.1:9000: an upstream named `default` and a last route for everything",
-            Vec::new(),
-        );
-        let mut upstreams = section.named_blocks(
-            "upstreams",
-            "Groups of servers by name, for routes to choose from",
-            Some("targets"),
-            upstream::read,
-        );
-        let routes = section.blocks(
-            "routes",
-            "Requests by host, path, method and header, and what becomes of them; the first that matches is taken",
-            route::read,
-        );
-        for item in &mut upstreams {
-            item.value.name.clone_from(&item.name);
-        }
-        refuse_doubled(&mut section, &upstreams, &targets);
-        refuse_empty(&mut section, &upstreams);
-        let names: Vec<&str> = (!targets.is_empty())
-            .then_some(DEFAULT)
-            .into_iter()
-            .chain(upstreams.iter().map(|item| item.name.as_str()))
-            .collect();
-        let mut routes = resolve(&mut section, routes, &names);
-        if !targets.is_empty() && !routes.iter().any(|route| route.matches.is_any()) {
-            routes.push(last_route());
-        }
-        warn_of_unused(
-            &mut section,
-            &upstreams,
-            &routes,
-            names.len() - upstreams.len(),
-        );
-        let default = (!targets.is_empty()).then(|| UpstreamConfig::new(DEFAULT, targets));
-        let upstreams = default
-            .into_iter()
-            .chain(upstreams.into_iter().map(|item| item.value));
+        let (upstreams, routes) = read_routes(&mut section);
         Self {
-            upstreams: upstreams.map(Arc::new).collect(),
+            upstreams,
             routes,
             domain: section.value(
                 "domain",
@@ -123,6 +84,45 @@ impl Gateway {
             ),
         }
     }
+}
+
+/// The upstreams, and the routes that name them by their place.
+fn read_routes(section: &mut Section<'_, '_>) -> (Vec<Arc<UpstreamConfig>>, Vec<RouteConfig>) {
+    let targets: Vec<TargetConfig> = section.list(
+        "upstream",
+        "The servers that requests are sent to, such as http://127.0.0.1:9000: an upstream named `default` and a last route for everything",
+        Vec::new(),
+    );
+    let mut upstreams = section.named_blocks(
+        "upstreams",
+        "Groups of servers by name, for routes to choose from",
+        Some("targets"),
+        upstream::read,
+    );
+    let routes = section.blocks(
+        "routes",
+        "Requests by host, path, method and header, and what becomes of them; the first that matches is taken",
+        route::read,
+    );
+    for item in &mut upstreams {
+        item.value.name.clone_from(&item.name);
+    }
+    refuse_doubled(section, &upstreams, &targets);
+    refuse_empty(section, &upstreams);
+    let names: Vec<&str> = (!targets.is_empty())
+        .then_some(DEFAULT)
+        .into_iter()
+        .chain(upstreams.iter().map(|item| item.name.as_str()))
+        .collect();
+    let mut routes = resolve(section, routes, &names);
+    if !targets.is_empty() && !routes.iter().any(|route| route.matches.is_any()) {
+        routes.push(last_route());
+    }
+    warn_of_unused(section, &upstreams, &routes, names.len() - upstreams.len());
+    let default = (!targets.is_empty()).then(|| UpstreamConfig::new(DEFAULT, targets));
+    let named = upstreams.into_iter().map(|item| item.value);
+    let upstreams = default.into_iter().chain(named).map(Arc::new);
+    (upstreams.collect(), routes)
 }
 
 /// One counter for each client address.

@@ -56,30 +56,37 @@ pub(super) fn read(mut section: Section<'_, '_>) -> GatewayBounds {
         max_requests: max_requests.0.into(),
         max_streams: max_streams.0,
         max_connections_per_address: max_connections.get(),
+        ..timeouts(&mut section, default)
+    }
+}
+
+fn timeouts(section: &mut Section<'_, '_>, default: GatewayBounds) -> GatewayBounds {
+    GatewayBounds {
         head_timeout: longer_than_zero(
-            &mut section,
+            section,
             "head_timeout",
             "Time from the first byte of a head to its end",
             default.head_timeout,
         ),
         body_timeout: longer_than_zero(
-            &mut section,
+            section,
             "body_timeout",
             "Time between two pieces of a request's body",
             default.body_timeout,
         ),
         idle_timeout: longer_than_zero(
-            &mut section,
+            section,
             "idle_timeout",
             "Time a connection may stay open without a request",
             default.idle_timeout,
         ),
         write_timeout: longer_than_zero(
-            &mut section,
+            section,
             "write_timeout",
             "Time a client may take nothing of an answer that waits for it",
             default.write_timeout,
         ),
+        ..default
     }
 }
 
