@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderValue, Request, Response};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
@@ -244,7 +244,8 @@ async fn respond<S: Store + 'static>(
     thread: &GatewayThread<S>,
     context: &ConnectionContext,
 ) -> Result<Response<GatewayBody>, Infallible> {
-    let guard = context.state.begin(thread.bounds.max_requests);
+    let has_body = !request.body().is_end_stream();
+    let guard = context.state.begin(thread.bounds.max_requests, has_body);
     Ok(thread.answer(request, context, guard).await)
 }
 

@@ -1,7 +1,7 @@
 //! The state of a connection, shared between its stream and its requests.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use tokio::sync::Notify;
 
@@ -12,6 +12,8 @@ use tokio::sync::Notify;
 pub(crate) struct ConnectionState {
     n_active: AtomicU32,
     n_requests: AtomicU64,
+    /// Whether the last request had a body.
+    had_body: AtomicBool,
     exhausted: Notify,
 }
 
@@ -27,8 +29,9 @@ pub(crate) struct RequestGuard {
 
 impl ConnectionState {
     /// Begins a request on a connection that may carry `max_requests`.
-    pub(crate) fn begin(self: &Arc<Self>, max_requests: u64) -> RequestGuard {
+    pub(crate) fn begin(self: &Arc<Self>, max_requests: u64, has_body: bool) -> RequestGuard {
         self.n_active.fetch_add(1, Ordering::Relaxed);
+        self.had_body.store(has_body, Ordering::Relaxed);
         let n_before = self.n_requests.fetch_add(1, Ordering::Relaxed);
         let is_last = n_before + 1 >= max_requests;
         if is_last {
@@ -52,6 +55,11 @@ impl ConnectionState {
     /// Whether no request is in progress.
     pub(crate) fn is_idle(&self) -> bool {
         self.n_active.load(Ordering::Relaxed) == 0
+    }
+
+    /// Whether the last request had a body.
+    pub(super) fn had_body(&self) -> bool {
+        self.had_body.load(Ordering::Relaxed)
     }
 
     /// The number of requests that were begun.

@@ -7,6 +7,10 @@
 //!  closed               closed
 //! ```
 //!
+//! A client whose body is not read to its end, because it was denied or the upstream has answered already, still sends while the
+//! connection is closed. Its bytes are discarded for a while: a connection that is closed with bytes unread is reset, and the reset
+//! would overtake the response.
+//!
 //! The timer is armed once and looks at the true deadline when it fires, because requests come far more often than it does.
 
 use std::io;
@@ -34,7 +38,13 @@ pub(super) struct BoundedStream<I> {
     wait: Wait,
     deadline: Instant,
     timer: Option<Pin<Box<Sleep>>>,
+    is_shut_down: bool,
 }
+
+/// The longest time that bytes of a body are discarded after the response to it.
+const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
+/// Bytes that are discarded at a time.
+const DISCARDED_BYTES: usize = 4 * 1024;
 
 /// A wait for a head. The number is that of the requests that were begun before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +74,7 @@ impl<I> BoundedStream<I> {
             wait: Wait::None,
             deadline: Instant::now(),
             timer: None,
+            is_shut_down: false,
         }
     }
 
@@ -105,6 +116,30 @@ impl<I> BoundedStream<I> {
             timer.as_mut().reset(deadline);
         }
     }
+
+    /// Whether the client may still be sending a body. After a body that was read, the next head was waited for.
+    fn has_unread_body(&self) -> bool {
+        self.state.had_body() && self.wait != Wait::Idle(self.state.n_requests())
+    }
+}
+
+impl<I: AsyncRead + Unpin> BoundedStream<I> {
+    /// Discards what the client sends until it closes, and not longer than until the deadline.
+    fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let mut bytes = [0; DISCARDED_BYTES];
+        loop {
+            let mut buffer = ReadBuf::new(&mut bytes);
+            match Pin::new(&mut self.io).poll_read(context, &mut buffer) {
+                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {}
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => break,
+            }
+        }
+        match &mut self.timer {
+            Some(timer) => timer.as_mut().poll(context),
+            None => Poll::Ready(()),
+        }
+    }
 }
 
 impl<I: AsyncRead + Unpin> AsyncRead for BoundedStream<I> {
@@ -130,7 +165,7 @@ impl<I: AsyncRead + Unpin> AsyncRead for BoundedStream<I> {
     }
 }
 
-impl<I: AsyncWrite + Unpin> AsyncWrite for BoundedStream<I> {
+impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for BoundedStream<I> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -156,6 +191,15 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for BoundedStream<I> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(context)
+        let this = &mut *self;
+        if !this.is_shut_down {
+            ready!(Pin::new(&mut this.io).poll_shutdown(context))?;
+            this.is_shut_down = true;
+            if !this.has_unread_body() {
+                return Poll::Ready(Ok(()));
+            }
+            this.timer = Some(Box::pin(sleep_until(Instant::now() + LINGER_TIMEOUT)));
+        }
+        this.poll_linger(context).map(Ok)
     }
 }
