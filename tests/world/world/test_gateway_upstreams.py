@@ -5,7 +5,7 @@ from .load import Load
 from .process import World, eventually, free_port, get
 
 # Every restart is long enough that each of its phases meets requests, and short enough for CI.
-REQUESTS_BETWEEN = 150
+REQUESTS_BETWEEN = 100
 
 
 def with_retries(*upstreams, extra="") -> str:
@@ -57,7 +57,7 @@ class UvicornRestarts(Restarts, World):
     def test_a_kill_is_noticed_only_by_those_whose_response_had_begun(self):
         small = Load(self, self.gateway.port)
         large = Load(self, self.gateway.port, "/bytes/2000000?length=1", n_clients=4)
-        for upstream in self.both * 2:
+        for upstream in self.both:
             small.until_more(REQUESTS_BETWEEN)
             large.until_more(10)
             self.stop(upstream.program, "kill")
