@@ -233,6 +233,8 @@ class NginxBehind(World):
         body = self.folder / "body"
         with open(body, "wb") as file:
             file.truncate(201 << 20)
+        # All threads run once something was asked.
+        self.assertEqual(gateway.get().status, 200)
         before = gateway.n_descriptors()
         for _ in range(20):
             early = Curl(self, f"http://127.0.0.1:{gateway.port}/file.bin", "--upload-file", str(body))
