@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::child::Measurement;
+use crate::gateway::{BARE_SERVER, BareServer};
 use crate::service::NULL_SERVER;
 
 /// What `--help` prints.
@@ -9,7 +10,7 @@ Measures tidegate beside its peers and prints one table.
 
   scripts/bench                 the whole table; takes about twenty minutes
   scripts/bench --only hot      one group of rows: hot, uniform, parts, threads, memory,
-                                shapes, flood, service or redis
+                                shapes, flood, service, redis or gateway
   scripts/bench --quick         everything, tiny: shows that it runs, the figures mean nothing
   scripts/bench --write         also writes the table to bench/RESULTS.md
   scripts/bench --before 475b30d
@@ -34,6 +35,8 @@ pub enum Command {
     Soak(Trial),
     /// Be the server that does nothing.
     NullServer,
+    /// Be a bare hyper server.
+    BareServer(BareServer),
     /// Take one measurement in this process of its own and print it for the process that asked.
     Measure(Measurement),
 }
@@ -95,6 +98,8 @@ pub enum Group {
     Service,
     /// Many nodes and one Redis: a table of its own.
     Redis,
+    /// The gateway beside nginx and `HAProxy`: a table of its own.
+    Gateway,
 }
 
 // === impl Arguments ===
@@ -113,6 +118,11 @@ pub fn parse(words: impl Iterator<Item = String>) -> Result<Command, String> {
         && first == "measure"
     {
         return Measurement::parse(measurement).map(Command::Measure);
+    }
+    if let [first, server @ ..] = words.as_slice()
+        && first == BARE_SERVER
+    {
+        return BareServer::parse(server).map(Command::BareServer);
     }
     if words == [NULL_SERVER] {
         return Ok(Command::NullServer);
@@ -160,6 +170,7 @@ impl Group {
             "flood" => Ok(Self::Flood),
             "service" => Ok(Self::Service),
             "redis" => Ok(Self::Redis),
+            "gateway" => Ok(Self::Gateway),
             _ => Err(format!("--only knows no rows named '{name}'; see --help")),
         }
     }

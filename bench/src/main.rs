@@ -7,6 +7,7 @@ mod contender;
 mod day;
 mod fleet;
 mod flood;
+mod gateway;
 mod growth;
 mod key;
 mod machine;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
 fn run() -> Result<(), Box<dyn Error>> {
     match arguments::parse(std::env::args().skip(1))? {
         Command::NullServer => service::null::run()?,
+        Command::BareServer(server) => server.run()?,
         Command::Help => print!("{}", arguments::HELP),
         Command::Measure(measurement) => child::answer(&measurement.take()?),
         Command::Table(arguments) => table(&arguments)?,
@@ -52,7 +54,10 @@ fn run() -> Result<(), Box<dyn Error>> {
 
 fn table(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let mut page = Page::default();
-    if !matches!(arguments.only, Some(Group::Service | Group::Redis)) {
+    if !matches!(
+        arguments.only,
+        Some(Group::Service | Group::Redis | Group::Gateway)
+    ) {
         let rows = plan::run(arguments)?;
         page.add(report::page(&rows, arguments.scale));
     }
@@ -62,6 +67,10 @@ fn table(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     }
     if arguments.wants(Group::Redis) {
         let table = redis::run(arguments.scale)?;
+        page.add(table.section(&machine::description()));
+    }
+    if arguments.wants(Group::Gateway) {
+        let table = gateway::run(arguments.scale)?;
         page.add(table.section(&machine::description()));
     }
     show(page, arguments.write)

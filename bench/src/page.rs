@@ -2,16 +2,17 @@
 
 use std::fmt;
 
-use crate::{day, redis, service, soak};
+use crate::{day, gateway, redis, service, soak};
 
 /// The section that `tests/fleet` writes; it stays as it is here.
 const FLEET: &str = "## Promises, measured from outside\n";
 
 /// How each section begins, in the order of the page.
-const HEADINGS: [&str; 6] = [
+const HEADINGS: [&str; 7] = [
     "# Benchmark results\n",
     service::HEADING,
     redis::HEADING,
+    gateway::HEADING,
     day::HEADING,
     soak::HEADING,
     FLEET,

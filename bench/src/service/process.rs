@@ -45,6 +45,16 @@ impl Executable {
         Some(Self(path.into()))
     }
 
+    /// `serve` on one thread, with a config file.
+    pub fn serve(&self, config: &Path) -> Command {
+        let mut command = Command::new(&self.0);
+        command
+            .env_remove(BEFORE)
+            .args(["serve", "--threads", "1", "--log-level", "warn", "--config"])
+            .arg(config);
+        command
+    }
+
     /// The name of its file.
     pub fn name(&self) -> String {
         let name = self.0.file_name().unwrap_or(self.0.as_os_str());
