@@ -103,6 +103,8 @@ pub struct GatewayBounds {
     pub max_requests: u64,
     /// Streams open at once on one HTTP/2 connection.
     pub max_streams: u32,
+    /// Connections of all clients; further ones wait in the kernel's backlog.
+    pub max_connections: usize,
     /// Connections of one client address; trusted proxies are exempt.
     pub max_connections_per_address: usize,
 }
@@ -148,7 +150,10 @@ impl Default for GatewayBounds {
             write_timeout: Duration::from_secs(30),
             max_requests: 100_000,
             max_streams: 128,
-            max_connections_per_address: 512,
+            // An idle one takes 13 KB, so that all of them take 210 MB.
+            max_connections: 16_384,
+            // Sixty-four addresses are needed to take them all.
+            max_connections_per_address: 256,
         }
     }
 }

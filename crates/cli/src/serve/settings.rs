@@ -16,7 +16,7 @@ pub(super) fn server(config: &Config) -> ServerConfig {
     let listen = |listener| listen(config, listener).into_iter().collect();
     ServerConfig {
         gateway: if config.has_gateway() {
-            listen(&config.listeners.gateway)
+            gateway_listener(config)
         } else {
             Vec::new()
         },
@@ -123,6 +123,17 @@ fn listen(config: &Config, listener: &Listener) -> Option<ListenConfig> {
         max_connections: config.limits.connections.get(),
         ..ListenConfig::new(address)
     })
+}
+
+/// The gateway has clients, not programs, so its connections have a bound of their own.
+fn gateway_listener(config: &Config) -> Vec<ListenConfig> {
+    let listener = listen(config, &config.listeners.gateway);
+    let max_connections = config.gateway.bounds.max_connections;
+    let bounded = listener.map(|listener| ListenConfig {
+        max_connections,
+        ..listener
+    });
+    bounded.into_iter().collect()
 }
 
 fn tls(tls: &Tls) -> TlsConfig {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::thread;
@@ -52,7 +52,7 @@ fn serve_tls(folder: &Path, body: String) -> u16 {
 }
 
 /// A gateway for callers with a token, whose keys are at a URL.
-fn start_with_keys(folder: &PathBuf, upstream: &Upstream, port: u16) -> Server {
+fn start_with_keys(folder: &Path, upstream: &Upstream, port: u16) -> Server {
     let config = format!(
         "gateway: {{routes: [{{require: {{\"claim:sub\": [ann]}}}}]}}\n\
          identity: {{tokens: {{jwks: \"https://localhost:{port}/keys\", issuer: any, audience: any}}}}\n"

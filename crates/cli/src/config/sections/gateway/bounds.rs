@@ -45,6 +45,11 @@ pub(super) fn read(mut section: Section<'_, '_>) -> GatewayBounds {
         Count(default.max_streams),
     );
     let max_connections: Count<1> = section.value(
+        "max_connections",
+        "Connections of all clients; further ones wait",
+        count(default.max_connections),
+    );
+    let max_per_address: Count<1> = section.value(
         "max_connections_per_address",
         "Connections of one client address; trusted proxies are exempt",
         count(default.max_connections_per_address),
@@ -55,7 +60,8 @@ pub(super) fn read(mut section: Section<'_, '_>) -> GatewayBounds {
         max_body_bytes: bytes(max_body),
         max_requests: max_requests.0.into(),
         max_streams: max_streams.0,
-        max_connections_per_address: max_connections.get(),
+        max_connections: max_connections.get(),
+        max_connections_per_address: max_per_address.get(),
         ..timeouts(&mut section, default)
     }
 }
