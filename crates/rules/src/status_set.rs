@@ -69,7 +69,7 @@ fn range(text: &str) -> Option<(u16, u16)> {
         (format!("{class}00"), format!("{class}99"))
     } else {
         let (first, last) = text.split_once('-').unwrap_or((text, text));
-        (first.trim_end().to_owned(), last.trim_start().to_owned())
+        (first.to_owned(), last.to_owned())
     };
     let (first, last) = (status(&first)?, status(&last)?);
     (first <= last).then_some((first, last))
@@ -131,6 +131,7 @@ mod tests {
             "503-500",
             "400-",
             "-499",
+            "400 - 499",
             "4xx-5xx",
             "+402",
             "４02",

@@ -159,6 +159,14 @@ fn fits(pattern: &Json, text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-'),
         "^https?://" => text.starts_with("http://") || text.starts_with("https://"),
         "^http://" => text.starts_with("http://"),
+        "^[1-5](xx|XX|[0-9]{2}(-[1-5][0-9]{2})?)$" => {
+            let is_status = |text: &str| {
+                text.len() == 3 && digits(text) && text.starts_with(['1', '2', '3', '4', '5'])
+            };
+            let (first, last) = text.split_once('-').unwrap_or((text, text));
+            let class = text.to_lowercase().replace("xx", "00");
+            is_status(first) && is_status(last) || is_status(&class)
+        }
         units if units.starts_with("^([sS]") => {
             let units = ["second", "minute", "hour", "day", "week", "month", "year"];
             units.iter().any(|unit| text.eq_ignore_ascii_case(unit))
@@ -268,6 +276,7 @@ fn bad_files_of_rules_are_not_as_the_schema_says() {
         "wrong_shapes",
         "bad_words",
         "bad_windows",
+        "bad_statuses",
         "root_is_a_list",
     ] {
         let path = root()
