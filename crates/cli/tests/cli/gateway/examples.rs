@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use tidegate_store_redis::test_util::RedisServer;
 
@@ -227,4 +228,41 @@ fn address_and_user_are_limited_together() {
         3,
         "no password is looked at"
     );
+}
+
+#[test]
+fn declined_payments_are_counted_and_others_refunded() {
+    let (server, upstream) = serve("failed-payments");
+    let pay = |user: &str, status: &str| {
+        let token = token(&format!(r#""sub":"{user}""#));
+        let wanted = format!("x-answer: {status}");
+        ask(&server, "POST /payments", &[&token, &wanted]).status()
+    };
+    for _ in 0..10 {
+        assert_eq!(pay("ann", "200"), 200, "a good payment counts nothing");
+    }
+    let declined: Vec<u16> = (0..4).map(|_| pay("ann", "402")).collect();
+    assert_eq!(declined, [402, 402, 402, 429]);
+    assert_eq!(
+        pay("ann", "200"),
+        429,
+        "whoever had three is denied before the payment"
+    );
+    assert_eq!(upstream.requests().len(), 13);
+}
+
+/// Every attempt is charged before it is sent on, so that no crowd comes through while answers are awaited.
+#[test]
+fn of_a_hundred_payments_at_once_three_are_declined() {
+    let (server, upstream) = serve("failed-payments");
+    let token = token(r#""sub":"bob""#);
+    let pay = || ask(&server, "POST /payments", &[&token, "x-answer: 402"]).status();
+    let statuses = thread::scope(|scope| {
+        let payments: Vec<_> = (0..100).map(|_| scope.spawn(pay)).collect();
+        let statuses = payments.into_iter().map(|it| it.join().unwrap());
+        statuses.collect::<Vec<u16>>()
+    });
+    let n_with = |status| statuses.iter().filter(|it| **it == status).count();
+    assert_eq!((n_with(402), n_with(429)), (3, 97));
+    assert_eq!(upstream.requests().len(), 3);
 }
