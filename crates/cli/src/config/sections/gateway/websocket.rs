@@ -57,7 +57,9 @@ fn frame_limit(mut section: Section<'_, '_>) -> Option<FrameLimit> {
     let window: Option<Duration> =
         section.optional("window", "The window, from 1ms to 365 days; 1s, if not set");
     let Some(limit) = limit.and_then(|Count(limit)| NonZeroU32::new(limit)) else {
-        section.refuse_alone(&["window"], "`limit`");
+        if !section.is_written("limit") {
+            section.refuse_alone(&["window"], "`limit`");
+        }
         return None;
     };
     match FrameLimit::new(limit, window.unwrap_or(WINDOW)) {
@@ -71,21 +73,22 @@ fn frame_limit(mut section: Section<'_, '_>) -> Option<FrameLimit> {
 }
 
 fn when_over(section: &mut Section<'_, '_>) -> WhenOver {
-    let over = section.value(
+    let over: Option<OverLimit> = section.optional(
         "when_over",
-        "The answer to a frame over a limit: `close` the connection, or `pause` reading from the client",
-        OverLimit::Close,
+        "The answer to a frame over a limit: `close` the connection (if not set), or `pause` reading from the client",
     );
     let max_pause: Option<Duration> = section.optional(
         "max_pause",
         "The longest pause, after which the connection is closed; 10s, if not set",
     );
     match over {
-        OverLimit::Close => {
+        // A word that was not understood has its fault already.
+        None if section.is_written("when_over") => WhenOver::Close,
+        Some(OverLimit::Close) | None => {
             section.refuse_alone(&["max_pause"], "`when_over: pause`");
             WhenOver::Close
         }
-        OverLimit::Pause => {
+        Some(OverLimit::Pause) => {
             if max_pause.is_some_and(|pause| pause.is_zero()) {
                 let message = "`max_pause` must be greater than zero".to_owned();
                 let hint = "write a duration such as 5s";
