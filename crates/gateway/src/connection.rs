@@ -71,8 +71,12 @@ pub(crate) struct ConnectionContext {
     tunnel: RefCell<Option<Tunnel>>,
 }
 
-/// A client address that has as many connections as it may.
-struct ConnectionLimitReached;
+/// The permit of one connection, released when dropped. Trusted proxies, which speak for many clients, need none of their address.
+#[derive(Debug)]
+pub struct ConnectionPermit {
+    #[expect(dead_code, reason = "held for its drop")]
+    of_address: Option<AddressPermit>,
+}
 
 /// The window of an HTTP/2 stream: what a client may send before we have passed it on. As large as the default of the protocol.
 const STREAM_WINDOW: u32 = 64 * 1024;
@@ -84,15 +88,13 @@ const STREAM_SEND_BUFFER: usize = 64 * 1024;
 pub async fn serve_connection<S, I>(
     io: I,
     client: ClientConnection,
+    _permit: ConnectionPermit,
     thread: Rc<GatewayThread<S>>,
     drain: impl Future<Output = ()>,
 ) where
     S: Store + 'static,
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let Ok(_permit) = permit(&client, &thread) else {
-        return;
-    };
     let state = Arc::new(ConnectionState::default());
     let bounds = &thread.bounds;
     let mut drain = pin!(drain);
@@ -131,22 +133,6 @@ pub async fn serve_connection<S, I>(
         ClientProtocol::Http1 => serve_http1(stream, context, thread, drain).await,
         ClientProtocol::Http2 => serve_http2(stream, context, thread, drain).await,
     }
-}
-
-/// A permit for the connections of one address; none is needed by trusted proxies, which speak for many clients.
-fn permit<S>(
-    client: &ClientConnection,
-    thread: &GatewayThread<S>,
-) -> Result<Option<AddressPermit>, ConnectionLimitReached> {
-    let Peer::Address(address) = client.peer else {
-        return Ok(None);
-    };
-    if thread.gateway.config().client_address.trusts(client.peer) {
-        return Ok(None);
-    }
-    let most = thread.bounds.max_connections_per_address;
-    let permit = thread.gateway.connections().take(address, most);
-    permit.map(Some).ok_or(ConnectionLimitReached)
 }
 
 async fn serve_http1<S, I>(
@@ -247,6 +233,23 @@ async fn respond<S: Store + 'static>(
     let has_body = !request.body().is_end_stream();
     let guard = context.state.begin(thread.bounds.max_requests, has_body);
     Ok(thread.answer(request, context, guard).await)
+}
+
+// === impl GatewayThread ===
+
+impl<S> GatewayThread<S> {
+    /// A permit for a connection of `peer`, unless its address has as many as it may. It is taken before a handshake, because a
+    /// client that never ends one holds a connection as well.
+    pub fn permit(&self, peer: Peer) -> Option<ConnectionPermit> {
+        let of_address = match peer {
+            Peer::Address(address) if !self.gateway.config().client_address.trusts(peer) => {
+                let most = self.bounds.max_connections_per_address;
+                Some(self.gateway.connections().take(address, most)?)
+            }
+            Peer::Address(_) | Peer::Unix => None,
+        };
+        Some(ConnectionPermit { of_address })
+    }
 }
 
 // === impl ConnectionContext ===

@@ -35,7 +35,7 @@ pub use config::{
     RouteConfig, RouteMatch, TargetConfig, TargetFault, Timeouts, UpstreamConfig, UpstreamProtocol,
     UpstreamTls, WebSocketLimits, WhenOver,
 };
-pub use connection::{ClientConnection, ClientProtocol, serve_connection};
+pub use connection::{ClientConnection, ClientProtocol, ConnectionPermit, serve_connection};
 pub use gateway::{Gateway, GatewayError};
 pub use header_lines::HeaderLines;
 pub use thread::GatewayThread;

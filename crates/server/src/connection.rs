@@ -6,7 +6,7 @@ use std::os::unix::net as unix;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tidegate_gateway::ClientConnection;
+use tidegate_gateway::{ClientConnection, ConnectionPermit};
 use tidegate_limiter::Store;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
@@ -43,6 +43,8 @@ struct Service<S> {
     peer: Peer,
     front: Front,
     tls: Option<Arc<Tls>>,
+    /// The permit of a client of the gateway.
+    permit: Option<ConnectionPermit>,
     desk: Rc<Desk<S>>,
 }
 
@@ -56,6 +58,7 @@ impl Connection {
             peer: self.peer,
             front: self.front,
             tls: self.tls,
+            permit: None,
             desk,
         };
         // A runtime that cannot take the socket is out of file descriptors; the client sees it close.
@@ -75,6 +78,12 @@ impl<S: Store + 'static> Service<S> {
     where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
+        if let (Front::Gateway, Some(gateway)) = (self.front, &self.desk.gateway) {
+            self.permit = gateway.permit(self.peer.into());
+            if self.permit.is_none() {
+                return Ok(());
+            }
+        }
         match self.tls.take() {
             None => self.serve(io?, None).await,
             Some(tls) => {
@@ -107,11 +116,11 @@ impl<S: Store + 'static> Service<S> {
         let (door, drain) = (Rc::clone(&desk.door), desk.drain.clone());
         match self.front {
             Front::Gateway => {
-                if let Some(gateway) = desk.gateway.clone() {
+                if let (Some(gateway), Some(permit)) = (desk.gateway.clone(), self.permit) {
                     let mut drain = drain;
                     let io = Patient::new(io, gateway.write_timeout());
                     let drain = async move { drain.begun_and_caught_up().await };
-                    tidegate_gateway::serve_connection(io, client, gateway, drain).await;
+                    tidegate_gateway::serve_connection(io, client, permit, gateway, drain).await;
                 }
             }
             Front::Http => http::serve_connection(io, peer, door, desk.http, drain).await,

@@ -3,6 +3,7 @@
 import socket
 import time
 
+from .curl import Curl, make_certificate
 from .gateway import Gateway, Uvicorn, allow_descriptors, to_upstream
 from .load import Load
 from .process import PATIENCE_SECONDS, World, eventually
@@ -125,3 +126,25 @@ class Slow(World):
                 pass
         self.assertEqual(answered, 512)
         self.assertEqual(self.gateway.get().status, 200)
+
+    def test_handshakes_that_never_end_lock_nobody_out(self):
+        """More connections of one address than the listener has in all, with the default bounds."""
+        cert, key = make_certificate(self)
+        listener = f"listeners: {{ gateway: {{ tls: {{ cert: {cert}, key: {key} }} }} }}\n"
+        self.start_gateway(listener + "client_address: { trusted_proxies: [] }\n")
+        clients = [self.connect("127.0.0.2") for _ in range(N_IDLE)]
+        got = Curl(self, f"https://127.0.0.1:{self.gateway.port}/", "--cacert", str(cert))
+        self.assertEqual((got.exit_code, got.error), (0, ""))
+        self.assertEqual(got.status, 200)
+        eventually("the others are closed", lambda: sum(not is_closed(it) for it in clients) <= 512)
+
+
+def is_closed(client: socket.socket) -> bool:
+    """Whether the other side has closed a connection on which it sends nothing."""
+    client.setblocking(False)
+    try:
+        return client.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionResetError:
+        return True
