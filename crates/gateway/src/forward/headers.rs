@@ -49,7 +49,10 @@ pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) -> Option<HeaderValue> {
             }
         }
     }
-    let upgrade = headers.get(UPGRADE).filter(|_| asks_upgrade).cloned();
+    let upgrade = headers.get(UPGRADE).filter(|_| asks_upgrade);
+    let upgrade = upgrade
+        .filter(|protocols| !names_http(protocols.as_bytes()))
+        .cloned();
     let takes_trailers = headers
         .get_all(TE)
         .iter()
@@ -174,6 +177,19 @@ fn is_hop_by_hop(name: &str) -> bool {
     }
 }
 
+/// Whether an upgrade to HTTP is among the protocols. Requests within such a tunnel would not be limited.
+fn names_http(protocols: &[u8]) -> bool {
+    protocols.split(|byte| *byte == b',').any(|protocol| {
+        let protocol = protocol.trim_ascii();
+        let is_http = |name: &[u8]| {
+            protocol
+                .get(..name.len())
+                .is_some_and(|it| it.eq_ignore_ascii_case(name))
+        };
+        is_http(b"h2") || is_http(b"http")
+    })
+}
+
 fn names_trailers(line: &[u8]) -> bool {
     line.split(|byte| *byte == b',')
         .any(|token| token.trim_ascii().eq_ignore_ascii_case(b"trailers"))
@@ -243,6 +259,13 @@ mod tests {
             Some("websocket"),
         );
         check(&[("upgrade", "h2c")], &[], None);
+        for protocols in ["h2c", "websocket, H2C", "HTTP/2.0", "h2"] {
+            check(
+                &[("connection", "upgrade"), ("upgrade", protocols)],
+                &[],
+                None,
+            );
+        }
     }
 
     #[test]
