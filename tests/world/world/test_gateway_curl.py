@@ -132,6 +132,13 @@ class Http1(EveryProtocol, World):
             denied = self.curl("/request", *forwarded, "--upload-file", str(body))
             self.assertEqual((denied.status, denied.json()["status"]), (429, 429))
 
+    def test_an_upgrade_to_http_2_is_not_passed_on(self):
+        """The upstream would take requests through the tunnel that nobody limits."""
+        got = self.curl("/request", "--http2")
+        self.assertEqual(got.status, 200)
+        passed_on = got.json()["headers"]
+        self.assertFalse({"upgrade", "http2-settings", "connection"} & set(passed_on), passed_on)
+
     def test_http_1_0(self):
         got = Curl(self, self.url + "/", "--http1.0")
         self.assertEqual((got.exit_code, got.status, got.text()), (0, 200, "the api\n"))

@@ -37,7 +37,7 @@ class WebSocket(World):
         super().setUp()
         self.echo = Echo(self)
 
-    def start_gateway(self, idle="1m"):
+    def start_gateway(self, idle="1m", end=""):
         self.gateway = Gateway(
             self,
             f"""
@@ -47,6 +47,7 @@ gateway:
   routes:
     - path: /*
       upstream: echo
+{end}
 """,
         )
 
@@ -107,6 +108,17 @@ gateway:
             silent.recv(PATIENCE_SECONDS)
         kept.send("hello")
         self.assertEqual(kept.recv(PATIENCE_SECONDS), "hello")
+
+    def test_the_end_of_the_gateway_is_the_end_of_a_connection(self):
+        self.start_gateway(end="drain: { grace: 1s }")
+        connection = self.connect()
+        self.gateway.terminate()
+        # It goes on until the time is over.
+        connection.send("hello")
+        self.assertEqual(connection.recv(PATIENCE_SECONDS), "hello")
+        with self.assertRaises(ConnectionClosed):
+            connection.recv(PATIENCE_SECONDS)
+        self.assertEqual(self.gateway.program.wait(PATIENCE_SECONDS), 0)
 
     def test_a_handshake_is_charged_and_denied_before_the_upstream_sees_it(self):
         self.start_gateway()
