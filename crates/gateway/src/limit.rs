@@ -196,6 +196,7 @@ impl Caller<'_> {
             domain: &self.config.domain,
             descriptors,
             hits: 1,
+            route: Some(&self.route.name),
             trace,
         };
         thread.check(&asked).await
@@ -213,7 +214,9 @@ impl<S: Store> GatewayThread<S> {
             .check(asked.domain, asked.descriptors, asked.hits)
             .await;
         match &judged {
-            Ok(verdict) => self.recorder.judged(asked, verdict, started.elapsed()),
+            Ok(verdict) => {
+                self.recorder.judged(asked, verdict, started.elapsed());
+            }
             Err(error) => self.recorder.rejected(error),
         }
         judged

@@ -33,4 +33,6 @@ pub use keys::KeyError;
 pub use limiter::{Limiter, MAX_DESCRIPTORS};
 pub use receipt::ChargeReceipt;
 pub use request::{Descriptor, Hits, LimitOverride};
-pub use verdict::{Answer, LimitStatus, LimitStatuses, Origin, Ruling, Status, Statuses, Verdict};
+pub use verdict::{
+    Answer, DecisionPath, LimitStatus, LimitStatuses, Origin, Ruling, Status, Statuses, Verdict,
+};

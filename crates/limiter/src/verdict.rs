@@ -1,6 +1,7 @@
 //! What came of a request, and why.
 
 mod limit_status;
+mod path;
 mod status;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use crate::failure::Failed;
 use crate::matched::{Applied, Source};
 
 pub use limit_status::{LimitStatus, LimitStatuses, Origin, Ruling};
+pub use path::DecisionPath;
 pub use status::{Status, Statuses};
 
 use limit_status::Patience;

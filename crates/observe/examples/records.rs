@@ -44,6 +44,7 @@ fn main() -> ExitCode {
         domain: "api",
         descriptors: &descriptors,
         hits: 1,
+        route: None,
         trace: TraceHeaders::default(),
     };
     let observatory = Arc::new(Observatory::default());

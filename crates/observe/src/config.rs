@@ -16,6 +16,8 @@ pub struct ObserveConfig {
     pub top: Option<TopConfig>,
     /// Whether refusals are logged.
     pub refusals: RefusalLog,
+    /// The latest decisions that can be explained; none are kept if `None`.
+    pub decisions: Option<DecisionConfig>,
     /// Where spans are sent; nothing is traced if `None`.
     pub traces: Option<TraceConfig>,
 }
@@ -42,6 +44,15 @@ pub struct TopConfig {
     pub max_memory: usize,
     /// How long a window is. What is shown covers the current window and the one before.
     pub window: Duration,
+}
+
+/// The decisions that are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DecisionConfig {
+    /// The number of decisions, of 96 bytes each.
+    pub capacity: usize,
+    /// One in this many allowed requests is kept, chosen at random; none if `None`. Denials are always kept.
+    pub sample_one_in: Option<NonZeroU32>,
 }
 
 /// Whether refusals are logged.
@@ -79,6 +90,7 @@ impl Default for ObserveConfig {
             names: MetricNames::Own,
             top: Some(TopConfig::default()),
             refusals: RefusalLog::Off,
+            decisions: Some(DecisionConfig::default()),
             traces: None,
         }
     }
@@ -93,6 +105,25 @@ impl Default for TopConfig {
             keys_per_rule: 256,
             max_memory: 2 * 1024 * 1024,
             window: Duration::from_mins(1),
+        }
+    }
+}
+
+// === impl DecisionConfig ===
+
+impl DecisionConfig {
+    /// The number of decisions where nobody sets it: 6 MB.
+    pub const CAPACITY: u32 = 65_536;
+
+    /// The share of allowed requests where nobody sets it: enough to have a few a second of a busy server.
+    pub const SAMPLE_ONE_IN: u32 = 1_024;
+}
+
+impl Default for DecisionConfig {
+    fn default() -> Self {
+        Self {
+            capacity: usize::try_from(Self::CAPACITY).unwrap_or_default(),
+            sample_one_in: NonZeroU32::new(Self::SAMPLE_ONE_IN),
         }
     }
 }

@@ -27,6 +27,11 @@ impl Dice {
         ((self.throw() >> 32) * u64::from(n.get())) >> 32 == 0
     }
 
+    /// A number below `n`; 0 if `n` is 0.
+    pub(crate) fn below(&self, n: u32) -> u32 {
+        u32::try_from(((self.throw() >> 32) * u64::from(n)) >> 32).unwrap_or_default()
+    }
+
     /// True in `millionths` of a million throws.
     pub(crate) fn in_millionths(&self, millionths: u32) -> bool {
         ((self.throw() >> 32) * 1_000_000) >> 32 < u64::from(millionths)

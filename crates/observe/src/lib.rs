@@ -2,8 +2,8 @@
 //!
 //! Every core has a [`Recorder`] of its own and writes to nobody else's memory; the [`Observatory`] adds
 //! them up when somebody asks: as metrics, as counts of each rule, as the busiest keys. Decisions are
-//! traced, and refusals logged, only if [`ObserveConfig`] says so. Nothing here decides, and nothing a
-//! client sent becomes the label of a metric.
+//! traced, and refusals logged, only if [`ObserveConfig`] says so; the latest denials are kept
+//! by id. Nothing here decides, and nothing a client sent becomes the label of a metric.
 
 mod clock;
 mod config;
@@ -11,6 +11,7 @@ mod connections;
 mod core;
 mod counter;
 mod counts;
+mod decision;
 mod dice;
 mod gauges;
 mod histogram;
@@ -25,9 +26,13 @@ mod ruled;
 mod top;
 mod trace;
 
-pub use config::{KeyLogging, MetricNames, ObserveConfig, RefusalLog, TopConfig};
+pub use config::{DecisionConfig, KeyLogging, MetricNames, ObserveConfig, RefusalLog, TopConfig};
 pub use connections::{OpenConnection, Protocol};
 pub use counts::{RuleCounts, RuleReport, Totals};
+pub use decision::{
+    DecisionClock, DecisionId, DecisionQuery, DecisionReport, DecisionRetention,
+    MalformedDecisionId, RecordedAnswer, RecordedCounter, RecordedDecision, RecordedRule,
+};
 pub use gauges::{GatewayGauges, Gauges, StateGauges, TargetGauges, UpstreamGauges};
 pub use observatory::Observatory;
 pub use recorder::{Asked, Recorder};

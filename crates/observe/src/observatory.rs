@@ -11,14 +11,16 @@ use crate::connections::{Connections, OpenConnection, Protocol};
 use crate::core::{Answered, Core};
 use crate::counter::Counter;
 use crate::counts::Counts;
+use crate::decision::{DecisionLog, DecisionWriter};
+use crate::dice::Dice;
 use crate::ledger::{RuleName, Sums};
 use crate::reloads::Reloads;
 use crate::render;
 use crate::top::{self, Sketches};
 use crate::trace::{self, SpanQueue, Tracer};
 use crate::{
-    Exporter, Gauges, MetricNames, ObserveConfig, Recorder, RuleCounts, RuleReport, TopQuery,
-    TopReport, Totals,
+    DecisionId, DecisionQuery, DecisionReport, Exporter, Gauges, MetricNames, ObserveConfig,
+    RecordedDecision, Recorder, RuleCounts, RuleReport, TopQuery, TopReport, Totals,
 };
 
 /// Reads what all recorders wrote.
@@ -31,6 +33,8 @@ pub struct Observatory {
     reloads: Reloads,
     /// The seed of the hashes of keys, the same for all cores: their keys are added up by it.
     seed: RandomState,
+    /// The latest decisions, if any are kept.
+    decisions: Option<Arc<DecisionLog>>,
     /// Where spans wait, if requests are traced.
     spans: Option<SpanQueue>,
 }
@@ -44,6 +48,8 @@ impl Observatory {
     /// An observatory, and what sends its spans away if it is to trace.
     pub fn new(config: ObserveConfig) -> (Self, Option<Exporter>) {
         let (spans, exporter) = config.traces.clone().map(trace::exporter).unzip();
+        let decisions = config.decisions.filter(|decisions| decisions.capacity > 0);
+        let decisions = decisions.map(|it| Arc::new(DecisionLog::new(&it, config.max_rules)));
         let observatory = Self {
             config,
             started: clock::since_epoch(),
@@ -51,6 +57,7 @@ impl Observatory {
             connections: Arc::default(),
             reloads: Reloads::default(),
             seed: RandomState::new(),
+            decisions,
             spans,
         };
         (observatory, exporter)
@@ -158,6 +165,17 @@ impl Observatory {
         }
     }
 
+    /// Returns the decision of this id; `None` if there was none, or if it is no longer kept.
+    pub fn decision(&self, id: DecisionId) -> Option<RecordedDecision> {
+        self.decisions.as_ref()?.find(id)
+    }
+
+    /// Returns the latest decisions, and how long decisions are kept.
+    pub fn decisions(&self, query: DecisionQuery) -> DecisionReport {
+        let log = self.decisions.as_ref();
+        log.map(|log| log.report(query)).unwrap_or_default()
+    }
+
     /// The page of metrics in Prometheus' text format (0.0.4).
     pub fn prometheus(&self, gauges: &Gauges) -> String {
         let seen = render::Seen::of(self, gauges);
@@ -186,6 +204,11 @@ impl Observatory {
     pub(crate) fn tracer(&self) -> Option<Tracer> {
         let sampling = self.config.traces.as_ref()?.sampling;
         Some(Tracer::new(self.spans.clone()?, sampling))
+    }
+
+    pub(crate) fn decision_writer(&self, dice: &Dice) -> Option<DecisionWriter> {
+        let log = self.decisions.as_ref()?;
+        Some(DecisionWriter::new(Arc::clone(log), dice))
     }
 
     pub(crate) fn started(&self) -> Duration {

@@ -9,12 +9,13 @@ use tidegate_limiter::{Descriptor, LimiterError, StoreError, Verdict};
 use crate::connections::{OpenConnection, Protocol};
 use crate::core::{Answered, Core, Failure, Rejection, StandIn};
 use crate::counts::Counts;
+use crate::decision::DecisionWriter;
 use crate::dice::Dice;
 use crate::rule_table::{Outcome, RuleTable};
 use crate::ruled::{self, Ruled};
 use crate::top::Looker;
 use crate::trace::Tracer;
-use crate::{Observatory, RefusalLog, TraceHeaders};
+use crate::{DecisionId, Observatory, RefusalLog, TraceHeaders};
 
 /// Writes down what came of the requests of one core. It is that core's alone: it can be moved to
 /// another thread, but not shared.
@@ -30,6 +31,8 @@ pub struct Recorder {
     /// Makes spans, if they are asked for.
     tracer: Option<Tracer>,
     refusals: RefusalLog,
+    /// Keeps the latest decisions, if they are asked for.
+    decisions: Option<DecisionWriter>,
 }
 
 /// What was asked.
@@ -41,6 +44,8 @@ pub struct Asked<'a> {
     pub descriptors: &'a [Descriptor<'a>],
     /// The hits of the request.
     pub hits: u64,
+    /// The route of a request that came through the gateway.
+    pub route: Option<&'a str>,
     /// The trace it is part of. Not worth looking up unless the recorder [traces](Recorder::traces).
     pub trace: TraceHeaders<'a>,
 }
@@ -65,21 +70,31 @@ impl Recorder {
             .map(|config| Looker::new(config, observatory.seed().clone(), Arc::clone(&core)));
         let tracer = observatory.tracer();
         let refusals = observatory.config().refusals;
+        let dice = Dice::new();
+        let decisions = observatory.decision_writer(&dice);
         Self {
             observatory,
             core,
             table: RefCell::new(table),
-            dice: Dice::new(),
+            dice,
             looker,
             tracer,
             refusals,
+            decisions,
         }
     }
 
-    /// A request was judged, and that took so long.
-    pub fn judged(&self, asked: &Asked<'_>, verdict: &Verdict, took: Duration) {
+    /// Records a verdict that took this long. Returns the id under which the decision is kept; every denial has one, unless no
+    /// decisions are kept.
+    pub fn judged(
+        &self,
+        asked: &Asked<'_>,
+        verdict: &Verdict,
+        took: Duration,
+    ) -> Option<DecisionId> {
         self.core.times.add(took);
-        self.core.answered[Answered::of(verdict) as usize].add(1);
+        let answered = Answered::of(verdict);
+        self.core.answered[answered as usize].add(1);
         if let Some(tracer) = &self.tracer {
             tracer.record(asked, verdict, took, &self.dice);
         }
@@ -87,7 +102,7 @@ impl Recorder {
             self.unmatched(asked, verdict);
             // A ban refuses where there is no limit, too.
             self.refusals.note(asked, verdict, &self.dice);
-            return;
+            return self.keep(answered, asked, verdict);
         }
         if let Some(error) = verdict.failure() {
             self.stood_in(error, verdict);
@@ -99,6 +114,7 @@ impl Recorder {
             looker.look(looks, asked, verdict);
         }
         self.refusals.note(asked, verdict, &self.dice);
+        self.keep(answered, asked, verdict)
     }
 
     /// A request made no sense.
@@ -120,6 +136,16 @@ impl Recorder {
     /// A connection was opened.
     pub fn opened(&self, protocol: Protocol) -> OpenConnection {
         self.observatory.opened(protocol)
+    }
+
+    /// Keeps the decision, if it is a denial or chosen by chance.
+    #[inline]
+    fn keep(&self, answered: Answered, asked: &Asked<'_>, verdict: &Verdict) -> Option<DecisionId> {
+        let writer = self.decisions.as_ref()?;
+        if !writer.wants(answered, &self.dice) {
+            return None;
+        }
+        writer.keep(asked, verdict, &self.table.borrow())
     }
 
     fn unmatched(&self, asked: &Asked<'_>, verdict: &Verdict) {

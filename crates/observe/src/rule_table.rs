@@ -1,6 +1,7 @@
 //! The counters of each rule of one rule set, as one core writes them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use tidegate_limiter::RuleSet;
 use tidegate_rules::RuleId;
@@ -28,7 +29,13 @@ pub(crate) struct RuleTable {
     cells: Box<[RuleCells]>,
     /// The same, if the names of the reference are asked for; else empty.
     reference: Box<[ReferenceCells]>,
+    /// The number by which kept decisions name each rule that is counted apart.
+    names: Box<[NameNumber]>,
 }
+
+/// The number by which kept decisions name a rule; 0 while it has none. Only its core writes it.
+#[derive(Debug, Default)]
+pub(crate) struct NameNumber(AtomicU32);
 
 /// The counters of one rule: a cache line, so that a request touches one.
 #[derive(Debug, Default)]
@@ -62,6 +69,7 @@ impl RuleTable {
             reference: (0..n_reference)
                 .map(|_| ReferenceCells::default())
                 .collect(),
+            names: (1..n_cells).map(|_| NameNumber::default()).collect(),
         }
     }
 
@@ -84,6 +92,11 @@ impl RuleTable {
     #[inline]
     pub(crate) fn reference(&self, rule: RuleId) -> Option<&ReferenceCells> {
         self.reference.get(rule.index().min(self.n_own()))
+    }
+
+    /// `None` for a rule that is not counted apart.
+    pub(crate) fn name_number(&self, rule: RuleId) -> Option<&NameNumber> {
+        self.names.get(rule.index())
     }
 
     /// The domain and the path of every rule that is counted apart, with its counts.
@@ -126,6 +139,18 @@ impl RuleTable {
                 .map(ReferenceCells::counts)
                 .unwrap_or_default(),
         }
+    }
+}
+
+// === impl NameNumber ===
+
+impl NameNumber {
+    pub(crate) fn get(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set(&self, number: u32) {
+        self.0.store(number, Ordering::Relaxed);
     }
 }
 

@@ -2,12 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
 use allocation_counter::measure;
 use tidegate_limiter::{Descriptor, Entry, Limiter, LimiterConfig, Verdict};
-use tidegate_observe::{Asked, Observatory, Recorder, TraceHeaders};
+use tidegate_observe::{Asked, DecisionConfig, Observatory, ObserveConfig, Recorder, TraceHeaders};
 use tidegate_rules::{CompileOptions, Source, compile};
 use tidegate_store::{EmbeddedStore, StoreConfig};
 
@@ -28,6 +29,7 @@ fn record(recorder: &Recorder, key: &str, value: &str, verdict: &Verdict) {
         domain: "test",
         descriptors: &[Descriptor::new(&entries)],
         hits: 1,
+        route: None,
         trace: TraceHeaders::default(),
     };
     recorder.judged(&asked, verdict, Duration::from_micros(1));
@@ -51,7 +53,16 @@ fn check(key: &str, n_values: usize) {
     let entries = [Entry { key, value: "1" }];
     let descriptors = [Descriptor::new(&entries)];
     let verdict = limiter.check_now("test", &descriptors, 1).unwrap();
-    let recorder = Arc::new(Observatory::default()).recorder();
+    // So few decisions that the first half has allocated all of their memory.
+    let decisions = DecisionConfig {
+        capacity: 1_024,
+        sample_one_in: NonZeroU32::new(4),
+    };
+    let config = ObserveConfig {
+        decisions: Some(decisions),
+        ..ObserveConfig::default()
+    };
+    let recorder = Arc::new(Observatory::new(config).0).recorder();
     let values: Vec<String> = (0..n_values).map(|n| format!("{n:08}")).collect();
     let record_all = || {
         for n in 0..10_000 {

@@ -80,7 +80,9 @@ impl<S: Store> Door<S> {
 
     fn record(&self, asked: &Asked<'_>, started: Instant, judged: &Result<Verdict, LimiterError>) {
         match judged {
-            Ok(verdict) => self.recorder.judged(asked, verdict, started.elapsed()),
+            Ok(verdict) => {
+                self.recorder.judged(asked, verdict, started.elapsed());
+            }
             Err(error) => self.recorder.rejected(error),
         }
     }

@@ -100,6 +100,7 @@ impl<'a, S: Store> FrameMeter<'a, S> {
             domain: self.domain,
             descriptors,
             hits: 1,
+            route: None,
             trace: TraceHeaders::default(),
         };
         let verdict = self.thread.check(&asked).await?;

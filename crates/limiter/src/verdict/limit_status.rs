@@ -7,7 +7,7 @@ use tidegate_algorithms::{Algorithm, Decision, Outcome, Quota, Refill, Retry, St
 use tidegate_rules::{Limit, Rule, RuleId, Terms};
 use tidegate_store::Mode;
 
-use super::{Answer, Verdict};
+use super::{Answer, DecisionPath, Verdict};
 use crate::failure;
 use crate::matched::{Applied, Force, Source};
 
@@ -83,6 +83,25 @@ impl<'a> LimitStatus<'a> {
         match self.applied.source {
             Source::Rule { rule, .. } => Some(rule),
             Source::Override(_) => None,
+        }
+    }
+
+    /// Its place among the limits of its rule, counted from 0; 0 for a limit that came with the request.
+    pub const fn limit_index(&self) -> u16 {
+        match self.applied.source {
+            Source::Rule { limit, .. } => limit,
+            Source::Override(_) => 0,
+        }
+    }
+
+    /// The part of the system that decided on it.
+    pub const fn path(&self) -> DecisionPath {
+        match self.ruling {
+            Ruling::Banned(_) => DecisionPath::Ban,
+            Ruling::Unlimited | Ruling::Replaced => DecisionPath::None,
+            Ruling::Undecided(_) => DecisionPath::Policy,
+            Ruling::Decided(_) if self.verdict.failure().is_some() => DecisionPath::Fallback,
+            Ruling::Decided(_) => DecisionPath::Memory,
         }
     }
 

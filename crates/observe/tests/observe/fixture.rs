@@ -107,6 +107,7 @@ impl Watched {
                     domain,
                     descriptors: &descriptors,
                     hits,
+                    route: None,
                     trace,
                 };
                 recorder.judged(&asked, verdict, TOOK);

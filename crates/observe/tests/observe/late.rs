@@ -27,6 +27,7 @@ fn a_late_verdict_counts_for_its_own_rule() {
         domain: "test",
         descriptors: &descriptors,
         hits: 3,
+        route: None,
         trace: TraceHeaders::default(),
     };
     let late = watched.limiter.check_now("test", &descriptors, 3).unwrap();

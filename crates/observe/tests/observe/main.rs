@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod collector;
+mod decisions;
 mod fixture;
 mod late;
 mod page;

@@ -93,6 +93,7 @@ impl<S: Store> Office<S> {
             domain: question.domain,
             descriptors: &question.descriptors(),
             hits: question.hits(),
+            route: None,
             trace,
         };
         // The caller has waited since its headers.

@@ -61,6 +61,7 @@ impl<S: Store> Visit<S> {
             domain,
             descriptors,
             hits,
+            route: None,
             trace,
         };
         self.door.check(&asked).await
