@@ -74,6 +74,9 @@ pub struct RecordedRule {
     pub limits: Box<[Box<str>]>,
 }
 
+/// The longest path of a rule that is kept, in characters. Rules are the operator's, but their values can have any length.
+const MAX_PATH: usize = 256;
+
 /// The answer to a request whose decision was kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordedAnswer {
@@ -123,4 +126,13 @@ pub struct DecisionRetention {
     pub kept_for: Option<Duration>,
     /// One in this many allowed requests is kept; 0 if none is.
     pub sampled_one_in: u32,
+}
+
+// === impl RecordedRule ===
+
+impl RecordedRule {
+    /// Tells whether a rule with this path, in the same domain, can be the one that was recorded.
+    pub fn has_path(&self, path: &str) -> bool {
+        path.chars().take(MAX_PATH).eq(self.path.chars())
+    }
 }

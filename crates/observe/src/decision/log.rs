@@ -17,8 +17,8 @@ use super::name_table::{NO_NAME, NameTable};
 use super::packed::{NumberedDecision, PackedDecision};
 use super::ring::{ChunkCursor, DecisionRing};
 use super::{
-    DecisionClock, DecisionId, DecisionQuery, DecisionReport, DecisionRetention, RecordedAnswer,
-    RecordedCounter, RecordedDecision, RecordedRule,
+    DecisionClock, DecisionId, DecisionQuery, DecisionReport, DecisionRetention, MAX_PATH,
+    RecordedAnswer, RecordedCounter, RecordedDecision, RecordedRule,
 };
 use crate::core::Answered;
 use crate::dice::Dice;
@@ -53,9 +53,6 @@ const MAX_ROUTES: usize = 4_096;
 
 /// The smallest number of rules whose names are kept, some of them after they were replaced.
 const MIN_RULES: usize = 10_000;
-
-/// The longest path of a rule that is kept, in characters. Rules are the operator's, but their values can have any length.
-const MAX_PATH: usize = 256;
 
 // === impl DecisionLog ===
 

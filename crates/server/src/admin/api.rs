@@ -1,6 +1,7 @@
 //! The API below `/api/v1`. It knows JSON and the limiter; how anything is decided it does not.
 
 mod callers;
+mod decisions;
 mod explain;
 mod program;
 mod rules;
@@ -8,6 +9,7 @@ mod store;
 mod top;
 
 pub(super) use callers::{ban, bans, grant, lookup, reset, unban};
+pub(super) use decisions::{decision, decisions};
 pub(super) use explain::explain;
 pub(super) use program::{config, last_reload, log_level, reload, set_log_level};
 pub(super) use rules::rules;

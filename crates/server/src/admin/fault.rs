@@ -8,6 +8,7 @@ use hyper::header::{ALLOW, HeaderValue, WWW_AUTHENTICATE};
 use serde::Serialize;
 use serde_json::Value;
 use tidegate_limiter::KeyError;
+use tidegate_observe::{DecisionId, MalformedDecisionId};
 
 use super::reply::{self, Reply};
 
@@ -68,6 +69,10 @@ pub(super) enum Fault {
     #[error("the rules were not reloaded, those before stay in force: {reason}")]
     NotReloaded { reason: String, report: Value },
     #[error(transparent)]
+    BadDecisionId(#[from] MalformedDecisionId),
+    #[error("there was no decision {id}, or it is no longer kept; {retention}")]
+    UnknownDecision { id: DecisionId, retention: String },
+    #[error(transparent)]
     Key(#[from] KeyError),
 }
 
@@ -126,7 +131,9 @@ impl Fault {
 
     fn status(&self) -> StatusCode {
         match self {
-            Self::NoSuchPath { .. } | Self::OnlyMetrics { .. } => StatusCode::NOT_FOUND,
+            Self::NoSuchPath { .. } | Self::OnlyMetrics { .. } | Self::UnknownDecision { .. } => {
+                StatusCode::NOT_FOUND
+            }
             Self::OtherMethods { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::NoToken | Self::WrongToken => StatusCode::UNAUTHORIZED,
             Self::NeedsToken | Self::NoTokenToReadBy | Self::CrossSite | Self::ForeignHost => {
@@ -139,6 +146,7 @@ impl Fault {
             | Self::BadField(_)
             | Self::BadQuery { .. }
             | Self::UnknownQuery { .. }
+            | Self::BadDecisionId(_)
             | Self::BadLogLevel { .. } => StatusCode::BAD_REQUEST,
             Self::NotReloaded { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Key(error) => key_status(error),

@@ -42,12 +42,14 @@ async fn answer<S: Store>(request: Request<Incoming>, visit: &Visit<S>) -> Resul
     admitted?;
     let body = Body::read(route.path, body).await?;
     let query = Query::parse(route.path, head.uri.query());
-    dispatch(route.endpoint, visit, query, &body).await
+    let parameter = route.parameter(path).unwrap_or_default();
+    dispatch(route.endpoint, visit, parameter, query, &body).await
 }
 
 async fn dispatch<S: Store>(
     endpoint: Endpoint,
     visit: &Visit<S>,
+    parameter: &str,
     query: Query<'_>,
     body: &Body,
 ) -> Result<Reply, Fault> {
@@ -75,6 +77,8 @@ async fn dispatch<S: Store>(
         Endpoint::Unban => api::unban(limiter, peer, body.parse()?).await,
         Endpoint::Bans => api::bans(limiter, query).await,
         Endpoint::Top => api::top(&admin.observatory, query),
+        Endpoint::Decisions => api::decisions(admin, query),
+        Endpoint::Decision => api::decision(admin, parameter, query),
         Endpoint::Config => Ok(api::config(hooks)),
         Endpoint::LastReload => Ok(api::last_reload(hooks)),
         Endpoint::Reload => api::reload(hooks, peer).await,

@@ -42,6 +42,8 @@ pub(super) enum Endpoint {
     Unban,
     Bans,
     Top,
+    Decisions,
+    Decision,
     Config,
     LastReload,
     Reload,
@@ -148,6 +150,18 @@ pub(super) static ROUTES: &[Route] = &[
         "the busiest or most refused callers",
     ),
     get(
+        "/api/v1/decisions",
+        Access::Read,
+        Endpoint::Decisions,
+        "the latest decisions",
+    ),
+    get(
+        "/api/v1/decisions/{id}",
+        Access::Read,
+        Endpoint::Decision,
+        "one decision, and its reasons",
+    ),
+    get(
         "/api/v1/config",
         Access::Read,
         Endpoint::Config,
@@ -198,13 +212,29 @@ pub(super) fn find(method: &Method, path: &str) -> Found {
     } else {
         method
     };
-    let mut of_path = ROUTES.iter().filter(|route| route.path == path).peekable();
+    let mut of_path = ROUTES.iter().filter(|route| route.has(path)).peekable();
     if of_path.peek().is_none() {
         return Found::Nothing;
     }
     match of_path.clone().find(|route| route.method == *method) {
         Some(route) => Found::Route(route),
         None => Found::OtherMethods(allowed(of_path)),
+    }
+}
+
+// === impl Route ===
+
+impl Route {
+    fn has(&self, path: &str) -> bool {
+        self.path == path || self.parameter(path).is_some()
+    }
+
+    /// Returns the part of `path` that stands for the parameter at the end of this route; `None` if it has none, or if the path
+    /// is another route's.
+    pub(super) fn parameter<'p>(&self, path: &'p str) -> Option<&'p str> {
+        let (fixed, _) = self.path.split_once('{')?;
+        let value = path.strip_prefix(fixed)?;
+        (!value.is_empty() && !value.contains('/')).then_some(value)
     }
 }
 

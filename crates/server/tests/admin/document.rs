@@ -14,9 +14,21 @@ struct Operation {
     description: Value,
 }
 
+/// The id of a decision of this server.
+async fn denied(desk: &Desk) -> String {
+    while desk.passes("over").await {}
+    let listed = desk.get("/api/v1/decisions?denied=true&limit=1").await.ok();
+    listed["decisions"][0]["id"].as_str().unwrap().to_owned()
+}
+
+/// The document, with paths that lead somewhere: an id in the place of a parameter.
 async fn document(desk: &Desk) -> Document {
-    let reply = desk.send(&Ask::new("GET", "/api/v1/openapi.json")).await;
-    Document(reply.ok())
+    let mut document = desk.get("/api/v1/openapi.json").await.ok();
+    let paths = document["paths"].as_object_mut().unwrap();
+    let template = "/api/v1/decisions/{id}";
+    let operations = paths.remove(template).unwrap();
+    paths.insert(template.replace("{id}", &denied(desk).await), operations);
+    Document(document)
 }
 
 fn operations(document: &Document) -> Vec<Operation> {

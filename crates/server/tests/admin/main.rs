@@ -5,6 +5,7 @@
 mod audit;
 mod bounds;
 mod callers;
+mod decisions;
 mod desk;
 mod document;
 mod guard;
