@@ -35,6 +35,8 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Hash API keys for the table of API keys
     HashKey(HashKeyArgs),
+    /// Explain a denial by its decision id
+    Why(WhyArgs),
     /// Push rules to Redis for all servers at once, look back, go back
     Rules(RulesArgs),
 }
@@ -146,6 +148,22 @@ pub(crate) struct HashKeyArgs {
     pub(crate) key_file: PathBuf,
 }
 
+#[derive(Debug, Parser)]
+#[command(after_help = WHY_EXAMPLES)]
+pub(crate) struct WhyArgs {
+    /// The id in the header x-tidegate-decision of a denial, or the `instance` of its problem details
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+
+    /// The admin listener of the server: IP:PORT or unix:PATH [default: that of the settings, 127.0.0.1:6070]
+    #[arg(long, value_name = "ADDRESS")]
+    admin: Option<String>,
+
+    /// The config file of the server, for its address and its token; without it, where `serve` looks for one
+    #[arg(long, value_name = "PATH")]
+    config: Option<PathBuf>,
+}
+
 #[derive(Clone, Copy, Debug, Parser)]
 pub(crate) struct CompileArgs {
     /// Take the rules of a domain that several files define together
@@ -191,6 +209,7 @@ Examples:
   tidegate config                         every setting, and who set it
   tidegate explain --rules rules.yaml --domain api user_id=42
                                           which limits hold user 42?
+  tidegate why 3f9a0c1b2d4e5f60           why was this request denied?
 
 `tidegate help COMMAND` says more about a command.";
 
@@ -200,6 +219,18 @@ impl ExplainArgs {
     /// The same as flags of what a server is told.
     pub(crate) fn settings(&self) -> SettingArgs {
         SettingArgs::from(&self.node).with_rules_at(self.rules.clone(), self.rules_name.clone())
+    }
+}
+
+// === impl WhyArgs ===
+
+impl WhyArgs {
+    /// The same as flags of what a server is told.
+    pub(crate) fn settings(&self) -> SettingArgs {
+        // The address as a browser shows it is as good.
+        let admin = self.admin.as_deref();
+        let admin = admin.map(|it| it.trim_start_matches("http://").trim_end_matches('/'));
+        SettingArgs::with_admin_at(self.config.clone(), admin.map(str::to_owned))
     }
 }
 
@@ -291,6 +322,17 @@ Examples:
                                           which route, which limits?
 
 Exit code: 0 explained, 1 the rules have faults or no such domain, 2 they could not be read.";
+
+const WHY_EXAMPLES: &str = "\
+Examples:
+  tidegate why 3f9a0c1b2d4e5f60
+  tidegate why 3f9a0c1b2d4e5f60 --admin 127.0.0.1:6070
+  tidegate why urn:tidegate:decision:3f9a0c1b2d4e5f60 --config tidegate.yaml
+
+A server keeps its latest decisions in memory: every denial and a sample of the other requests.
+`observing.decisions` sets how many.
+
+Exit code: 0 explained, 1 the decision is unknown or no server answers, 2 the id or the settings make no sense.";
 
 #[cfg(test)]
 mod tests {

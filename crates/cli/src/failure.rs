@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use tidegate_gateway::GatewayError;
-use tidegate_observe::OtelError;
+use tidegate_observe::{MalformedDecisionId, OtelError};
 use tidegate_rules::Report;
 use tidegate_server::{BindError, BindFault, Front, RunError};
 use tidegate_store::MemoryRefused;
@@ -151,6 +151,23 @@ pub(crate) enum Failure {
     /// A server that takes no requests.
     #[error("no server takes requests at {address}: {reason}")]
     Unwell { address: String, reason: String },
+    /// A text that is not the id of a decision.
+    #[error(
+        "{id:?} is not a decision id: {reason}; it is in the header x-tidegate-decision of a denial"
+    )]
+    BadDecisionId {
+        id: String,
+        reason: MalformedDecisionId,
+    },
+    /// Settings whose admin listener cannot be asked.
+    #[error("the admin listener is off or has TLS; name one without TLS with --admin")]
+    NoPlainAdmin,
+    /// A decision that the server does not know.
+    #[error("{0}; other nodes keep decisions of their own: ask the one that denied the request")]
+    UnknownDecision(String),
+    /// A server that does not tell about decisions.
+    #[error("no answer from the admin listener at {address}: {reason}")]
+    Unanswered { address: String, reason: String },
     /// An operating system that does not play along.
     #[error("cannot {what}: {reason}")]
     System {
@@ -203,6 +220,7 @@ impl Failure {
             | Self::NoGateway(_)
             | Self::GatewayGone
             | Self::BadPassword
+            | Self::BadDecisionId { .. }
             | Self::StrayArgument(_)
             | Self::BadDescriptor { .. }
             | Self::BadRequest { .. }
@@ -223,6 +241,9 @@ impl Failure {
             | Self::NobodyToAsk
             | Self::NoEntry { .. }
             | Self::Unwell { .. }
+            | Self::NoPlainAdmin
+            | Self::UnknownDecision(_)
+            | Self::Unanswered { .. }
             | Self::System { .. } => ExitCode::FAILURE,
         }
     }

@@ -13,6 +13,7 @@ mod health;
 mod hooks;
 mod identity;
 mod log;
+mod plain_get;
 mod reload;
 mod restart;
 mod rules;
@@ -29,6 +30,7 @@ mod terminal;
 mod timestamp;
 mod version;
 mod watch;
+mod why;
 
 use std::env;
 use std::ffi::OsString;
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::HashKey(args) => hash_key::run(&args),
+        Command::Why(args) => why::run(&args),
         Command::Rules(args) => rules::run(&args),
     };
     finished.unwrap_or_else(|failure| failure.report())

@@ -191,6 +191,13 @@ impl AdminToken {
     }
 }
 
+impl AdminToken {
+    /// The value of the header `Authorization` that brings the token.
+    pub fn authorization(&self) -> String {
+        format!("Bearer {}", self.0)
+    }
+}
+
 impl fmt::Debug for AdminToken {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("AdminToken(…)")

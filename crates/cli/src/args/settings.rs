@@ -131,6 +131,15 @@ impl SettingArgs {
         }
     }
 
+    /// The flags that name a config file and an admin listener.
+    pub(super) fn with_admin_at(config: Option<PathBuf>, admin: Option<String>) -> Self {
+        Self {
+            config,
+            admin,
+            ..Self::default()
+        }
+    }
+
     /// The same flags, and these rules.
     pub(super) fn with_rules_at(self, rules: Vec<String>, rules_name: Option<String>) -> Self {
         Self {

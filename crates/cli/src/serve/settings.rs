@@ -1,9 +1,11 @@
 //! The settings as the parts of a server take them.
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 
 use tidegate_limiter::{GlobalShadow, LimiterConfig, NearRatio};
-use tidegate_observe::{KeyLogging, MetricNames, ObserveConfig, RefusalLog, Sampling, TopConfig};
+use tidegate_observe::{
+    DecisionConfig, KeyLogging, MetricNames, ObserveConfig, RefusalLog, Sampling, TopConfig,
+};
 use tidegate_server::{
     AdminConfig, AdminReach, AdminReads, AdminToken, Answers, CoreCount, DrainConfig, GrpcConfig,
     HttpConfig, ListenConfig, ServerConfig, TlsConfig,
@@ -77,6 +79,10 @@ pub(super) fn observing(loaded: &Loaded) -> ObserveConfig {
             ..TopConfig::default()
         }),
         refusals: refusals(config),
+        decisions: Some(DecisionConfig {
+            capacity: observing.decisions.get(),
+            sample_one_in: NonZeroU32::new(observing.decision_sample.0),
+        }),
         traces: loaded.traces.clone(),
     }
 }

@@ -1,7 +1,7 @@
 //! What operators are told.
 
 use serde_json::{Value as Json, json};
-use tidegate_observe::{Endpoint, EndpointError, OtelError, Sampling, TraceConfig};
+use tidegate_observe::{DecisionConfig, Endpoint, EndpointError, OtelError, Sampling, TraceConfig};
 
 use crate::config::reader::Section;
 use crate::config::value::{Count, Mismatch, Ratio, Shown, Value, Words};
@@ -13,6 +13,8 @@ pub(crate) struct Observing {
     pub(crate) log: Log,
     pub(crate) metrics: Metrics,
     pub(crate) top_keys: Count<0>,
+    pub(crate) decisions: Count<0>,
+    pub(crate) decision_sample: Count<0>,
     pub(crate) traces: Traces,
 }
 
@@ -59,6 +61,16 @@ impl Observing {
                 "top_keys",
                 "How many keys are followed for each rule to find the busiest; 0 follows none",
                 Count(256),
+            ),
+            decisions: section.value(
+                "decisions",
+                "The number of decisions kept in memory for `tidegate why`, of 96 bytes each; 0 keeps none",
+                Count(DecisionConfig::CAPACITY),
+            ),
+            decision_sample: section.value(
+                "decision_sample",
+                "One in this many allowed requests is kept beside the denials; 0 keeps denials only",
+                Count(DecisionConfig::SAMPLE_ONE_IN),
             ),
             traces: Traces::read(section.block("traces", "Spans of requests, over OTLP")),
         }
