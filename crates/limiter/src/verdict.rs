@@ -11,9 +11,9 @@ use arc_swap::Guard;
 use smallvec::SmallVec;
 use tidegate_algorithms::{Outcome, Quota, Retry, Time};
 use tidegate_rules::RuleSet;
-use tidegate_store::{Admission, Decisions, Mode, Receipt, StoreError};
+use tidegate_store::{Admission, Consistency, Decisions, Mode, Receipt, StoreError};
 
-use crate::config::{GlobalShadow, NearRatio};
+use crate::config::{GlobalShadow, LimiterConfig, NearRatio};
 use crate::failure::Failed;
 use crate::matched::{Applied, Source};
 
@@ -34,6 +34,8 @@ pub struct Verdict {
     receipt: Option<Receipt>,
     n_descriptors: usize,
     near: NearRatio,
+    /// How nodes share a limit, where its rule does not say.
+    consistency: Consistency,
     failure: Option<StoreError>,
     /// The limits that apply, in the order of the descriptors. No allocation up to eight.
     pub(crate) applied: SmallVec<[Applied; 8]>,
@@ -173,13 +175,18 @@ impl Verdict {
     }
 
     /// A verdict on a request that no limit applies to.
-    pub(crate) fn new(rules: Guard<Arc<RuleSet>>, n_descriptors: usize, near: NearRatio) -> Self {
+    pub(crate) fn new(
+        rules: Guard<Arc<RuleSet>>,
+        n_descriptors: usize,
+        config: &LimiterConfig,
+    ) -> Self {
         Self {
             answer: Answer::Allowed,
             admission: Admission::Admitted,
             receipt: None,
             n_descriptors,
-            near,
+            near: config.near,
+            consistency: config.consistency,
             failure: None,
             applied: SmallVec::new(),
             decisions: Decisions::new(),

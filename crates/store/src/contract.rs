@@ -196,6 +196,20 @@ pub struct Receipt {
     pub earliest: Time,
     /// Whether the request as a whole may pass.
     pub admission: Admission,
+    /// The place where it was decided.
+    pub source: DecisionSource,
+}
+
+/// The place where a request was decided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DecisionSource {
+    /// The counters of this process.
+    #[default]
+    Memory,
+    /// The part that this node holds of limits that nodes share: permits, shares, totals, remembered denials.
+    Held,
+    /// The common store, for at least one of the limits.
+    Common,
 }
 
 /// Whether a request may pass: every enforce limit admits it and, if there are quota limits, at
@@ -244,7 +258,14 @@ impl Receipt {
             now,
             earliest: now,
             admission,
+            source: DecisionSource::Memory,
         }
+    }
+
+    /// The same receipt for a request that was decided elsewhere.
+    #[must_use]
+    pub const fn decided_in(self, source: DecisionSource) -> Self {
+        Self { source, ..self }
     }
 
     /// The stamp of the charge that one `decision` of the request stands for.

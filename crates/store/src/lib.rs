@@ -16,8 +16,8 @@ mod totals;
 
 pub use clock::{Clock, ManualClock, Monotonic, SystemClock};
 pub use contract::{
-    Admission, Charge, Charging, Consistency, Counter, CounterKey, Cursor, Decisions, LimitId,
-    MAX_CHARGES, Mode, OnFull, Page, Receipt, Store,
+    Admission, Charge, Charging, Consistency, Counter, CounterKey, Cursor, DecisionSource,
+    Decisions, LimitId, MAX_CHARGES, Mode, OnFull, Page, Receipt, Store,
 };
 pub use embedded::{
     Digester, EmbeddedStore, Restored, SnapshotError, StoreConfig, StoreStats, Written,

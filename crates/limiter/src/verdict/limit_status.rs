@@ -5,9 +5,10 @@ use std::{ptr, slice};
 
 use tidegate_algorithms::{Algorithm, Decision, Outcome, Quota, Refill, Retry, Standing};
 use tidegate_rules::{Limit, Rule, RuleId, Terms};
-use tidegate_store::Mode;
+use tidegate_store::{Consistency, Mode};
 
 use super::{Answer, DecisionPath, Verdict};
+use crate::bill::consistency;
 use crate::failure;
 use crate::matched::{Applied, Force, Source};
 
@@ -95,14 +96,28 @@ impl<'a> LimitStatus<'a> {
     }
 
     /// The part of the system that decided on it.
-    pub const fn path(&self) -> DecisionPath {
+    pub fn path(&self) -> DecisionPath {
         match self.ruling {
             Ruling::Banned(_) => DecisionPath::Ban,
             Ruling::Unlimited | Ruling::Replaced => DecisionPath::None,
             Ruling::Undecided(_) => DecisionPath::Policy,
-            Ruling::Decided(_) if self.verdict.failure().is_some() => DecisionPath::Fallback,
-            Ruling::Decided(_) => DecisionPath::Memory,
+            Ruling::Decided(_) if self.verdict.failure().is_some() => {
+                DecisionPath::without_store(self.consistency())
+            }
+            Ruling::Decided(_) => {
+                let source = self.verdict.receipt().map(|receipt| receipt.source);
+                DecisionPath::of(source.unwrap_or_default(), self.consistency())
+            }
         }
+    }
+
+    /// How nodes share it. One that came with the request goes by the limiter's word.
+    fn consistency(&self) -> Consistency {
+        let said = match self.origin() {
+            Origin::Rule { limit, .. } => limit.consistency().map(consistency),
+            Origin::Override(_) => None,
+        };
+        said.unwrap_or(self.verdict.consistency)
     }
 
     /// What its refusal means for the request. The limits of a refund count as shadow.

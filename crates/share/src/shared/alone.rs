@@ -2,7 +2,7 @@
 
 use tidegate_algorithms::Decision;
 use tidegate_store::{
-    Charge, Charging, Clock, Consistency, Decisions, Lender, Receipt, StoreError,
+    Charge, Charging, Clock, Consistency, DecisionSource, Decisions, Lender, Receipt, StoreError,
 };
 
 use super::SharedStore;
@@ -54,6 +54,7 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
             now: self.common.clock().now(),
             earliest: earliest.map_or(begun, |time| time.min(begun)),
             admission,
+            source: DecisionSource::Held,
         })
     }
 }

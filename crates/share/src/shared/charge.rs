@@ -5,7 +5,8 @@ use std::pin::Pin;
 use futures_util::future::join_all;
 use tidegate_algorithms::{Decision, RefundTo, Time};
 use tidegate_store::{
-    Admission, Charge, Charging, Clock, Consistency, Decisions, Lender, Receipt, Store, StoreError,
+    Admission, Charge, Charging, Clock, Consistency, DecisionSource, Decisions, Lender, Receipt,
+    Store, StoreError,
 };
 
 use super::SharedStore;
@@ -73,6 +74,7 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
             now,
             earliest: took.charged.unwrap_or(now),
             admission: Admission::of(&[*charge], decisions),
+            source: DecisionSource::Held,
         }
     }
 
@@ -119,6 +121,7 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
                 now,
                 earliest,
                 admission,
+                source: DecisionSource::Held,
             }));
         }
         // In a box, so that the future of every other request stays small.
@@ -157,6 +160,7 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
             now,
             earliest: in_memory.map_or(earliest, |time| time.min(earliest)),
             admission,
+            source: DecisionSource::Common,
         })
     }
 

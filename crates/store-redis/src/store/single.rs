@@ -2,7 +2,8 @@
 
 use tidegate_algorithms::{Quota, RefundTo};
 use tidegate_store::{
-    Admission, Charge, Charging, Consistency, CounterKey, Decisions, Receipt, StoreError, lendable,
+    Admission, Charge, Charging, Consistency, CounterKey, DecisionSource, Decisions, Receipt,
+    StoreError, lendable,
 };
 
 use super::ask::{about_keys, told_time};
@@ -44,7 +45,7 @@ impl RedisStore {
         self.heed(&mut decision, word);
         decisions.push(decision);
         let admission = Admission::of(std::slice::from_ref(charge), decisions);
-        Ok(Receipt::new(now, admission))
+        Ok(Receipt::new(now, admission).decided_in(DecisionSource::Common))
     }
 
     /// Refunds to one counter. Loans of a bucket that is lent go by what was refunded to it meanwhile, so

@@ -6,7 +6,7 @@
 use futures_util::future::join_all;
 use smallvec::SmallVec;
 use tidegate_algorithms::{ChargeStamp, Meter, RefundTo, Time};
-use tidegate_store::{Admission, Charge, Charging, Decisions, Receipt, StoreError};
+use tidegate_store::{Admission, Charge, Charging, DecisionSource, Decisions, Receipt, StoreError};
 use tokio::runtime::Handle;
 
 use super::RedisStore;
@@ -33,7 +33,7 @@ impl RedisStore {
             [] => {
                 let now = self.ask_time().await?;
                 let admission = Admission::Admitted;
-                Ok(Receipt::new(now, admission))
+                Ok(Receipt::new(now, admission).decided_in(DecisionSource::Common))
             }
             [batch] => {
                 let reply = self.run(batch, charging).await?;
@@ -43,7 +43,7 @@ impl RedisStore {
                     heard.uncharge(batch);
                 }
                 *decisions = heard.decisions;
-                Ok(Receipt::new(heard.now, admission))
+                Ok(Receipt::new(heard.now, admission).decided_in(DecisionSource::Common))
             }
             _ => {
                 self.charge_slots_to_the_end(charges, charging, decisions)
@@ -146,6 +146,7 @@ impl RedisStore {
             now,
             earliest,
             admission,
+            source: DecisionSource::Common,
         })
     }
 
