@@ -25,6 +25,8 @@ struct Problem<'a> {
     title: &'static str,
     status: u16,
     detail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instance: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     violated_policies: Vec<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,8 +34,9 @@ struct Problem<'a> {
 }
 
 /// The body of a refusal that goes out with `status`: which limits refuse, and when to come back, in JSON
-/// of at most 16 KiB. `None` for a verdict that is no refusal.
-pub fn problem(verdict: &Verdict, status: u16) -> Option<Vec<u8>> {
+/// of at most 16 KiB. `None` for a verdict that is no refusal. `instance` is the URI of this decision, if it
+/// has one.
+pub fn problem(verdict: &Verdict, status: u16, instance: Option<&str>) -> Option<Vec<u8>> {
     if verdict.answer() == Answer::Allowed {
         return None;
     }
@@ -50,6 +53,7 @@ pub fn problem(verdict: &Verdict, status: u16) -> Option<Vec<u8>> {
         title,
         status,
         detail: refusal(verdict, &policies),
+        instance,
         violated_policies: violated(verdict, &policies),
         retry_after: seconds::retry_after(verdict),
     };

@@ -5,7 +5,7 @@ mod template;
 
 use bytes::Bytes;
 use http::header::{
-    CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE,
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::json;
@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 use tidegate_answer::Headers;
 use tidegate_identify::TokenFault;
 use tidegate_limiter::{LimiterError, Verdict};
+use tidegate_observe::DecisionId;
 
 use crate::body::BodyFault;
 use crate::config::DenialBody;
@@ -34,6 +35,10 @@ pub(crate) enum Rejection {
     BadToken(TokenFault),
     #[error("there is no such path")]
     NoRoute,
+    #[error("only GET and HEAD are allowed here")]
+    OnlyGet,
+    #[error("`path` must be a path such as /orders, and `method` a method such as GET")]
+    BadUsageQuery,
     #[error("the request body has more than {max_bytes} bytes")]
     BodyTooLarge { max_bytes: u64 },
     #[error("the request's limits cannot be checked")]
@@ -52,6 +57,9 @@ pub(crate) struct Denial {
     detail: String,
     problem: Vec<u8>,
     retry_after: Option<u64>,
+    /// The number of the limit that clients are told of.
+    limit: Option<u64>,
+    decision: Option<DecisionId>,
 }
 
 /// Headers that tell a client about its limits.
@@ -70,6 +78,8 @@ const GRPC: &[u8] = b"application/grpc";
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const PROBLEM: HeaderValue = HeaderValue::from_static(tidegate_answer::PROBLEM_JSON);
 const BEARER: HeaderValue = HeaderValue::from_static("Bearer error=\"invalid_token\"");
+const GET_AND_HEAD: HeaderValue = HeaderValue::from_static("GET, HEAD");
+const DECISION: HeaderName = HeaderName::from_static(DecisionId::HEADER);
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
 // === impl Rejection ===
@@ -79,6 +89,7 @@ impl Rejection {
     pub(crate) fn into_response(self, dialogue: Dialogue, body: &DenialBody) -> Response<Bytes> {
         let status = self.status();
         let must_close = matches!(self, Self::Malformed(_));
+        let is_only_get = matches!(self, Self::OnlyGet);
         let mut response = match self {
             Self::Denied(denial) => denial.into_response(dialogue, body),
             rejection => problem(status, dialogue, &rejection.to_string()),
@@ -87,6 +98,9 @@ impl Rejection {
         headers.insert(CACHE_CONTROL, NO_STORE);
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, BEARER);
+        }
+        if is_only_get {
+            headers.insert(ALLOW, GET_AND_HEAD);
         }
         if must_close {
             // HTTP/2 has no such header, and hyper drops it there.
@@ -105,6 +119,8 @@ impl Rejection {
             Self::NoAccess | Self::Forbidden => StatusCode::FORBIDDEN,
             Self::BadToken(_) => StatusCode::UNAUTHORIZED,
             Self::NoRoute => StatusCode::NOT_FOUND,
+            Self::OnlyGet => StatusCode::METHOD_NOT_ALLOWED,
+            Self::BadUsageQuery => StatusCode::BAD_REQUEST,
             Self::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Limiter(_) => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Denied(denial) => denial.status,
@@ -124,8 +140,8 @@ impl Rejection {
 // === impl Denial ===
 
 impl Denial {
-    /// A denial, told in the dialect of its rule or else in `dialect`.
-    pub(crate) fn new(verdict: &Verdict, dialect: &Headers) -> Self {
+    /// A denial, told in the dialect of its rule or else in `dialect`, with the id under which it is kept.
+    pub(crate) fn new(verdict: &Verdict, dialect: &Headers, decision: Option<DecisionId>) -> Self {
         let is_decided =
             verdict.ban().is_some() || verdict.deciding().is_some_and(|it| it.decision().is_some());
         let status = if is_decided {
@@ -139,13 +155,19 @@ impl Denial {
             .iter()
             .find(|(name, _)| name == RETRY_AFTER)
             .and_then(|(_, value)| value.to_str().ok()?.parse().ok());
+        let announced = verdict.announced();
+        let limit = announced.and_then(|it| Some(it.decision()?.limit));
         let policies = tidegate_answer::Policies::of(verdict);
+        let instance = decision.map(DecisionId::urn);
+        let problem = tidegate_answer::problem(verdict, status.as_u16(), instance.as_deref());
         Self {
             status,
             headers,
             detail: tidegate_answer::refusal(verdict, &policies),
-            problem: tidegate_answer::problem(verdict, status.as_u16()).unwrap_or_default(),
+            problem: problem.unwrap_or_default(),
             retry_after,
+            limit,
+            decision,
         }
     }
 
@@ -158,6 +180,11 @@ impl Denial {
                 with_body(self.status, content_type.clone(), filled.into_bytes())
             }
         };
+        if let Some(decision) = self.decision
+            && let Ok(value) = HeaderValue::from_str(&decision.to_string())
+        {
+            response.headers_mut().insert(DECISION, value);
+        }
         add_limit_headers(self.headers, response.headers_mut());
         response
     }

@@ -1,11 +1,13 @@
 //! Cross-origin requests of web pages (the Fetch standard). Without these headers a page sees a network error instead of a denial.
 
+use bytes::Bytes;
 use http::header::{
-    ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS,
-    ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
+    ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
+    ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
 };
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use tidegate_answer::Headers;
 
 use crate::config::CorsConfig;
@@ -15,6 +17,9 @@ const EXPOSED: &str = "retry-after, ratelimit, ratelimit-policy, ratelimit-limit
     ratelimit-reset, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, \
     x-ratelimit-retry-after, x-ratelimit-used, x-ratelimit-resource, x-tidegate-decision";
 
+const GET_AND_HEAD: HeaderValue = HeaderValue::from_static("GET, HEAD");
+/// As long as Chromium remembers at most, without a reason to ask more often.
+const TEN_MINUTES: HeaderValue = HeaderValue::from_static("600");
 const ANY: HeaderValue = HeaderValue::from_static("*");
 const TRUE: HeaderValue = HeaderValue::from_static("true");
 const VARY_ORIGIN: HeaderValue = HeaderValue::from_static("origin");
@@ -29,6 +34,19 @@ pub(crate) fn is_preflight(head: &Parts) -> bool {
     head.method == Method::OPTIONS
         && head.headers.contains_key(ORIGIN)
         && head.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+/// The answer to a preflight for a path of our own; [`ExposedHeaders::allow`] adds the origin.
+pub(crate) fn answer_preflight(head: &Parts) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::new());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, GET_AND_HEAD);
+    headers.insert(ACCESS_CONTROL_MAX_AGE, TEN_MINUTES);
+    if let Some(names) = head.headers.get(ACCESS_CONTROL_REQUEST_HEADERS) {
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, names.clone());
+    }
+    response
 }
 
 // === impl ExposedHeaders ===

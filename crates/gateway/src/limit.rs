@@ -13,7 +13,7 @@ use http::uri::PathAndQuery;
 use quanta::Instant;
 use tidegate_identify::{BadToken, Claims, DescribedPart, Request, TokenFound};
 use tidegate_limiter::{Descriptor, Limit, LimiterError, Store, Verdict};
-use tidegate_observe::{Asked, TraceHeaders};
+use tidegate_observe::{Asked, DecisionId, TraceHeaders};
 
 use crate::answer::{Denial, Rejection, limit_headers};
 use crate::charged::{Charged, counts_by_status};
@@ -81,6 +81,48 @@ impl Caller<'_> {
                 charged.refund(&thread.limiter).await;
                 Err(denied)
             }
+        }
+    }
+
+    /// Looks at the limits of the request without charging any. `None` if it has no descriptor.
+    pub(crate) async fn look<S: Store>(
+        &self,
+        thread: &GatewayThread<S>,
+    ) -> Result<Option<Verdict>, Rejection> {
+        let lines = HeaderLines(&self.head.headers);
+        let claims = if self.needs_token() {
+            self.claims(lines)?
+        } else {
+            None
+        };
+        let request = self.request(&lines, claims.as_ref());
+        if !self.route.require.iter().all(|it| it.is_met(&request)) {
+            return Err(Rejection::Forbidden);
+        }
+        let recipes = self.recipes();
+        let values = recipes.values(&request);
+        let described = recipes.describe(&values, DescribedPart::All);
+        if described.is_empty() {
+            return Ok(None);
+        }
+        let descriptors = described.descriptors();
+        let looked = thread.limiter.look(&self.config.domain, &descriptors).await;
+        Ok(Some(looked?))
+    }
+
+    /// The claims of the request's token, or the fault of a bad one where the settings deny those.
+    fn claims(&self, lines: HeaderLines<'_>) -> Result<Option<Arc<Claims>>, Rejection> {
+        let identities = &self.config.identities;
+        let now_s = unix_seconds();
+        let token = match identities.find_token(&lines, now_s) {
+            TokenFound::Absent => return Ok(None),
+            TokenFound::Verified(claims) => return Ok(Some(claims)),
+            TokenFound::Unverified(token) => token,
+        };
+        match (identities.verify(&token, now_s), identities.bad_token()) {
+            (Ok(claims), _) => Ok(Some(claims)),
+            (Err(fault), BadToken::Deny) => Err(Rejection::BadToken(fault)),
+            (Err(_), BadToken::Anonymous) => Ok(None),
         }
     }
 
@@ -165,7 +207,7 @@ impl Caller<'_> {
             return Ok(Charged::default());
         }
         let descriptors = described.descriptors();
-        let verdict = self.check(thread, &descriptors).await?;
+        let (verdict, decision) = self.check(thread, &descriptors).await?;
         if verdict.is_allowed() {
             let is_wanted =
                 |limit: &Limit| part == DescribedPart::WithoutToken || counts_by_status(limit);
@@ -176,7 +218,7 @@ impl Caller<'_> {
             let headers = limit_headers(&verdict, &thread.dialect);
             Ok(Charged::new(headers, receipt))
         } else {
-            let denial = Denial::new(&verdict, &thread.dialect);
+            let denial = Denial::new(&verdict, &thread.dialect, decision);
             Err(Rejection::Denied(Box::new(denial)))
         }
     }
@@ -186,7 +228,7 @@ impl Caller<'_> {
         &self,
         thread: &GatewayThread<S>,
         descriptors: &[Descriptor<'_>],
-    ) -> Result<Verdict, LimiterError> {
+    ) -> Result<(Verdict, Option<DecisionId>), LimiterError> {
         let trace = if thread.recorder.traces() {
             trace(&self.head.headers)
         } else {
@@ -206,20 +248,26 @@ impl Caller<'_> {
 // === impl GatewayThread ===
 
 impl<S: Store> GatewayThread<S> {
-    /// Judges a request or a message, and records the verdict.
-    pub(crate) async fn check(&self, asked: &Asked<'_>) -> Result<Verdict, LimiterError> {
+    /// Judges a request or a message, and records the verdict. Returns it with the id under which it is kept, if it is.
+    pub(crate) async fn check(
+        &self,
+        asked: &Asked<'_>,
+    ) -> Result<(Verdict, Option<DecisionId>), LimiterError> {
         let started = Instant::now();
         let judged = self
             .limiter
             .check(asked.domain, asked.descriptors, asked.hits)
             .await;
-        match &judged {
+        match judged {
             Ok(verdict) => {
-                self.recorder.judged(asked, verdict, started.elapsed());
+                let decision = self.recorder.judged(asked, &verdict, started.elapsed());
+                Ok((verdict, decision))
             }
-            Err(error) => self.recorder.rejected(error),
+            Err(error) => {
+                self.recorder.rejected(&error);
+                Err(error)
+            }
         }
-        judged
     }
 }
 

@@ -32,6 +32,7 @@ use crate::forward::{Forward, ForwardFault, Forwarded};
 use crate::gateway::{Gateway, Generation};
 use crate::guard;
 use crate::limit::Caller;
+use crate::own::OwnRequest;
 use crate::response::GatewayBody;
 use crate::route::{self, Routed};
 use crate::upstream::{SharedUpstream, UpstreamPool};
@@ -163,6 +164,18 @@ impl<S: Store + 'static> GatewayThread<S> {
         let host = self.check_head(&exchange)?;
         let host = host.map(normal_host).unwrap_or_default();
         let path = normal_path(head.uri.path()).unwrap_or_default();
+        if let Some(own_path) = path.strip_prefix(config.own_prefix.as_str()) {
+            let own = OwnRequest {
+                config,
+                connection: exchange.connection,
+                head,
+                host: &host,
+                client: exchange.client,
+            };
+            // In a box, so that the future of every other request stays small.
+            let response = Box::pin(own.answer(self, own_path)).await?;
+            return Ok(Handled::Own(response, LimitHeaders::new()));
+        }
         let routed = Routed {
             host: &host,
             path: &path,

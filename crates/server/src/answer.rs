@@ -134,7 +134,7 @@ pub(crate) fn authorization(verdict: &Verdict, headers: &Headers, deny: StatusCo
     if verdict.answer() == Answer::Refused {
         *response.status_mut() = deny;
     }
-    if let Some(problem) = tidegate_answer::problem(verdict, deny.as_u16()) {
+    if let Some(problem) = tidegate_answer::problem(verdict, deny.as_u16(), None) {
         *response.body_mut() = Full::new(Bytes::from(problem));
         response.headers_mut().insert(CONTENT_TYPE, PROBLEM);
     }

@@ -63,7 +63,7 @@ fn a_body_does_not_name_it() {
     }
     let verdict = ask(&limiter, &["login", "api"], Hits::OfRequest);
     assert_eq!(Policies::of(&verdict).iter().count(), 1);
-    let body = String::from_utf8(problem(&verdict, 429).unwrap()).unwrap();
+    let body = String::from_utf8(problem(&verdict, 429, None).unwrap()).unwrap();
     assert_eq!(
         body,
         "{\"type\":\"https://iana.org/assignments/http-problem-types#quota-exceeded\",\
@@ -93,7 +93,7 @@ fn an_announced_denial_is_told_beside_a_hidden_one() {
             "retry-after: 43200",
         ]
     );
-    let body = String::from_utf8(problem(&verdict, 429).unwrap()).unwrap();
+    let body = String::from_utf8(problem(&verdict, 429, None).unwrap()).unwrap();
     assert!(body.contains("\"violated-policies\":[\"open\"]"), "{body}");
 }
 

@@ -46,6 +46,6 @@ fn the_problem_is_true() {
     let (_, sample) = section.split_once("```json\n").unwrap();
     let (sample, _) = sample.split_once("```").unwrap();
     let json = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).unwrap();
-    let body = problem(&refused, 429).unwrap();
+    let body = problem(&refused, 429, None).unwrap();
     assert_eq!(json(sample.as_bytes()), json(&body));
 }

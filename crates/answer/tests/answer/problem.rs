@@ -18,7 +18,7 @@ const RULES: &str = r#"
 "#;
 
 fn body(verdict: &Verdict) -> Value {
-    serde_json::from_slice(&problem(verdict, 429).unwrap()).unwrap()
+    serde_json::from_slice(&problem(verdict, 429, None).unwrap()).unwrap()
 }
 
 /// Asks `keys` at `cost` so often that it is refused, and compares a part of the body.
@@ -123,12 +123,22 @@ fn where_the_store_failed_nobody_knows_of_a_quota() {
 fn the_status_is_the_one_it_goes_out_with() {
     let limiter = limiter(RULES);
     let refused = ask(&limiter, &["banned"], Hits::OfRequest);
-    let body: Value = serde_json::from_slice(&problem(&refused, 403).unwrap()).unwrap();
+    let body: Value = serde_json::from_slice(&problem(&refused, 403, None).unwrap()).unwrap();
     assert_eq!(body["status"], json!(403));
 }
 
 #[test]
 fn what_may_pass_is_no_problem() {
     let verdict = ask(&limiter(RULES), &["login"], Hits::OfRequest);
-    assert_eq!(problem(&verdict, 200), None);
+    assert_eq!(problem(&verdict, 200, None), None);
+}
+
+#[test]
+fn the_decision_has_a_uri_if_it_is_kept() {
+    let refused = ask(&limiter(RULES), &["banned"], Hits::OfRequest);
+    let urn = "urn:tidegate:decision:3f9a0c1b2d4e5f60";
+    let problem = problem(&refused, 429, Some(urn)).unwrap();
+    let with_urn: Value = serde_json::from_slice(&problem).unwrap();
+    assert_eq!(with_urn["instance"], urn);
+    assert_eq!(body(&refused).get("instance"), None);
 }

@@ -252,7 +252,7 @@ fn spoken(verdict: &Verdict) -> Dialect {
 
 /// A refusal has a body, which names at least one policy; nothing else has one.
 fn the_problem_is_true(verdict: &Verdict) {
-    let body = problem(verdict, 429);
+    let body = problem(verdict, 429, None);
     assert_eq!(body.is_some(), !verdict.is_allowed());
     let Some(body) = body else { return };
     assert!(body.len() <= 16 * 1024);

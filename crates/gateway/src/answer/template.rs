@@ -4,7 +4,7 @@ use http::HeaderValue;
 
 use super::Denial;
 
-/// Fills in `{{status}}`, `{{detail}}` and `{{retry_after}}`, escaped for the media type. Unknown names stay as they are.
+/// Fills in `{{status}}`, `{{detail}}`, `{{limit}}`, `{{retry_after}}` and `{{decision}}`, escaped for the media type. Unknown names stay as they are.
 pub(super) fn fill(text: &str, content_type: &HeaderValue, denial: &Denial) -> String {
     let escape = escape_for(content_type);
     let mut filled = String::with_capacity(text.len() + 64);
@@ -34,6 +34,16 @@ fn value(name: &str, denial: &Denial) -> Option<String> {
         "retry_after" => denial
             .retry_after
             .map(|seconds| seconds.to_string())
+            .unwrap_or_default(),
+        // A ban and a hidden limit have none.
+        "limit" => denial
+            .limit
+            .map(|limit| limit.to_string())
+            .unwrap_or_default(),
+        // Empty where no decisions are kept.
+        "decision" => denial
+            .decision
+            .map(|decision| decision.to_string())
             .unwrap_or_default(),
         _ => return None,
     })
@@ -84,6 +94,8 @@ mod tests {
             detail: "the limit \"a<b\" is used up".to_owned(),
             problem: Vec::new(),
             retry_after: Some(7),
+            limit: Some(5),
+            decision: "3f9a0c1b2d4e5f60".parse().ok(),
         };
         let content_type = HeaderValue::from_static(content_type);
         assert_eq!(fill(text, &content_type, &denial), expected);
@@ -91,8 +103,8 @@ mod tests {
 
     #[test]
     fn values_are_escaped_for_the_media_type() {
-        let text = "{{ status }} {{detail}} {{retry_after}} {{other}} {{";
-        let plain = "429 the limit \"a<b\" is used up 7 {{other}} {{";
+        let text = "{{ status }} {{detail}} {{limit}} {{retry_after}} {{decision}} {{other}} {{";
+        let plain = "429 the limit \"a<b\" is used up 5 7 3f9a0c1b2d4e5f60 {{other}} {{";
         check("text/plain", text, plain);
         check(
             "application/json",

@@ -103,7 +103,7 @@ impl<'a, S: Store> FrameMeter<'a, S> {
             route: None,
             trace: TraceHeaders::default(),
         };
-        let verdict = self.thread.check(&asked).await?;
+        let (verdict, _) = self.thread.check(&asked).await?;
         if verdict.is_allowed() {
             return Ok(FrameDecision::Allowed);
         }

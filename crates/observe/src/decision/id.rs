@@ -19,6 +19,14 @@ const N_DIGITS: usize = 16;
 impl DecisionId {
     /// The URI of a decision is this prefix and its id.
     pub const URN_PREFIX: &'static str = "urn:tidegate:decision:";
+
+    /// The header in which clients are told the id.
+    pub const HEADER: &'static str = "x-tidegate-decision";
+
+    /// The URI of the decision.
+    pub fn urn(self) -> String {
+        format!("{}{self}", Self::URN_PREFIX)
+    }
 }
 
 impl fmt::Display for DecisionId {

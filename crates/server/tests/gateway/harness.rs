@@ -10,6 +10,7 @@ use tidegate_gateway::{
 };
 use tidegate_identify::{ClientAddress, Identities, Proxies, Recipe, Recipes, Source, Trust};
 use tidegate_limiter::{Limiter, LimiterConfig};
+use tidegate_observe::Observatory;
 use tidegate_rules::{CompileOptions, Source as RulesSource, compile};
 use tidegate_server::{Address, CoreCount, ListenConfig, Parts, Server, ServerConfig, Stop};
 use tidegate_store::{EmbeddedStore, ManualClock, StoreConfig};
@@ -39,6 +40,7 @@ pub(crate) struct RunningGateway {
     run: JoinHandle<()>,
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) clock: Arc<ManualClock>,
+    pub(crate) observatory: Arc<Observatory>,
 }
 
 /// An upstream that records every byte of every connection and answers each request the same.
@@ -83,6 +85,7 @@ impl RunningGateway {
         };
         let clock = Arc::new(ManualClock::default());
         let parts = parts(Arc::clone(&gateway), Arc::clone(&clock));
+        let observatory = Arc::clone(&parts.observatory);
         let run = tokio::spawn(async move { server.run(&parts, stop_asked).await.unwrap() });
         Self {
             address,
@@ -90,6 +93,7 @@ impl RunningGateway {
             run,
             gateway,
             clock,
+            observatory,
         }
     }
 

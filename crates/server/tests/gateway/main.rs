@@ -7,6 +7,7 @@ mod forwarding;
 mod harness;
 mod http2;
 mod limits;
+mod own_paths;
 mod smuggling;
 mod upgrade;
 mod websocket;

@@ -22,7 +22,7 @@ pub(crate) fn write_response(verdict: &Verdict, headers: &Headers, out: &mut Byt
     tidegate_answer::headers(verdict, headers, |name, value| {
         write_header(name, value, &mut response);
     });
-    if let Some(problem) = tidegate_answer::problem(verdict, TOO_MANY_REQUESTS) {
+    if let Some(problem) = tidegate_answer::problem(verdict, TOO_MANY_REQUESTS, None) {
         write_header("content-type", PROBLEM_JSON, &mut response);
         response.bytes(5, problem);
     }

@@ -1,0 +1,108 @@
+//! Tidegate's own paths. They lie under one prefix and are never forwarded; every other path is the upstream's.
+
+mod usage;
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::CACHE_CONTROL;
+use http::request::Parts;
+use http::{HeaderValue, Method, Response};
+use tidegate_identify::Grouping;
+use tidegate_limiter::{Consistency, Descriptor, Entry, Hits, LimitOverride, Store};
+use tidegate_observe::{Asked, TraceHeaders};
+
+use crate::answer::{Denial, Rejection};
+use crate::config::GatewayConfig;
+use crate::connection::ConnectionContext;
+use crate::cors::{answer_preflight, is_preflight};
+use crate::thread::GatewayThread;
+
+/// A request for a path of our own.
+pub(crate) struct OwnRequest<'a> {
+    pub(crate) config: &'a GatewayConfig,
+    pub(crate) connection: &'a ConnectionContext,
+    pub(crate) head: &'a Parts,
+    /// The host in lower case, without port; empty if the request names none.
+    pub(crate) host: &'a str,
+    /// The address that counts as the client's.
+    pub(crate) client: Option<IpAddr>,
+}
+
+/// The limit of these paths for each client address: 10 a second on average, 20 at once. A page that shows its usage asks once.
+const LIMIT: LimitOverride = LimitOverride {
+    requests: 20,
+    window: Duration::from_secs(2),
+    // A courtesy of this node, not worth a call to Redis.
+    consistency: Some(Consistency::Node),
+};
+
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+
+// === impl OwnRequest ===
+
+impl OwnRequest<'_> {
+    /// Answers the request for `path`, which is what follows the prefix.
+    pub(crate) async fn answer<S: Store>(
+        &self,
+        thread: &GatewayThread<S>,
+        path: &str,
+    ) -> Result<Response<Bytes>, Rejection> {
+        if path != "usage" {
+            return Err(Rejection::NoRoute);
+        }
+        if is_preflight(self.head) {
+            return Ok(answer_preflight(self.head));
+        }
+        if self.head.method != Method::GET && self.head.method != Method::HEAD {
+            return Err(Rejection::OnlyGet);
+        }
+        self.charge(thread, path).await?;
+        let mut response = self.usage(thread).await?;
+        response.headers_mut().insert(CACHE_CONTROL, NO_STORE);
+        Ok(response)
+    }
+
+    /// Charges the limit of these paths, before anything that costs more. It is a limit that comes with the request, so a domain
+    /// without rules has none; but nothing is looked up there either.
+    async fn charge<S: Store>(
+        &self,
+        thread: &GatewayThread<S>,
+        path: &str,
+    ) -> Result<(), Rejection> {
+        let client = self
+            .client
+            .and_then(|address| Grouping::DEFAULT.of(address))
+            .map(|address| address.to_string());
+        let entries = [
+            Entry {
+                key: "tidegate_path",
+                value: path,
+            },
+            Entry {
+                key: "remote_address",
+                // A unix socket has one client.
+                value: client.as_deref().unwrap_or("unix"),
+            },
+        ];
+        let descriptors = [Descriptor {
+            entries: &entries,
+            hits: Hits::OfRequest,
+            limit: Some(LIMIT),
+        }];
+        let asked = Asked {
+            domain: &self.config.domain,
+            descriptors: &descriptors,
+            hits: 1,
+            route: None,
+            trace: TraceHeaders::default(),
+        };
+        let (verdict, decision) = thread.check(&asked).await?;
+        if verdict.is_allowed() {
+            return Ok(());
+        }
+        let denial = Denial::new(&verdict, &thread.dialect, decision);
+        Err(Rejection::Denied(Box::new(denial)))
+    }
+}
