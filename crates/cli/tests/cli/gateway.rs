@@ -5,6 +5,7 @@ mod explain;
 mod identity;
 mod reload;
 mod upstream;
+mod why;
 
 use std::fmt::Write as _;
 use std::io::{Read, Write as _};

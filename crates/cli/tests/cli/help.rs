@@ -11,6 +11,7 @@ fn help_teaches() {
     check("help_check", &["check", "--help"]);
     check("help_explain", &["explain", "--help"]);
     check("help_hash_key", &["hash-key", "--help"]);
+    check("help_why", &["why", "--help"]);
     check("help_rules", &["rules", "--help"]);
     check("help_rules_push", &["rules", "push", "--help"]);
     check("help_rules_history", &["rules", "history", "--help"]);

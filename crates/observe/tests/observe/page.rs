@@ -65,6 +65,7 @@ fn gauges() -> Gauges {
             }),
             ..StoreReport::default()
         },
+        gateway: None,
         state: Some(StateGauges {
             written_at: Some(Duration::from_secs(50)),
             bytes: 6,
