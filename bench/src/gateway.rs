@@ -33,7 +33,7 @@ Written by `scripts/bench --only gateway --write`. Clients reach one upstream (n
 with one worker thread: `tidegate serve --upstream` of this commit, or Debian's nginx or HAProxy, as the row says. All proxies keep
 connections to the upstream open, speak HTTP/1.1 on both sides, set `X-Forwarded-For` and write no access log. Load is by wrk: one
 thread, 64 connections that stay open, 2 s a round. Processor time is user and system time of the proxy's process, by the scheduler's
-count, for a million requests. *Without limits* tidegate identifies nobody. *A token bucket* is one for each of a million callers by the
+count, for a million requests. *Without limits* no descriptor fits any request. *A token bucket* is one for each of a million callers by the
 header `X-User`, 1,000 a second, against `limit_req` of nginx (burst 1,000, `nodelay`) on the same header; each caller has been there
 once before, callers come at random, all are allowed. *Denied* is one caller that is over its limit: 429 with `X-RateLimit-*`,
 `Retry-After` and problem+json, against `limit_req_status 429` of nginx with its own page. User instructions are callgrind's, of one
@@ -199,13 +199,7 @@ impl Sizes {
         let random = self.load(Callers::Random(self.callers), Expected::Allowed);
         let mut allowing = Comparison::start(upstream, Limits::PerCaller)?;
         for proxy in &allowing.proxies {
-            let each = Load {
-                callers: Callers::Each(self.callers),
-                // It ends when each was there.
-                seconds: 600,
-                ..random
-            };
-            each.run(proxy, 0)?;
+            http1::get_each(proxy.address, self.callers)?;
         }
         allowing.run(random, self.rounds)?;
         eprintln!("gateway: denials ...");

@@ -2,17 +2,16 @@
 --
 --   wrk ... -s callers.lua URL -- same               one caller
 --   wrk ... -s callers.lua URL -- random COUNT SEED  callers at random
---   wrk ... -s callers.lua URL -- each COUNT         each caller once, then ends
 --
 -- Requests are joined here and not by wrk.format, which is many times slower.
 
 local BEGIN = "GET /api/things?page=2 HTTP/1.1\r\nHost: api.example\r\nUser-Agent: wrk\r\nAccept: */*\r\nX-User: "
 local END = "\r\n\r\n"
 
-local order, count, n_sent
+local order, count
 
 function init(words)
-   order, count, n_sent = words[1], tonumber(words[2] or "1"), 0
+   order, count = words[1], tonumber(words[2] or "1")
    math.randomseed(tonumber(words[3] or "0"))
 end
 
@@ -20,12 +19,6 @@ function request()
    local caller = 0
    if order == "random" then
       caller = math.random(0, count - 1)
-   elseif order == "each" then
-      caller = n_sent % count
-      n_sent = n_sent + 1
-      if n_sent > count then
-         wrk.thread:stop()
-      end
    end
    return BEGIN .. string.format("u%07d", caller) .. END
 end

@@ -17,7 +17,7 @@ pub const ANSWER: usize = 1_024;
 /// The limits of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limits {
-    /// Everything passes, and nobody is identified.
+    /// Everything passes.
     None,
     /// A token bucket for each caller that nobody empties: 1,000 a second, burst 1,000.
     PerCaller,
@@ -148,7 +148,8 @@ pub fn start_tidegate(
     let draft = Draft::new()?;
     let address = draft.address;
     let descriptors = match limits {
-        Limits::None => "[]".to_owned(),
+        // Of a header that nobody sends, for there must be one.
+        Limits::None => "[{nobody: 'header:x-nobody'}]".to_owned(),
         Limits::PerAddress => "[{caller: client_address}]".to_owned(),
         Limits::PerCaller | Limits::Denying => format!("[{{caller: 'header:{CALLER}'}}]"),
     };

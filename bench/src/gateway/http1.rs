@@ -1,23 +1,59 @@
-//! One GET over HTTP/1.1, by hand: a client that costs little and hides nothing.
+//! GETs over HTTP/1.1, by hand: a client that costs little and hides nothing.
 
+use std::cell::Cell;
 use std::error::Error;
+use std::net::SocketAddr;
+use std::rc::Rc;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::{JoinSet, LocalSet};
 
-use super::contenders::ANSWER;
+use super::contenders::{ANSWER, CALLER};
 
-/// A request as wrk sends it.
-const REQUEST: &[u8] = b"GET /api/things?page=2 HTTP/1.1\r\nHost: api.example\r\nUser-Agent: wrk\r\nAccept: */*\r\nX-User: u0000000\r\n\r\n";
+/// Connections over which each caller sends a request.
+const CONNECTIONS: usize = 64;
 
 /// Room for a whole answer.
 const ROOM: usize = 2 * ANSWER;
 
-/// Sends a GET and reads the whole answer, which must be the upstream's.
-pub async fn get<I>(stream: &mut I) -> Result<(), Box<dyn Error>>
+/// Sends one GET of each of the first `count` callers to the proxy at `address`.
+pub fn get_each(address: SocketAddr, count: u64) -> Result<(), Box<dyn Error>> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    LocalSet::new().block_on(&runtime, async {
+        let next = Rc::new(Cell::new(0));
+        let mut workers = JoinSet::new();
+        for _ in 0..CONNECTIONS {
+            let mut stream = TcpStream::connect(address).await?;
+            let next = Rc::clone(&next);
+            workers.spawn_local(async move {
+                while next.get() < count {
+                    let caller = next.replace(next.get() + 1);
+                    let got = get(&mut stream, caller).await;
+                    got.map_err(|fault| fault.to_string())?;
+                }
+                Ok::<(), String>(())
+            });
+        }
+        while let Some(worker) = workers.join_next().await {
+            worker??;
+        }
+        Ok(())
+    })
+}
+
+/// Sends a GET as wrk does and reads the whole answer, which must be the upstream's.
+pub async fn get<I>(stream: &mut I, caller: u64) -> Result<(), Box<dyn Error>>
 where
     I: AsyncRead + AsyncWrite + Unpin,
 {
-    stream.write_all(REQUEST).await?;
+    let request = format!(
+        "GET /api/things?page=2 HTTP/1.1\r\nHost: api.example\r\nUser-Agent: wrk\r\nAccept: */*\r\n\
+         {CALLER}: u{caller:07}\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await?;
     stream.flush().await?;
     let mut answer = [0; ROOM];
     let mut n_read = 0;

@@ -137,13 +137,13 @@ impl Client {
             stream.set_nodelay(true)?;
             connections.push(match self.protocol {
                 Protocol::Http1 => {
-                    http1::get(&mut stream).await?;
+                    http1::get(&mut stream, 0).await?;
                     Connection::Http1(stream)
                 }
                 Protocol::Tls => {
                     let name = ServerName::from(address.ip());
                     let mut stream = self.connector.connect(name, stream).await?;
-                    http1::get(&mut stream).await?;
+                    http1::get(&mut stream, 0).await?;
                     Connection::Tls(Box::new(stream))
                 }
                 Protocol::Http2 => Connection::Http2(get_http2(stream, address).await?),

@@ -50,7 +50,7 @@ impl ProxiedGets {
         let mut stream = runtime.block_on(TcpStream::connect(proxy.address))?;
         let mut get = async |count| -> Result<(), Box<dyn Error>> {
             for _ in 0..count {
-                http1::get(&mut stream).await?;
+                http1::get(&mut stream, 0).await?;
             }
             Ok(())
         };

@@ -119,7 +119,7 @@ impl OpenLoop {
     /// Sends a request, and on the same connection those that wait for one.
     async fn send(self: Rc<Self>, mut stream: TcpStream, mut due: Instant) {
         loop {
-            if let Err(fault) = http1::get(&mut stream).await {
+            if let Err(fault) = http1::get(&mut stream, 0).await {
                 *self.fault.borrow_mut() = Some(fault);
                 return;
             }

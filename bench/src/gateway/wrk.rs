@@ -19,8 +19,6 @@ pub enum Callers {
     Same,
     /// This many, at random.
     Random(u64),
-    /// This many, each once.
-    Each(u64),
 }
 
 /// The answer that every request must get.
@@ -97,7 +95,6 @@ impl Callers {
             Self::Random(count) => {
                 vec!["random".to_owned(), count.to_string(), seed.to_string()]
             }
-            Self::Each(count) => vec!["each".to_owned(), count.to_string()],
         }
     }
 }
