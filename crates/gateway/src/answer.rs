@@ -113,14 +113,12 @@ impl Rejection {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::Malformed(Malformed::BadExpectation) => StatusCode::EXPECTATION_FAILED,
-            Self::Malformed(Malformed::Connect) => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Malformed(_) => StatusCode::BAD_REQUEST,
+            Self::Malformed(Malformed::Connect) | Self::OnlyGet => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Malformed(_) | Self::BadUsageQuery => StatusCode::BAD_REQUEST,
             Self::TooManyHeaders { .. } => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::NoAccess | Self::Forbidden => StatusCode::FORBIDDEN,
             Self::BadToken(_) => StatusCode::UNAUTHORIZED,
             Self::NoRoute => StatusCode::NOT_FOUND,
-            Self::OnlyGet => StatusCode::METHOD_NOT_ALLOWED,
-            Self::BadUsageQuery => StatusCode::BAD_REQUEST,
             Self::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Limiter(_) => StatusCode::INTERNAL_SERVER_ERROR,
             Self::Denied(denial) => denial.status,

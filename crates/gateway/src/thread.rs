@@ -165,16 +165,8 @@ impl<S: Store + 'static> GatewayThread<S> {
         let host = host.map(normal_host).unwrap_or_default();
         let path = normal_path(head.uri.path()).unwrap_or_default();
         if let Some(own_path) = path.strip_prefix(config.own_prefix.as_str()) {
-            let own = OwnRequest {
-                config,
-                connection: exchange.connection,
-                head,
-                host: &host,
-                client: exchange.client,
-            };
             // In a box, so that the future of every other request stays small.
-            let response = Box::pin(own.answer(self, own_path)).await?;
-            return Ok(Handled::Own(response, LimitHeaders::new()));
+            return Box::pin(self.answer_own(&exchange, &host, own_path)).await;
         }
         let routed = Routed {
             host: &host,
@@ -226,6 +218,24 @@ impl<S: Store + 'static> GatewayThread<S> {
                 Ok(Handled::Own(response, limits))
             }
         }
+    }
+
+    /// Answers a request to one of Tidegate's own paths.
+    async fn answer_own(
+        &self,
+        exchange: &Exchange<'_>,
+        host: &str,
+        own_path: &str,
+    ) -> Result<Handled, Rejection> {
+        let own = OwnRequest {
+            config: &exchange.generation.config,
+            connection: exchange.connection,
+            head: &exchange.head,
+            host,
+            client: exchange.client,
+        };
+        let response = own.answer(self, own_path).await?;
+        Ok(Handled::Own(response, LimitHeaders::new()))
     }
 
     /// Rejects a request by its head alone, and gives the host that it names.

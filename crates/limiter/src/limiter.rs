@@ -203,7 +203,7 @@ impl<S: Store> Limiter<S> {
 
     /// The verdict on a request that no limit applies to.
     pub(crate) fn unjudged(&self, descriptors: &[Descriptor<'_>]) -> Verdict {
-        Verdict::new(self.rules.load(), descriptors.len(), &self.config)
+        Verdict::new(self.rules.load(), descriptors.len(), self.config)
     }
 
     /// Fills in the verdict, in place: moved out of the future, it would be copied whole once more. With a

@@ -178,7 +178,7 @@ impl Verdict {
     pub(crate) fn new(
         rules: Guard<Arc<RuleSet>>,
         n_descriptors: usize,
-        config: &LimiterConfig,
+        config: LimiterConfig,
     ) -> Self {
         Self {
             answer: Answer::Allowed,
