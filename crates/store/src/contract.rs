@@ -191,9 +191,9 @@ pub enum OnFull {
 pub struct Receipt {
     /// The instant at which everything was decided.
     pub now: Time,
-    /// No later than any of the charges, by the clock of each: `now`, or earlier where they were made
-    /// by several clocks. Refunds go by it, because an earlier time never refunds too much.
-    pub earliest: Time,
+    /// How much earlier than `now` the first charge may have been made, in microseconds; [`u32::MAX`] if
+    /// that is not known. Small, because every request has a receipt.
+    lead_us: u32,
     /// Whether the request as a whole may pass.
     pub admission: Admission,
     /// The place where it was decided.
@@ -256,7 +256,7 @@ impl Receipt {
     pub const fn new(now: Time, admission: Admission) -> Self {
         Self {
             now,
-            earliest: now,
+            lead_us: 0,
             admission,
             source: DecisionSource::Memory,
         }
@@ -268,10 +268,30 @@ impl Receipt {
         Self { source, ..self }
     }
 
+    /// The same receipt for a request that was charged from `earliest` on, by several clocks or by loans.
+    #[must_use]
+    pub fn charged_from(self, earliest: Time) -> Self {
+        let lead = self.now.nanos().saturating_sub(earliest.nanos());
+        Self {
+            lead_us: u32::try_from(lead.div_ceil(1_000)).unwrap_or(u32::MAX),
+            ..self
+        }
+    }
+
+    /// A time no later than any of the charges, by the clock of each, and a microsecond earlier at most where
+    /// that is known. Refunds go by it, because an earlier time never refunds too much.
+    pub fn earliest(&self) -> Time {
+        match self.lead_us {
+            0 => self.now,
+            u32::MAX => Time::ZERO,
+            lead => Time::from_nanos(self.now.nanos().saturating_sub(u64::from(lead) * 1_000)),
+        }
+    }
+
     /// The stamp of the charge that one `decision` of the request stands for.
     pub fn stamp(&self, decision: &Decision) -> ChargeStamp {
         ChargeStamp {
-            at: self.earliest,
+            at: self.earliest(),
             ..ChargeStamp::new(self.now, decision)
         }
     }
@@ -299,5 +319,34 @@ impl Admission {
         } else {
             Self::Admitted
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The earliest time of a receipt is never after the one that it was given, and just before it where it can be.
+    #[test]
+    fn a_receipt_never_tells_a_later_time() {
+        let now = Time::from_nanos(1_800_000_000_000_000_000);
+        for (before, told) in [
+            (0, 0),
+            (1, 1_000),
+            (1_000, 1_000),
+            (1_001, 2_000),
+            (4_294_967_294_000, 4_294_967_294_000),
+            (4_294_967_294_001, now.nanos()),
+            (now.nanos(), now.nanos()),
+        ] {
+            let earliest = Time::from_nanos(now.nanos() - before);
+            let receipt = Receipt::new(now, Admission::Admitted).charged_from(earliest);
+            let told = Time::from_nanos(now.nanos() - told);
+            assert_eq!(receipt.earliest(), told, "{before} ns before");
+        }
+        // By a clock that is ahead.
+        let ahead = now.plus(Duration::from_secs(9));
+        let receipt = Receipt::new(now, Admission::Admitted).charged_from(ahead);
+        assert_eq!(receipt.earliest(), now);
     }
 }

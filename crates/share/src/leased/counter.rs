@@ -146,10 +146,10 @@ impl LeasedCounter {
         self.held.put_back(cost, lent)
     }
 
-    /// Refunds permits of an allowed request to the loan that was made at `lent`; it was demand all the same.
-    /// Returns false if that loan is gone.
+    /// Refunds permits of an allowed request to the loan that was made at `lent`, or less than a microsecond
+    /// later; it was demand all the same. Returns false if that loan is gone.
     pub(super) fn refund(&mut self, cost: u64, lent: Time) -> bool {
-        self.held.put_back(cost, lent)
+        self.held.refund(cost, lent)
     }
 
     /// The likely decision on a request of no cost, if the store replied a moment ago.

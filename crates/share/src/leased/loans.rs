@@ -22,6 +22,9 @@ pub(super) struct HeldLoan {
     pub(super) until: Time,
 }
 
+/// The exactness of the times in receipts.
+const RECEIPT_GRAIN: Duration = Duration::from_micros(1);
+
 // === impl HeldLoans ===
 
 impl HeldLoans {
@@ -53,6 +56,17 @@ impl HeldLoans {
     /// Puts permits back into the loan that was made at `lent`. Returns false if that is gone.
     pub(super) fn put_back(&mut self, cost: u64, lent: Time) -> bool {
         let found = self.0.iter_mut().find(|held| held.loan.now == lent);
+        found.map(|held| held.permits += cost).is_some()
+    }
+
+    /// Refunds permits to the loan that was made at `lent`, as exactly as a receipt tells it. Returns false if
+    /// that is gone.
+    pub(super) fn refund(&mut self, cost: u64, lent: Time) -> bool {
+        let is_own = |held: &&mut HeldLoan| {
+            let made = held.loan.now;
+            made >= lent && made.since(lent) < RECEIPT_GRAIN
+        };
+        let found = self.0.iter_mut().find(is_own);
         found.map(|held| held.permits += cost).is_some()
     }
 

@@ -50,12 +50,11 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
         let earliest = request.earliest_charge();
         let admission = request.close(&ways, decisions);
         self.standby().decided(admission);
-        Ok(Receipt {
-            now: self.common.clock().now(),
-            earliest: earliest.map_or(begun, |time| time.min(begun)),
-            admission,
-            source: DecisionSource::Held,
-        })
+        let earliest = earliest.map_or(begun, |time| time.min(begun));
+        let receipt = Receipt::new(self.common.clock().now(), admission);
+        Ok(receipt
+            .charged_from(earliest)
+            .decided_in(DecisionSource::Held))
     }
 }
 

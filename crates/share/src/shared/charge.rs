@@ -70,12 +70,9 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
         decisions.clear();
         decisions.push(took.decision);
         let now = self.common.clock().now();
-        Receipt {
-            now,
-            earliest: took.charged.unwrap_or(now),
-            admission: Admission::of(&[*charge], decisions),
-            source: DecisionSource::Held,
-        }
+        let receipt = Receipt::new(now, Admission::of(&[*charge], decisions));
+        let receipt = receipt.charged_from(took.charged.unwrap_or(now));
+        receipt.decided_in(DecisionSource::Held)
     }
 
     /// Decides a request with one limit that memory alone cannot decide.
@@ -117,12 +114,8 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
             let now = self.common.clock().now();
             let earliest = request.earliest_charge().unwrap_or(now);
             let admission = request.close(self, decisions);
-            return Ok(Mixed::Decided(Receipt {
-                now,
-                earliest,
-                admission,
-                source: DecisionSource::Held,
-            }));
+            let receipt = Receipt::new(now, admission).charged_from(earliest);
+            return Ok(Mixed::Decided(receipt.decided_in(DecisionSource::Held)));
         }
         // In a box, so that the future of every other request stays small.
         let later = Box::pin(self.charge_mixed(request, rest, charging, decisions));
@@ -139,7 +132,8 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
         let in_memory = request.earliest_charge();
         let mut undecided = Undecided::new(self, request);
         let asked = self.leases.own_now();
-        let Receipt { now, earliest, .. } = self.charge_rest(&rest, charging, decisions).await?;
+        let receipt = self.charge_rest(&rest, charging, decisions).await?;
+        let (now, earliest) = (receipt.now, receipt.earliest());
         let heard = self.leases.heard(now, asked);
         let admission = match charging {
             Charging::AllOrNone => Admission::of(&rest, decisions),
@@ -156,12 +150,9 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
         }
         undecided.fill(decisions);
         let admission = undecided.close(decisions);
-        Ok(Receipt {
-            now,
-            earliest: in_memory.map_or(earliest, |time| time.min(earliest)),
-            admission,
-            source: DecisionSource::Common,
-        })
+        let earliest = in_memory.map_or(earliest, |time| time.min(earliest));
+        let receipt = Receipt::new(now, admission).charged_from(earliest);
+        Ok(receipt.decided_in(DecisionSource::Common))
     }
 
     /// Asks the common store: for whole limits, and for what it keeps of split ones. If the shares of one changed

@@ -142,12 +142,8 @@ impl RedisStore {
                 }
             }
         }
-        Ok(Receipt {
-            now,
-            earliest,
-            admission,
-            source: DecisionSource::Common,
-        })
+        let receipt = Receipt::new(now, admission).charged_from(earliest);
+        Ok(receipt.decided_in(DecisionSource::Common))
     }
 
     /// Refunds what slots have charged of a request that is denied, or not decided. What cannot be refunded
