@@ -130,6 +130,7 @@ impl Rejection {
                     StatusCode::BAD_REQUEST
                 }
                 ForwardFault::TotalTimeout => StatusCode::GATEWAY_TIMEOUT,
+                ForwardFault::UnaskedUpgrade => StatusCode::BAD_GATEWAY,
             },
         }
     }

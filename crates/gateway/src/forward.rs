@@ -62,6 +62,8 @@ pub(crate) enum ForwardFault {
     TotalTimeout,
     #[error("the rewritten path is not a path")]
     BadRewrite,
+    #[error("the upstream switched protocols unasked")]
+    UnaskedUpgrade,
 }
 
 // === impl Forward ===
@@ -102,6 +104,9 @@ impl Forward<'_> {
                 return Err(fault.map_or(ForwardFault::Upstream(error), ForwardFault::Body));
             }
         };
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS && upgrade.is_none() {
+            return Err(ForwardFault::UnaskedUpgrade);
+        }
         let upstream_upgrade = self.receive(&mut response, upgrade);
         Ok(Forwarded {
             response,
@@ -182,7 +187,7 @@ impl ForwardFault {
     pub(crate) fn may_have_reached(&self) -> bool {
         match self {
             Self::Upstream(error) => error.was_reached() != Reached::No,
-            Self::Body(_) | Self::TotalTimeout => true,
+            Self::Body(_) | Self::TotalTimeout | Self::UnaskedUpgrade => true,
             Self::BadRewrite => false,
         }
     }
