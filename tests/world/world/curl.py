@@ -1,7 +1,6 @@
 """curl, and certificates for it."""
 
 import json
-import pathlib
 import subprocess
 
 from .process import World, tool
@@ -10,17 +9,17 @@ from .process import World, tool
 class Curl:
     """What curl got: status, protocol, headers by lower-case name, body, and the heads of all responses."""
 
-    def __init__(self, test: World, url: str, *options: str, body_to=None):
-        head, body = test.folder / "curl.head", pathlib.Path(body_to or test.folder / "curl.body")
+    def __init__(self, test: World, url: str, *options: str, stdin=b""):
+        head, body = test.folder / "curl.head", test.folder / "curl.body"
         for file in (head, body):
             file.unlink(missing_ok=True)
         outputs = ["--dump-header", str(head), "--output", str(body), "--write-out", "%{json}\n%{header_json}"]
         command = [tool("curl"), "--silent", "--show-error", "--max-time", "60", *outputs, *options, url]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=90)
-        self.exit_code, self.error = done.returncode, done.stderr
+        done = subprocess.run(command, capture_output=True, input=stdin, timeout=90)
+        self.exit_code, self.error = done.returncode, done.stderr.decode()
         if done.returncode != 0:
             return
-        figures, headers = done.stdout.split("\n", 1)
+        figures, headers = done.stdout.decode().split("\n", 1)
         self.figures = json.loads(figures)
         self.status, self.version = self.figures["response_code"], self.figures["http_version"]
         self.headers = {name: values[-1] for name, values in json.loads(headers).items()}

@@ -245,6 +245,17 @@ class HostileHttp2(World):
                     client.receive()
         self.assertEqual({status for it in clients for status in it.statuses.values()}, {200})
 
+    def test_a_stream_that_is_not_read_holds_up_no_other(self):
+        client = self.connect()
+        client.send(window_update(0, 10_000_000))
+        client.request(1, path="/bytes/2000000")
+        streams = range(3, 200, 2)
+        for stream in streams:
+            client.request(stream)
+        client.until_done(*streams)
+        self.assertEqual([client.statuses.get(it) for it in streams], [200] * len(streams))
+        self.assertFalse(client.is_done(1))
+
     def test_a_thousand_streams_at_once(self):
         client = self.connect()
         streams = range(1, 2001, 2)
