@@ -39,6 +39,8 @@ pub(crate) struct StreamedBody {
 #[derive(Debug, Default)]
 pub(crate) struct BodyProgress {
     was_polled: Cell<bool>,
+    /// Whether the upstream has begun to answer. From then on its own timeout bounds the exchange: the client of a stream may only listen.
+    is_answered: Cell<bool>,
     fault: Cell<Option<BodyFault>>,
 }
 
@@ -149,7 +151,8 @@ impl StreamedBody {
                 polled
             }
             Poll::Pending => {
-                if self.poll_timer(context, self.timeout).is_pending() {
+                let is_answered = self.progress.is_answered.get();
+                if is_answered || self.poll_timer(context, self.timeout).is_pending() {
                     return Poll::Pending;
                 }
                 return Poll::Ready(Some(Err(self.fail(BodyFault::TimedOut))));
@@ -185,6 +188,11 @@ impl StreamedBody {
 // === impl BodyProgress ===
 
 impl BodyProgress {
+    /// Notes that the upstream has begun to answer.
+    pub(crate) fn answered(&self) {
+        self.is_answered.set(true);
+    }
+
     /// The fault of the client's body, if it had one.
     pub(crate) fn fault(&self) -> Option<BodyFault> {
         self.fault.get()

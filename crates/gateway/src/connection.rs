@@ -7,6 +7,7 @@ mod stream;
 
 use std::cell::RefCell;
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::GatewayBounds;
-use crate::executor::LocalExecutor;
+use crate::executor::StreamExecutor;
 use crate::forward::headers::forwarded_element;
 use crate::response::GatewayBody;
 use crate::thread::GatewayThread;
@@ -123,12 +124,12 @@ pub async fn serve_connection<S, I>(
         forwarded: RefCell::default(),
         tunnel: RefCell::default(),
     });
-    let idle_timeout = match protocol {
-        ClientProtocol::Http1 => bounds.idle_timeout,
-        // An idle HTTP/2 connection is told to go first, by `idle` below.
-        ClientProtocol::Http2 => bounds.idle_timeout * 3,
+    let (idle_timeout, head_timeout) = match protocol {
+        ClientProtocol::Http1 => (bounds.idle_timeout, bounds.head_timeout),
+        // An idle HTTP/2 connection is told to go first, by `idle` below, and its bytes are not always those of a head.
+        ClientProtocol::Http2 => (bounds.idle_timeout * 3, bounds.idle_timeout * 3),
     };
-    let stream = BoundedStream::new(io, prefix, state, idle_timeout, bounds.head_timeout);
+    let stream = BoundedStream::new(io, prefix, state, idle_timeout, head_timeout);
     match protocol {
         ClientProtocol::Http1 => serve_http1(stream, context, thread, drain).await,
         ClientProtocol::Http2 => serve_http2(stream, context, thread, drain).await,
@@ -186,8 +187,11 @@ async fn serve_http2<S, I>(
         let (thread, context) = (Rc::clone(&thread), Rc::clone(&context));
         async move { respond(request, &thread, &context).await }
     });
+    let executor = StreamExecutor {
+        write_timeout: bounds.write_timeout,
+    };
     let max_head_bytes = u32::try_from(bounds.max_head_bytes).unwrap_or(u32::MAX);
-    let connection = http2::Builder::new(LocalExecutor)
+    let connection = http2::Builder::new(executor)
         .max_concurrent_streams(bounds.max_streams)
         .initial_stream_window_size(STREAM_WINDOW)
         // Wide enough that a stream whose upstream does not read leaves room for all others.
@@ -255,17 +259,22 @@ impl<S> GatewayThread<S> {
 // === impl ConnectionContext ===
 
 impl ConnectionContext {
+    /// The address of the peer, unless it is at a unix socket.
+    pub(crate) fn peer_address(&self) -> Option<IpAddr> {
+        match self.client.peer {
+            Peer::Address(address) => Some(address.to_canonical()),
+            Peer::Unix => None,
+        }
+    }
+
     /// Our element of `Forwarded` for a request to `host`.
     pub(crate) fn forwarded(&self, host: Option<&HeaderValue>) -> HeaderValue {
         let mut last = self.forwarded.borrow_mut();
         match &*last {
             Some((its_host, element)) if its_host.as_ref() == host => element.clone(),
             _ => {
-                let peer = match self.client.peer {
-                    Peer::Address(address) => Some(address.to_canonical()),
-                    Peer::Unix => None,
-                };
-                let element = forwarded_element(peer, host, self.client.is_tls);
+                let element =
+                    forwarded_element(self.peer_address(), host, Some(self.client.is_tls));
                 *last = Some((host.cloned(), element.clone()));
                 element
             }

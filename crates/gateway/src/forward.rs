@@ -3,6 +3,7 @@
 pub(crate) mod headers;
 mod rewrite;
 
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -32,6 +33,8 @@ pub(crate) struct Forward<'a> {
     pub(crate) upstream: &'a Arc<SharedUpstream>,
     pub(crate) rewrite: Option<&'a PathRewrite>,
     pub(crate) connection: &'a ConnectionContext,
+    /// The address that counts as the client's.
+    pub(crate) client: Option<IpAddr>,
     /// The path in its normal form.
     pub(crate) path: String,
     /// The limits of the WebSocket connection that it may open.
@@ -98,7 +101,12 @@ impl Forward<'_> {
             },
         };
         let mut response = match sent {
-            Ok(response) => response,
+            Ok(response) => {
+                if let Some(progress) = &progress {
+                    progress.answered();
+                }
+                response
+            }
             Err(error) => {
                 let fault = progress.as_ref().and_then(|progress| progress.fault());
                 return Err(fault.map_or(ForwardFault::Upstream(error), ForwardFault::Body));
@@ -128,6 +136,7 @@ impl Forward<'_> {
             head.version,
             head.uri.authority(),
             self.connection,
+            self.client,
             &self.generation.config.client_address,
         );
         headers::edit(&mut head.headers, &self.route.request_headers);

@@ -60,7 +60,11 @@ impl Caller<'_> {
                     match self.config.identities.verify(&token, now_s) {
                         Ok(verified) => claims = Some(verified),
                         Err(fault) => match self.config.identities.bad_token() {
-                            BadToken::Deny => return Err(Rejection::BadToken(fault)),
+                            BadToken::Deny => {
+                                return Err(
+                                    reject(thread, charged, Rejection::BadToken(fault)).await
+                                );
+                            }
                             BadToken::Anonymous => {}
                         },
                     }
@@ -68,19 +72,21 @@ impl Caller<'_> {
             }
         }
         let claims = claims.as_ref();
-        let request = self.request(&lines, claims);
-        if !self.route.require.iter().all(|it| it.is_met(&request)) {
-            return Err(Rejection::Forbidden);
-        }
-        let decided = self.decide(thread, &lines, claims, part).await;
-        match (charged, decided) {
-            (None, decided) => decided,
-            (Some(charged), Ok(later)) => Ok(charged.and(later)),
+        let charged = match (charged, self.decide(thread, &lines, claims, part).await) {
+            (None, decided) => decided?,
+            (Some(charged), Ok(later)) => charged.and(later),
             (Some(charged), Err(denied)) => {
                 // A denied request costs nothing in its other limits.
                 charged.refund(&thread.limiter).await;
-                Err(denied)
+                return Err(denied);
             }
+        };
+        // After the limits, so that keys and plans cannot be guessed at any rate.
+        let request = self.request(&lines, claims);
+        if self.route.require.iter().all(|it| it.is_met(&request)) {
+            Ok(charged)
+        } else {
+            Err(reject(thread, Some(charged), Rejection::Forbidden).await)
         }
     }
 
@@ -243,6 +249,18 @@ impl Caller<'_> {
         };
         thread.check(&asked).await
     }
+}
+
+/// Settles the charges of a request that gets another answer than its limits'.
+async fn reject<S: Store + 'static>(
+    thread: &GatewayThread<S>,
+    charged: Option<Charged>,
+    rejection: Rejection,
+) -> Rejection {
+    if let Some(charged) = charged {
+        charged.settle(&thread.limiter, rejection.status()).await;
+    }
+    rejection
 }
 
 // === impl GatewayThread ===

@@ -38,6 +38,14 @@ const LIMIT: LimitOverride = LimitOverride {
     consistency: Some(Consistency::Node),
 };
 
+/// The limit of preflights for each client address: 100 a second on average. Browsers send one before a request and remember the answer, so only
+/// a flood reaches it.
+pub(crate) const PREFLIGHTS: LimitOverride = LimitOverride {
+    requests: 200,
+    window: Duration::from_secs(2),
+    consistency: Some(Consistency::Node),
+};
+
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 // === impl OwnRequest ===
@@ -58,51 +66,53 @@ impl OwnRequest<'_> {
         if self.head.method != Method::GET && self.head.method != Method::HEAD {
             return Err(Rejection::OnlyGet);
         }
-        self.charge(thread, path).await?;
+        // Before anything that costs more.
+        charge_built_in(thread, &self.config.domain, self.client, path, LIMIT).await?;
         let mut response = self.usage(thread).await?;
         response.headers_mut().insert(CACHE_CONTROL, NO_STORE);
         Ok(response)
     }
+}
 
-    /// Charges the limit of these paths, before anything that costs more. It is a limit that comes with the request, so a domain
-    /// without rules has none; but nothing is looked up there either.
-    async fn charge<S: Store>(
-        &self,
-        thread: &GatewayThread<S>,
-        path: &str,
-    ) -> Result<(), Rejection> {
-        let client = self
-            .client
-            .and_then(|address| Grouping::DEFAULT.of(address))
-            .map(|address| address.to_string());
-        let entries = [
-            Entry {
-                key: "tidegate_path",
-                value: path,
-            },
-            Entry {
-                key: "remote_address",
-                // A unix socket has one client.
-                value: client.as_deref().unwrap_or("unix"),
-            },
-        ];
-        let descriptors = [Descriptor {
-            entries: &entries,
-            hits: Hits::OfRequest,
-            limit: Some(LIMIT),
-        }];
-        let asked = Asked {
-            domain: &self.config.domain,
-            descriptors: &descriptors,
-            hits: 1,
-            route: None,
-            trace: TraceHeaders::default(),
-        };
-        let (verdict, decision) = thread.check(&asked).await?;
-        if verdict.is_allowed() {
-            return Ok(());
-        }
-        let denial = Denial::new(&verdict, &thread.dialect, decision);
-        Err(Rejection::Denied(Box::new(denial)))
+/// Charges a limit that Tidegate has built in, for each client address. It is a limit that comes with the request, so a domain without
+/// rules has none.
+pub(crate) async fn charge_built_in<S: Store>(
+    thread: &GatewayThread<S>,
+    domain: &str,
+    client: Option<IpAddr>,
+    name: &str,
+    limit: LimitOverride,
+) -> Result<(), Rejection> {
+    let client = client
+        .and_then(|address| Grouping::DEFAULT.of(address))
+        .map(|address| address.to_string());
+    let entries = [
+        Entry {
+            key: "tidegate_path",
+            value: name,
+        },
+        Entry {
+            key: "remote_address",
+            // A unix socket has one client.
+            value: client.as_deref().unwrap_or("unix"),
+        },
+    ];
+    let descriptors = [Descriptor {
+        entries: &entries,
+        hits: Hits::OfRequest,
+        limit: Some(limit),
+    }];
+    let asked = Asked {
+        domain,
+        descriptors: &descriptors,
+        hits: 1,
+        route: None,
+        trace: TraceHeaders::default(),
+    };
+    let (verdict, decision) = thread.check(&asked).await?;
+    if verdict.is_allowed() {
+        return Ok(());
     }
+    let denial = Denial::new(&verdict, &thread.dialect, decision);
+    Err(Rejection::Denied(Box::new(denial)))
 }

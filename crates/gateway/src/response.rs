@@ -8,6 +8,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::Sleep;
 
 use crate::connection::RequestGuard;
+use crate::executor::{piece_handed_over, piece_wanted};
 use crate::upstream::{UpstreamBody, UpstreamBodyError};
 
 /// The body of a response to a client. Its request is in progress until it is dropped.
@@ -77,12 +78,16 @@ impl Body for GatewayBody {
         {
             return Poll::Ready(Some(Err(GatewayBodyError::TotalTimeout)));
         }
-        match &mut this.content {
-            Content::Own(bytes) => Poll::Ready(bytes.take().map(Frame::data).map(Ok)),
-            Content::Upstream(body) => Pin::new(body)
-                .poll_frame(context)
-                .map(|frame| frame.map(|frame| frame.map_err(GatewayBodyError::Upstream))),
+        let body = match &mut this.content {
+            Content::Own(bytes) => return Poll::Ready(bytes.take().map(Frame::data).map(Ok)),
+            Content::Upstream(body) => body,
+        };
+        piece_wanted();
+        let polled = Pin::new(body).poll_frame(context);
+        if let Poll::Ready(Some(Ok(_))) = polled {
+            piece_handed_over();
         }
+        polled.map(|frame| frame.map(|frame| frame.map_err(GatewayBodyError::Upstream)))
     }
 
     fn is_end_stream(&self) -> bool {

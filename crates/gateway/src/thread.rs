@@ -32,7 +32,7 @@ use crate::forward::{Forward, ForwardFault, Forwarded};
 use crate::gateway::{Gateway, Generation};
 use crate::guard;
 use crate::limit::Caller;
-use crate::own::OwnRequest;
+use crate::own::{OwnRequest, PREFLIGHTS, charge_built_in};
 use crate::response::GatewayBody;
 use crate::route::{self, Routed};
 use crate::upstream::{SharedUpstream, UpstreamPool};
@@ -183,7 +183,15 @@ impl<S: Store + 'static> GatewayThread<S> {
             host: &host,
             client: exchange.client,
         };
-        let charged = if is_preflight(head) {
+        let charged = if is_preflight(head) && exchange.body.is_end_stream() {
+            charge_built_in(
+                self,
+                &config.domain,
+                exchange.client,
+                "preflight",
+                PREFLIGHTS,
+            )
+            .await?;
             Charged::default()
         } else {
             caller.charge(self).await?
@@ -196,6 +204,7 @@ impl<S: Store + 'static> GatewayThread<S> {
                     upstream: &exchange.generation.upstreams[*upstream],
                     rewrite: rewrite.as_ref(),
                     connection: exchange.connection,
+                    client: exchange.client,
                     path: path.into_owned(),
                     websocket: caller.open_websocket(),
                 };

@@ -3,11 +3,13 @@
 use std::fmt::Write as _;
 use std::net::IpAddr;
 
-use http::header::{CONNECTION, COOKIE, FORWARDED, HOST, HeaderName, TE, UPGRADE, VIA};
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, FORWARDED, HOST, HeaderName, TE, UPGRADE, VIA,
+};
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Version};
 use smallvec::SmallVec;
-use tidegate_identify::ClientAddress;
+use tidegate_identify::{AddressHeader, ClientAddress};
 
 use crate::config::HeaderEdits;
 use crate::connection::ConnectionContext;
@@ -44,8 +46,10 @@ pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) -> Option<HeaderValue> {
             for token in line.as_bytes().split(|byte| *byte == b',') {
                 let token = token.trim_ascii();
                 asks_upgrade |= token.eq_ignore_ascii_case(b"upgrade");
-                // Every name it lists goes; the headers that we set ourselves are set later.
-                names.extend(HeaderName::from_bytes(token));
+                // Every name it lists goes, but for those without which the message is another one; the headers that we set ourselves are set
+                // later.
+                let named = HeaderName::from_bytes(token).ok();
+                names.extend(named.filter(|name| ![HOST, CONTENT_LENGTH, EXPECT].contains(name)));
             }
         }
     }
@@ -91,32 +95,43 @@ pub(crate) fn set_upgrade(headers: &mut HeaderMap, protocol: HeaderValue) {
 }
 
 /// Tells the upstream who asked, by the addresses that are trusted, and that the request came through here. `authority` is that of the
-/// request target, where HTTP/2 names the host.
+/// request target, where HTTP/2 names the host; `client` the address that counts as the client's.
 pub(crate) fn set_forwarded(
     headers: &mut HeaderMap,
     version: Version,
     authority: Option<&Authority>,
     connection: &ConnectionContext,
+    client: Option<IpAddr>,
     trusted: &ClientAddress,
 ) {
     let host = headers.get(HOST).cloned();
     let host = host.or_else(|| HeaderValue::from_str(authority?.as_str()).ok());
+    let is_trusted = trusted.trusts(connection.client.peer);
+    strip_claims(headers, is_trusted.then_some(&trusted.header));
+    let peer = connection.peer_text.as_ref();
     let own = connection.forwarded(host.as_ref());
-    let (mut addresses, mut forwarded) = (None, None);
-    if trusted.trusts(connection.client.peer) {
-        let peer = connection.peer_text.as_ref();
-        addresses = appended(headers, &X_FORWARDED_FOR, peer);
-        forwarded = appended(headers, &FORWARDED, Some(&own));
-    } else {
-        headers.remove("x-real-ip");
-        headers.remove(trusted.header.name());
-        headers.remove(X_FORWARDED_PROTO);
-        headers.remove(X_FORWARDED_HOST);
-    }
-    match addresses.or_else(|| connection.peer_text.clone()) {
+    // Of a trusted proxy only the list is believed that it is trusted for; the other one is made from the client that was found in it.
+    let addresses = match trusted.header {
+        AddressHeader::XForwardedFor if is_trusted => appended(headers, &X_FORWARDED_FOR, peer),
+        _ => None,
+    };
+    let forwarded = match trusted.header {
+        AddressHeader::Forwarded if is_trusted => appended(headers, &FORWARDED, Some(&own)),
+        _ => None,
+    };
+    let behind = client.filter(|client| is_trusted && Some(*client) != connection.peer_address());
+    let addresses = addresses.or_else(|| match behind {
+        Some(client) => with_peer(&client.to_string(), peer),
+        None => peer.cloned(),
+    });
+    match addresses {
         Some(addresses) => headers.insert(X_FORWARDED_FOR, addresses),
         None => headers.remove(X_FORWARDED_FOR),
     };
+    let forwarded = forwarded.or_else(|| {
+        let client = forwarded_element(Some(behind?), None, None);
+        with_peer(client.to_str().ok()?, Some(&own))
+    });
     headers.insert(FORWARDED, forwarded.unwrap_or(own));
     let is_tls = connection.client.is_tls;
     let scheme = headers.entry(X_FORWARDED_PROTO);
@@ -129,11 +144,46 @@ pub(crate) fn set_forwarded(
     headers.append(VIA, if is_http2 { VIA_2 } else { VIA_1 });
 }
 
+/// Removes what a client claims about itself, and about its limits. Of a trusted proxy, the scheme, the host and the header that it is trusted for
+/// stay.
+fn strip_claims(headers: &mut HeaderMap, trusted: Option<&AddressHeader>) {
+    let mut names: SmallVec<[HeaderName; 4]> = SmallVec::new();
+    for name in headers.keys() {
+        let text = name.as_str();
+        let is_claim = match trusted {
+            None => is_of_client(text),
+            Some(header) => text == "x-real-ip" && text != header.name(),
+        };
+        if is_claim || text.starts_with("x-ratelimit-") || text.starts_with("x-tidegate-") {
+            names.push(name.clone());
+        }
+    }
+    for name in &names {
+        headers.remove(name);
+    }
+}
+
+/// Whether a header tells of the client. CGI and WSGI servers take an underscore for a hyphen.
+fn is_of_client(name: &str) -> bool {
+    let begins = |prefix: &str| {
+        let same = |(ours, theirs): (u8, u8)| ours == theirs || (ours == b'-' && theirs == b'_');
+        name.len() >= prefix.len() && prefix.bytes().zip(name.bytes()).all(same)
+    };
+    begins("x-forwarded-") || begins("x-real-ip") || begins("forwarded")
+}
+
+/// A list of two.
+fn with_peer(client: &str, peer: Option<&HeaderValue>) -> Option<HeaderValue> {
+    let peer = peer.and_then(|peer| peer.to_str().ok());
+    let list = peer.map_or(client.to_owned(), |peer| format!("{client}, {peer}"));
+    HeaderValue::from_str(&list).ok()
+}
+
 /// `Forwarded` for one hop (RFC 7239).
 pub(crate) fn forwarded_element(
     peer: Option<IpAddr>,
     host: Option<&HeaderValue>,
-    is_tls: bool,
+    is_tls: Option<bool>,
 ) -> HeaderValue {
     let mut text = String::with_capacity(64);
     // Writing to a string does not fail.
@@ -147,11 +197,13 @@ pub(crate) fn forwarded_element(
         let quote = if host.contains([':', '[']) { "\"" } else { "" };
         let _ = write!(text, ";host={quote}{host}{quote}");
     }
-    text.push_str(if is_tls {
-        ";proto=https"
-    } else {
-        ";proto=http"
-    });
+    if let Some(is_tls) = is_tls {
+        text.push_str(if is_tls {
+            ";proto=https"
+        } else {
+            ";proto=http"
+        });
+    }
     HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("for=unknown"))
 }
 
@@ -169,12 +221,16 @@ pub(crate) fn edit(headers: &mut HeaderMap, edits: &HeaderEdits) {
 }
 
 fn is_hop_by_hop(name: &str) -> bool {
-    match name {
-        "connection" | "keep-alive" | "proxy-connection" | "te" | "transfer-encoding"
-        | "upgrade" | "http2-settings" => true,
-        // Ours alone: a client must not tell the upstream about its limits.
-        name => name.starts_with("x-ratelimit-") || name.starts_with("x-tidegate-"),
-    }
+    matches!(
+        name,
+        "connection"
+            | "keep-alive"
+            | "proxy-connection"
+            | "te"
+            | "transfer-encoding"
+            | "upgrade"
+            | "http2-settings"
+    )
 }
 
 /// Whether an upgrade to HTTP is among the protocols. Requests within such a tunnel would not be limited.
@@ -246,8 +302,6 @@ mod tests {
                 ("te", "gzip"),
                 ("proxy-connection", "close"),
                 ("transfer-encoding", "chunked"),
-                ("x-ratelimit-limit", "1"),
-                ("x-tidegate-decision", "1"),
             ],
             &[("x-kept", "1")],
             None,
@@ -272,7 +326,7 @@ mod tests {
     fn forwarded_quotes_what_must_be_quoted() {
         let host = HeaderValue::from_static("a.example:80");
         let element = |peer: &str, host, is_tls| {
-            let value = forwarded_element(peer.parse().ok(), host, is_tls);
+            let value = forwarded_element(peer.parse().ok(), host, Some(is_tls));
             value.to_str().unwrap().to_owned()
         };
         assert_eq!(

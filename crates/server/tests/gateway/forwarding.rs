@@ -21,9 +21,9 @@ async fn an_upstream_learns_the_client_and_nothing_meant_for_us() {
     let gateway = RunningGateway::start(upstream.address);
     let received = gateway
         .send(
-            b"GET /a?b=c HTTP/1.1\r\nHost: shop.example\r\nConnection: keep-alive, x-forwarded-for, x-secret\r\n\
+            b"GET /a?b=c HTTP/1.1\r\nHost: shop.example\r\nConnection: keep-alive, x-forwarded-for, x-secret, host\r\n\
               X-Secret: 1\r\nX-Forwarded-For: 6.6.6.6\r\nX-Forwarded-Proto: https\r\nForwarded: for=6.6.6.6\r\n\
-              X-Real-IP: 6.6.6.6\r\nX-RateLimit-Limit: 7\r\nX-Tidegate-Decision: 1\r\nTE: gzip\r\nX-Kept: 1\r\n\r\n",
+              X-Real-IP: 6.6.6.6\r\nX_Forwarded_For: 6.6.6.6\r\nX-Forwarded-Prefix: /evil\r\nX-RateLimit-Limit: 7\r\nX-Tidegate-Decision: 1\r\nTE: gzip\r\nX-Kept: 1\r\n\r\n",
         )
         .await
         .unwrap();
@@ -51,7 +51,7 @@ async fn a_trusted_proxy_is_believed_and_added_to() {
     config.client_address = ClientAddress::default();
     let gateway = RunningGateway::start_with(config, GatewayBounds::default());
     let request = b"GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 203.0.113.7\r\nX-Forwarded-Proto: https\r\n\
-        Forwarded: for=203.0.113.7\r\n\r\n";
+        Forwarded: for=6.6.6.6\r\nX-Real-IP: 6.6.6.6\r\n\r\n";
     gateway.send(request).await.unwrap();
     let requests = upstream.requests();
     let lines = lines(&requests[0]);
@@ -61,6 +61,7 @@ async fn a_trusted_proxy_is_believed_and_added_to() {
     );
     assert!(lines.contains(&"x-forwarded-proto: https"), "{lines:?}");
     assert!(
+        // Made from the walk, because the proxy is trusted for the other list.
         lines.contains(&"forwarded: for=203.0.113.7, for=127.0.0.1;host=a;proto=http"),
         "{lines:?}"
     );

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use h2::client::SendRequest;
@@ -128,4 +129,64 @@ async fn a_host_that_disagrees_is_rejected() {
     let (status, ..) = ask(&client, request.body(()).unwrap(), b"").await;
     assert_eq!(status, 400);
     assert!(upstream.requests().is_empty());
+}
+
+/// hyper asks the body of such a stream for nothing more, so no timeout of the body would ever fire.
+#[tokio::test]
+async fn a_stream_without_a_window_does_not_hold_the_upstream() {
+    let body = "x".repeat(1 << 20);
+    let response = format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let upstream = RecordingUpstream::start(response.into_bytes().leak()).await;
+    let bounds = GatewayBounds {
+        write_timeout: Duration::from_millis(200),
+        ..GatewayBounds::default()
+    };
+    let gateway = RunningGateway::start_with(config(upstream.address), bounds);
+    let stream = gateway.connect().await;
+    let mut builder = h2::client::Builder::new();
+    let (client, connection) = builder
+        .initial_window_size(0)
+        .handshake::<_, Bytes>(stream)
+        .await
+        .unwrap();
+    tokio::spawn(async move {
+        let _ = connection.await;
+    });
+    let mut client = client.ready().await.unwrap();
+    let request = Request::get("http://a/").body(()).unwrap();
+    let (response, _) = client.send_request(request, true).unwrap();
+    let mut body = timeout(LONG, response)
+        .await
+        .expect("in time")
+        .unwrap()
+        .into_body();
+    let data = timeout(LONG, body.data()).await.expect("a reset");
+    assert!(data.unwrap().unwrap_err().is_reset());
+}
+
+#[tokio::test]
+async fn an_idle_connection_outlives_the_time_for_a_head() {
+    let upstream = RecordingUpstream::ok().await;
+    let bounds = GatewayBounds {
+        head_timeout: Duration::from_millis(50),
+        ..GatewayBounds::default()
+    };
+    let gateway = RunningGateway::start_with(config(upstream.address), bounds);
+    let stream = gateway.connect().await;
+    let (client, mut connection) = h2::client::handshake(stream).await.unwrap();
+    let mut ping = connection.ping_pong().unwrap();
+    tokio::spawn(async move {
+        let _ = connection.await;
+    });
+    let request = || Request::get("http://a/").body(()).unwrap();
+    assert_eq!(ask(&client, request(), b"").await.0, 200);
+    // Bytes on an idle connection are not always those of a head. Each ping is answered after the one before.
+    let started = tokio::time::Instant::now();
+    while started.elapsed() < Duration::from_millis(200) {
+        ping.ping(h2::Ping::opaque()).await.unwrap();
+    }
+    assert_eq!(ask(&client, request(), b"").await.0, 200);
 }

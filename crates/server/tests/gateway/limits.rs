@@ -90,6 +90,16 @@ async fn pages_of_other_origins_can_read_denials() {
         assert_eq!(asked.status, 200);
     }
     exhaust(&gateway, "u").await;
+    // One that has a body or asks for an upgrade is a request like any other.
+    for line in [
+        "Content-Length: 1\r\n\r\nx",
+        "Connection: upgrade\r\nUpgrade: x\r\n\r\n",
+    ] {
+        let request = "OPTIONS / HTTP/1.1\r\nHost: a\r\nX-User: u\r\nOrigin: https://shop.example\r\n\
+            Access-Control-Request-Method: GET\r\n";
+        let asked = gateway.send(format!("{request}{line}").as_bytes()).await;
+        assert_eq!(asked.unwrap().status, 429, "{line}");
+    }
     let denied = ask(&gateway, "X-User: u\r\nOrigin: https://shop.example\r\n").await;
     assert_eq!(denied.status, 429);
     assert_eq!(
@@ -235,4 +245,17 @@ async fn read_some(stream: &mut TcpStream) -> String {
     let n_bytes = stream.read(&mut bytes).await.unwrap();
     assert!(n_bytes > 0);
     String::from_utf8_lossy(&bytes[..n_bytes]).into_owned()
+}
+
+#[tokio::test]
+async fn a_flood_of_preflights_is_limited() {
+    let upstream = RecordingUpstream::ok().await;
+    let gateway = RunningGateway::start(upstream.address);
+    let request = b"OPTIONS / HTTP/1.1\r\nHost: a\r\nOrigin: https://a.example\r\nAccess-Control-Request-Method: GET\r\n\r\n";
+    let mut n_allowed = 0;
+    while gateway.send(request).await.unwrap().status == 200 {
+        n_allowed += 1;
+        assert!(n_allowed <= 200);
+    }
+    assert_eq!(n_allowed, 200);
 }
