@@ -11,6 +11,8 @@ from .process import PATIENCE_SECONDS, World, eventually
 SHORT = "  bounds: { head_timeout: 1s, body_timeout: 1s, write_timeout: 1s }\n"
 N_SLOW = 100
 N_IDLE = 5000
+# The default of gateway.bounds.max_connections_per_address.
+PER_ADDRESS = 256
 
 
 class Slow(World):
@@ -88,7 +90,7 @@ class Slow(World):
         self.assertEqual(set(others.stop()), {200})
 
     def test_five_thousand_idle_connections(self):
-        self.start_gateway(f"limits: {{ connections: {N_IDLE + 1000} }}\n")
+        self.start_gateway("")
         before = self.gateway.resident_bytes()
         clients = [self.connect(f"127.0.1.{number % 100}") for number in range(N_IDLE)]
         # Half of them have never sent anything.
@@ -115,7 +117,7 @@ class Slow(World):
     def test_one_address_has_so_many_connections_and_others_have_theirs(self):
         """With the default bound, where loopback is not a proxy that is trusted."""
         self.start_gateway("client_address: { trusted_proxies: [] }\n")
-        clients = [self.connect("127.0.0.2") for _ in range(600)]
+        clients = [self.connect("127.0.0.2") for _ in range(PER_ADDRESS + 100)]
         for client in clients:
             client.sendall(b"GET / HTTP/1.1\r\nhost: world.example\r\n\r\n")
         answered = 0
@@ -124,19 +126,20 @@ class Slow(World):
                 answered += client.recv(1000).startswith(b"HTTP/1.1 200")
             except ConnectionResetError:
                 pass
-        self.assertEqual(answered, 512)
+        self.assertEqual(answered, PER_ADDRESS)
         self.assertEqual(self.gateway.get().status, 200)
 
     def test_handshakes_that_never_end_lock_nobody_out(self):
-        """More connections of one address than the listener has in all, with the default bounds."""
+        """More connections of one address than the gateway takes in all."""
         cert, key = make_certificate(self)
         listener = f"listeners: {{ gateway: {{ tls: {{ cert: {cert}, key: {key} }} }} }}\n"
-        self.start_gateway(listener + "client_address: { trusted_proxies: [] }\n")
-        clients = [self.connect("127.0.0.2") for _ in range(N_IDLE)]
+        bounds = "  bounds: { max_connections: 1000 }\n"
+        self.start_gateway(bounds + listener + "client_address: { trusted_proxies: [] }\n")
+        clients = [self.connect("127.0.0.2") for _ in range(1500)]
         got = Curl(self, f"https://127.0.0.1:{self.gateway.port}/", "--cacert", str(cert))
         self.assertEqual((got.exit_code, got.error), (0, ""))
         self.assertEqual(got.status, 200)
-        eventually("the others are closed", lambda: sum(not is_closed(it) for it in clients) <= 512)
+        eventually("the others are closed", lambda: sum(not is_closed(it) for it in clients) <= PER_ADDRESS)
 
 
 def is_closed(client: socket.socket) -> bool:
