@@ -1,4 +1,4 @@
-"""Upstreams that break the rules of HTTP/1.1: their clients are told 502, and nobody gets what was meant for another."""
+"""Upstreams that break the rules of HTTP/1.1: clients get 502, and no client gets what was meant for another."""
 
 import http.client
 import itertools

@@ -1,9 +1,5 @@
 """The end of the gateway, and that of the Redis behind it."""
 
-import http.client
-import json
-import socket
-
 from .gateway import HUNDRED, THREE, Gateway, Uvicorn, to_upstream
 from .http2 import Http2
 from .load import Load

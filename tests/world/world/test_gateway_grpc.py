@@ -183,7 +183,7 @@ gateway:
         over.set()
         for client in clients:
             client.join()
-        # As it stops, grpcio cancels calls that it has already taken, without a gateway too. Nobody may send those again.
+        # As it stops, grpcio cancels calls that it has already taken, without a gateway too; those must not be sent again.
         self.assertLessEqual(set(failures), {grpc.StatusCode.CANCELLED})
         self.assertLess(len(failures), len(answered) / 10)
 

@@ -96,7 +96,7 @@ class HostileHttp2(World):
         client.socket.settimeout(20)
 
     def assert_ended(self, client: Http2):
-        """The stream or the connection. Of a connection that is closed with bytes unread, the last frame may be lost."""
+        """The stream or the connection. The last frame of a connection that is closed with bytes unread may be lost."""
         self.assertNotIn(200, client.statuses.values())
         self.assertTrue(client.goaway or client.resets or not client.is_open)
 
@@ -331,7 +331,8 @@ class HostileHttp2(World):
         self.assertEqual(self.gateway.get().status, 200)
 
     def test_garbage_instead_of_frames(self):
-        for garbage in (PREFACE + b"\x00" * 1000, PREFACE + b"GET / HTTP/1.1\r\n\r\n" * 100, PREFACE[:20] + b"\x00" * 100):
+        zeros, request = b"\x00" * 1000, b"GET / HTTP/1.1\r\n\r\n" * 100
+        for garbage in (PREFACE + zeros, PREFACE + request, PREFACE[:20] + zeros):
             with self.subTest(garbage[:40]):
                 client = self.connect_raw(garbage)
                 client.until_closed()

@@ -62,7 +62,8 @@ gateway:
     def test_a_broken_file_is_rejected_with_all_its_faults(self):
         connection = self.gateway.connect()
         self.ask(connection)
-        broken = self.settings(self.second, "    - path: nowhere\n      upstrem: a\n    - path: /b\n      upstream: b\n")
+        faults = "    - path: nowhere\n      upstrem: a\n    - path: /b\n      upstream: b\n"
+        broken = self.settings(self.second, faults)
         self.gateway.configure(broken)
         eventually("the faults are logged", lambda: "upstrem" in self.gateway.log())
         log = self.gateway.log()
