@@ -5,11 +5,12 @@ mod text;
 use std::time::{Duration, UNIX_EPOCH};
 
 use serde::Serialize;
-use tidegate_limiter::{DecisionPath, Retry, RuleSet};
+use tidegate_limiter::{DecisionPath, Limit, Retry, RuleSet};
 use tidegate_observe::{
     DecisionClock, DecisionQuery, DecisionRetention, RecordedAnswer, RecordedCounter,
     RecordedDecision, RecordedRule,
 };
+use tidegate_rules::Domain;
 
 use crate::admin::fault::Fault;
 use crate::admin::query::Query;
@@ -189,11 +190,11 @@ impl RuleState {
     fn of(decision: &RecordedDecision, rules: &RuleSet) -> Option<Self> {
         let recorded = decision.rule.as_deref()?;
         let domain = rules.domain(&recorded.domain);
-        let mut of_domain = domain.into_iter().flat_map(|domain| domain.rules());
+        let mut of_domain = domain.into_iter().flat_map(Domain::rules);
         let Some(rule) = of_domain.find(|rule| recorded.has_path(rule.path())) else {
             return Some(Self::Removed);
         };
-        let limits = rule.limits().iter().map(|limit| limit.description());
+        let limits = rule.limits().iter().map(Limit::description);
         let is_same = is_at(recorded, rule.location().line, &rule.location().file)
             && limits.eq(recorded.limits.iter().map(|it| &**it));
         Some(if is_same {

@@ -1,5 +1,6 @@
 //! A decision in plain words, for a terminal.
 
+use std::fmt::Write;
 use std::time::Duration;
 
 use tidegate_limiter::{DecisionPath, Retry};
@@ -22,7 +23,8 @@ pub(super) fn render(decision: &RecordedDecision, state: Option<RuleState>) -> S
     };
     let mut text = format!("decision {}: {answer}\n", decision.id);
     let mut line = |name: &str, value: &str| {
-        text.push_str(&format!("  {name:<8} {value}\n"));
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "  {name:<8} {value}");
     };
     line("time", &format!("{}, {clock}", timestamp(decision.time)));
     if let Some(route) = &decision.route {
