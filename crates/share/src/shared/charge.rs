@@ -98,7 +98,7 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
         if let Some(decision) = decisions.first() {
             self.leases.hear(charge, decision, receipt.admission, heard);
         }
-        Ok(receipt)
+        Ok(receipt.decided_in(DecisionSource::Common))
     }
 
     /// Begins a request of limits that are shared in several ways.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tidegate_algorithms::{Algorithm, Headroom};
 use tidegate_store::report::LeaseReport;
-use tidegate_store::{Charge, Consistency, Store};
+use tidegate_store::{Charge, Charging, Consistency, DecisionSource, Decisions, Store};
 
 use crate::stage::{Stage, TO_GET_HOT, WINDOW, charge, fixed_window, quota};
 use crate::wire::{Fate, Weather};
@@ -50,6 +50,28 @@ fn a_hot_key_is_decided_from_memory() {
         stage.get_hot(0, ask).await;
         assert_eq!(stage.admitted(0, ask, 10_000).await, 10_000);
         assert!(stage.calls(0) < 30, "{} calls", stage.calls(0));
+    });
+}
+
+#[test]
+fn a_receipt_tells_where_a_request_was_decided() {
+    Stage::play(1, async |stage| {
+        let many = fixed_window(1_000_000);
+        let ask = charge(1, &many);
+        let source = async |ask: Charge<'_>| {
+            let store = &stage.node(0).shared;
+            let (charges, mut decisions) = ([ask], Decisions::new());
+            let receipt = store.charge(&charges, Charging::AllOrNone, &mut decisions);
+            receipt.await.unwrap().source
+        };
+        assert_eq!(source(ask).await, DecisionSource::Common);
+        stage.get_hot(0, ask).await;
+        assert_eq!(source(ask).await, DecisionSource::Held);
+        let own = Charge {
+            consistency: Consistency::Node,
+            ..ask
+        };
+        assert_eq!(source(own).await, DecisionSource::Memory);
     });
 }
 
