@@ -183,19 +183,7 @@ impl<S: Store + 'static> GatewayThread<S> {
             host: &host,
             client: exchange.client,
         };
-        let charged = if is_preflight(head) && exchange.body.is_end_stream() {
-            charge_built_in(
-                self,
-                &config.domain,
-                exchange.client,
-                "preflight",
-                PREFLIGHTS,
-            )
-            .await?;
-            Charged::default()
-        } else {
-            caller.charge(self).await?
-        };
+        let charged = self.charge(&exchange, &caller).await?;
         match &route.action {
             RouteAction::Forward { upstream, rewrite } => {
                 let forward = Forward {
@@ -213,9 +201,12 @@ impl<S: Store + 'static> GatewayThread<S> {
                     .await
             }
             RouteAction::Redirect { status, location } => {
-                let response = redirect(*status, location, &path, head.uri.query())?;
+                let query = head.uri.query();
                 let limits = charged.settle(&self.limiter, *status).await;
-                Ok(Handled::Own(response, limits))
+                Ok(Handled::Own(
+                    redirect(*status, location, &path, query)?,
+                    limits,
+                ))
             }
             RouteAction::Respond {
                 status,
@@ -227,6 +218,20 @@ impl<S: Store + 'static> GatewayThread<S> {
                 Ok(Handled::Own(response, limits))
             }
         }
+    }
+
+    /// Charges the limits of a request; those of a preflight are Tidegate's own, because the page has not asked for anything yet.
+    async fn charge(
+        &self,
+        exchange: &Exchange<'_>,
+        caller: &Caller<'_>,
+    ) -> Result<Charged, Rejection> {
+        if is_preflight(&exchange.head) && exchange.body.is_end_stream() {
+            let domain = &exchange.generation.config.domain;
+            charge_built_in(self, domain, exchange.client, "preflight", PREFLIGHTS).await?;
+            return Ok(Charged::default());
+        }
+        caller.charge(self).await
     }
 
     /// Answers a request to one of Tidegate's own paths.

@@ -65,7 +65,6 @@ fn gauges() -> Gauges {
             }),
             ..StoreReport::default()
         },
-        gateway: None,
         state: Some(StateGauges {
             written_at: Some(Duration::from_secs(50)),
             bytes: 6,

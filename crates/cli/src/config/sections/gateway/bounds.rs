@@ -62,11 +62,11 @@ pub(super) fn read(mut section: Section<'_, '_>) -> GatewayBounds {
         max_streams: max_streams.0,
         max_connections: max_connections.get(),
         max_connections_per_address: max_per_address.get(),
-        ..timeouts(&mut section, default)
+        ..timeouts(&mut section, &default)
     }
 }
 
-fn timeouts(section: &mut Section<'_, '_>, default: GatewayBounds) -> GatewayBounds {
+fn timeouts(section: &mut Section<'_, '_>, default: &GatewayBounds) -> GatewayBounds {
     GatewayBounds {
         head_timeout: longer_than_zero(
             section,
@@ -92,7 +92,7 @@ fn timeouts(section: &mut Section<'_, '_>, default: GatewayBounds) -> GatewayBou
             "Time a client may take nothing of an answer that waits for it",
             default.write_timeout,
         ),
-        ..default
+        ..default.clone()
     }
 }
 
