@@ -145,7 +145,7 @@ impl Recorder {
         if !writer.wants(answered, &self.dice) {
             return None;
         }
-        writer.keep(asked, verdict, &self.table.borrow())
+        writer.keep(answered, asked, verdict, &self.table.borrow())
     }
 
     fn unmatched(&self, asked: &Asked<'_>, verdict: &Verdict) {

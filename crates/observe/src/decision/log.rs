@@ -178,6 +178,7 @@ impl DecisionWriter {
     #[cold]
     pub(crate) fn keep(
         &self,
+        answered: Answered,
         asked: &Asked<'_>,
         verdict: &Verdict,
         table: &RuleTable,
@@ -203,7 +204,7 @@ impl DecisionWriter {
                 number,
                 time,
                 clock,
-                answer: match Answered::of(verdict) {
+                answer: match answered {
                     Answered::Refused => RecordedAnswer::Denied,
                     Answered::Shadowed => RecordedAnswer::Shadowed,
                     Answered::Allowed | Answered::Unmatched => RecordedAnswer::Allowed,
@@ -215,9 +216,7 @@ impl DecisionWriter {
                 n_limits: u16::try_from(verdict.limits().len()).unwrap_or(u16::MAX),
                 cost,
                 counter: deciding.and_then(|status| counter(&status, cost)),
-                retry: verdict
-                    .retry()
-                    .or_else(|| deciding.and_then(|it| it.retry())),
+                retry: verdict.ban().or_else(|| deciding.and_then(|it| it.retry())),
             })
         });
         is_kept.then_some(id)
