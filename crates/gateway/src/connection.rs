@@ -132,7 +132,8 @@ pub async fn serve_connection<S, I>(
     let stream = BoundedStream::new(io, prefix, state, idle_timeout, head_timeout);
     match protocol {
         ClientProtocol::Http1 => serve_http1(stream, context, thread, drain).await,
-        ClientProtocol::Http2 => serve_http2(stream, context, thread, drain).await,
+        // Boxed, so that an idle HTTP/1 connection has no room for it.
+        ClientProtocol::Http2 => Box::pin(serve_http2(stream, context, thread, drain)).await,
     }
 }
 
@@ -152,7 +153,8 @@ async fn serve_http1<S, I>(
     if bounds.max_headers != GatewayBounds::DEFAULT_MAX_HEADERS {
         builder.max_headers(bounds.max_headers);
     }
-    let service = service_fn(|request| respond(request, &thread, &context));
+    // hyper keeps room for the future of a request as long as the connection is open. Boxed, an idle connection has none.
+    let service = service_fn(|request| Box::pin(respond(request, &thread, &context)));
     let connection = builder
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
@@ -168,7 +170,7 @@ async fn serve_http1<S, I>(
     }
     let tunnel = context.tunnel.take();
     if let Some(tunnel) = tunnel {
-        tunnel.run(&thread).await;
+        Box::pin(tunnel.run(&thread)).await;
     }
 }
 

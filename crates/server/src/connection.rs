@@ -86,20 +86,27 @@ impl<S: Store + 'static> Service<S> {
         }
         match self.tls.take() {
             None => self.serve(io?, None).await,
-            Some(tls) => {
-                let mut drain = self.desk.drain.clone();
-                let shaken = tokio::select! {
-                    shaken = tls.accept(io?) => shaken,
-                    // Nothing is under way before the handshake is done.
-                    () = drain.begun() => None,
-                };
-                if let Some(io) = shaken {
-                    let handshake = tls::handshake(&io);
-                    self.serve(io, Some(handshake)).await;
-                }
-            }
+            // Boxed, so that a connection without TLS has no room for it.
+            Some(tls) => Box::pin(self.serve_tls(io?, tls)).await,
         }
         Ok(())
+    }
+
+    async fn serve_tls<I>(self, io: I, tls: Arc<Tls>)
+    where
+        I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let mut drain = self.desk.drain.clone();
+        let shaken = tokio::select! {
+            shaken = tls.accept(io) => shaken,
+            // Nothing is under way before the handshake is done.
+            () = drain.begun() => None,
+        };
+        if let Some(io) = shaken {
+            let handshake = tls::handshake(&io);
+            // The state of TLS is large, and a stream is moved from step to step.
+            self.serve(Box::new(io), Some(handshake)).await;
+        }
     }
 
     async fn serve<I>(self, io: I, shaken: Option<Handshake>)
@@ -123,15 +130,20 @@ impl<S: Store + 'static> Service<S> {
                     tidegate_gateway::serve_connection(io, client, permit, gateway, drain).await;
                 }
             }
-            Front::Http => http::serve_connection(io, peer, door, desk.http, drain).await,
-            Front::Grpc => grpc::serve_connection(io, peer, door, desk.grpc, drain).await,
+            // The others are boxed: clients of the gateway are many and idle, and have no room for these.
+            Front::Http => {
+                Box::pin(http::serve_connection(io, peer, door, desk.http, drain)).await;
+            }
+            Front::Grpc => {
+                Box::pin(grpc::serve_connection(io, peer, door, desk.grpc, drain)).await;
+            }
             Front::Admin | Front::Metrics => {
                 let scope = match self.front {
                     Front::Metrics => Scope::Metrics,
                     _ => Scope::Everything,
                 };
                 if let Some(admin) = desk.admin.clone() {
-                    admin::serve_connection(io, peer, scope, admin, drain).await;
+                    Box::pin(admin::serve_connection(io, peer, scope, admin, drain)).await;
                 }
             }
         }
