@@ -25,7 +25,7 @@ use super::outgoing::{BodyLink, OutgoingBody};
 use super::pool::LocalUpstream;
 use super::shared::{SharedUpstream, TriedTargets};
 use super::timer::{TimerPool, now};
-use super::wire::copy_head;
+use super::wire::HeadCopy;
 use crate::body::RequestBody;
 use crate::config::{RetryConfig, RetryOn};
 
@@ -48,7 +48,7 @@ pub(super) struct Exchange<'a> {
 /// A copy of a request, made before it was sent.
 #[derive(Debug)]
 struct SpareRequest {
-    head: Request<()>,
+    head: HeadCopy,
     link: Option<Rc<BodyLink>>,
     is_idempotent: bool,
 }
@@ -152,7 +152,7 @@ impl<'a> Exchange<'a> {
             LeasedChannel::Upgraded(_) | LeasedChannel::Released => false,
         };
         is_wanted.then(|| SpareRequest {
-            head: copy_head(request),
+            head: HeadCopy::of(request),
             link: link.cloned(),
             is_idempotent,
         })
@@ -312,6 +312,6 @@ impl SpareRequest {
         let body = self
             .link
             .map_or(OutgoingBody::Empty, |link| link.begin_again());
-        self.head.map(|()| body)
+        self.head.into_request(body)
     }
 }

@@ -2,11 +2,22 @@
 
 use http::header::HOST;
 use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{HeaderValue, Request, Uri, Version};
+use http::{Extensions, HeaderName, HeaderValue, Method, Request, Uri, Version};
 
 use super::error::ForwardError;
 use super::outgoing::OutgoingBody;
 use crate::config::TargetConfig;
+
+/// A copy of a request without its body. Its headers are a list, because it is nearly always dropped, and a list is made and dropped
+/// in less time than a map.
+#[derive(Debug)]
+pub(super) struct HeadCopy {
+    method: Method,
+    uri: Uri,
+    version: Version,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    extensions: Extensions,
+}
 
 /// Gives a request the form of HTTP/1: `Host` and a URI in origin form.
 pub(super) fn prepare_http1(request: &mut Request<OutgoingBody>) {
@@ -53,15 +64,34 @@ pub(super) fn prepare_http2(
     Ok(())
 }
 
-/// A copy of a request without its body.
-pub(super) fn copy_head(request: &Request<OutgoingBody>) -> Request<()> {
-    let mut copy = Request::new(());
-    *copy.method_mut() = request.method().clone();
-    *copy.uri_mut() = request.uri().clone();
-    *copy.version_mut() = request.version();
-    *copy.headers_mut() = request.headers().clone();
-    *copy.extensions_mut() = request.extensions().clone();
-    copy
+// === impl HeadCopy ===
+
+impl HeadCopy {
+    pub(super) fn of(request: &Request<OutgoingBody>) -> Self {
+        let headers = request.headers();
+        let mut copied = Vec::with_capacity(headers.len());
+        copied.extend((headers.iter()).map(|(name, value)| (name.clone(), value.clone())));
+        Self {
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            version: request.version(),
+            headers: copied,
+            extensions: request.extensions().clone(),
+        }
+    }
+
+    /// The request with another body.
+    pub(super) fn into_request(self, body: OutgoingBody) -> Request<OutgoingBody> {
+        let mut request = Request::new(body);
+        *request.method_mut() = self.method;
+        *request.uri_mut() = self.uri;
+        *request.version_mut() = self.version;
+        *request.extensions_mut() = self.extensions;
+        for (name, value) in self.headers {
+            request.headers_mut().append(name, value);
+        }
+        request
+    }
 }
 
 #[cfg(test)]
@@ -104,5 +134,19 @@ mod tests {
         assert_eq!(request.uri(), "/a?b");
         assert_eq!(request.headers()[HOST], "api.example:80");
         assert_eq!(request.version(), Version::HTTP_11);
+    }
+
+    #[test]
+    fn a_copy_is_the_same_request() {
+        let mut request = request("/a?b", Some("api.example"));
+        *request.method_mut() = Method::PUT;
+        for value in ["1", "2"] {
+            let value = HeaderValue::from_static(value);
+            request.headers_mut().append("x-twice", value);
+        }
+        let copy = HeadCopy::of(&request).into_request(OutgoingBody::Empty);
+        assert_eq!(copy.method(), request.method());
+        assert_eq!(copy.uri(), request.uri());
+        assert_eq!(copy.headers(), request.headers());
     }
 }
