@@ -9,7 +9,6 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::json;
-use smallvec::SmallVec;
 use tidegate_answer::Headers;
 use tidegate_identify::TokenFault;
 use tidegate_limiter::{LimiterError, Verdict};
@@ -62,8 +61,8 @@ pub(crate) struct Denial {
     decision: Option<DecisionId>,
 }
 
-/// Headers that tell a client about its limits.
-pub(crate) type LimitHeaders = SmallVec<[(HeaderName, HeaderValue); 4]>;
+/// Headers that tell a client about its limits. No larger than a `Vec`, because it is moved from step to step.
+pub(crate) type LimitHeaders = Vec<(HeaderName, HeaderValue)>;
 
 /// The client's side of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

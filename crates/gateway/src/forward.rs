@@ -31,12 +31,11 @@ pub(crate) struct Forward<'a> {
     pub(crate) generation: &'a Generation,
     pub(crate) route: &'a RouteConfig,
     pub(crate) upstream: &'a Arc<SharedUpstream>,
-    pub(crate) rewrite: Option<&'a PathRewrite>,
+    /// The rewrite, and the path in its normal form that it is for.
+    pub(crate) rewrite: Option<(&'a PathRewrite, String)>,
     pub(crate) connection: &'a ConnectionContext,
     /// The address that counts as the client's.
     pub(crate) client: Option<IpAddr>,
-    /// The path in its normal form.
-    pub(crate) path: String,
     /// The limits of the WebSocket connection that it may open.
     pub(crate) websocket: Option<Box<WebSocketSession>>,
 }
@@ -143,8 +142,8 @@ impl Forward<'_> {
         if let Some(protocol) = &upgrade {
             headers::set_upgrade(&mut head.headers, protocol.clone());
         }
-        if let Some(rewrite) = self.rewrite {
-            head.uri = rewrite::rewrite(&head.uri, &self.path, &self.route.matches.path, rewrite)
+        if let Some((rewrite, path)) = &self.rewrite {
+            head.uri = rewrite::rewrite(&head.uri, path, &self.route.matches.path, rewrite)
                 .ok_or(ForwardFault::BadRewrite)?;
         } else if head.uri.authority().is_some() {
             // Upstreams are asked in origin form.

@@ -28,6 +28,7 @@ use crate::config::{GatewayBounds, RouteAction, RouteConfig};
 use crate::connection::{ConnectionContext, RequestGuard};
 use crate::cors::{ExposedHeaders, is_preflight};
 use crate::counts::{Origin, ResponseCounts};
+use crate::forward::headers::address_lines;
 use crate::forward::{Forward, ForwardFault, Forwarded};
 use crate::gateway::{Gateway, Generation};
 use crate::guard;
@@ -122,7 +123,7 @@ impl<S: Store + 'static> GatewayThread<S> {
         let origin = head.headers.get(ORIGIN).cloned();
         let is_last = guard.is_last;
         let is_head = head.method == Method::HEAD;
-        let lines = head.headers.get_all(config.client_address.header.name());
+        let lines = address_lines(&head.headers, &config.client_address.header);
         let client = config.client_address.find(
             connection.client.peer,
             lines.iter().map(HeaderValue::as_bytes),
@@ -190,10 +191,9 @@ impl<S: Store + 'static> GatewayThread<S> {
                     generation: exchange.generation,
                     route,
                     upstream: &exchange.generation.upstreams[*upstream],
-                    rewrite: rewrite.as_ref(),
+                    rewrite: rewrite.as_ref().map(|it| (it, path.into_owned())),
                     connection: exchange.connection,
                     client: exchange.client,
-                    path: path.into_owned(),
                     websocket: caller.open_websocket(),
                 };
                 drop(host);

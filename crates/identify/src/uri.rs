@@ -14,11 +14,21 @@ pub fn path(uri: &str) -> Option<Cow<'_, str>> {
     if path.is_empty() {
         return None;
     }
-    let is_normal = !path.contains('%') && !path.contains("//") && !path.contains("/.");
-    if is_normal {
+    if is_normal(path) {
         return Some(Cow::Borrowed(path));
     }
     Some(Cow::Owned(without_dots(&decode_unreserved(path))))
+}
+
+/// Whether a path has no escape, no empty segment and no segment that begins with a dot. One pass over the bytes, because each request
+/// takes it.
+fn is_normal(path: &str) -> bool {
+    let mut before = 0;
+    path.bytes().all(|byte| {
+        let is_normal = byte != b'%' && !(before == b'/' && matches!(byte, b'/' | b'.'));
+        before = byte;
+        is_normal
+    })
 }
 
 /// The segment of the path in its normal form with this number, counted from 1.

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use http::header::{
-    CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, FORWARDED, HOST, HeaderName, TE, UPGRADE, VIA,
+    CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, FORWARDED, GetAll, HOST, HeaderName, TE, UPGRADE,
+    VIA,
 };
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Version};
@@ -45,6 +46,10 @@ pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) -> Option<HeaderValue> {
         for line in headers.get_all(CONNECTION) {
             for token in line.as_bytes().split(|byte| *byte == b',') {
                 let token = token.trim_ascii();
+                if token.eq_ignore_ascii_case(b"keep-alive") {
+                    // Most say only this, and a header of this name goes anyway.
+                    continue;
+                }
                 asks_upgrade |= token.eq_ignore_ascii_case(b"upgrade");
                 // Every name it lists goes, but for those without which the message is another one; the headers that we set ourselves are set
                 // later.
@@ -53,14 +58,18 @@ pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) -> Option<HeaderValue> {
             }
         }
     }
-    let upgrade = headers.get(UPGRADE).filter(|_| asks_upgrade);
-    let upgrade = upgrade
-        .filter(|protocols| !names_http(protocols.as_bytes()))
-        .cloned();
-    let takes_trailers = headers
-        .get_all(TE)
-        .iter()
-        .any(|line| names_trailers(line.as_bytes()));
+    let upgrade = if asks_upgrade {
+        let protocols = headers.get(UPGRADE);
+        protocols
+            .filter(|protocols| !names_http(protocols.as_bytes()))
+            .cloned()
+    } else {
+        None
+    };
+    let takes_trailers = names.contains(&TE) && {
+        let mut lines = headers.get_all(TE).iter();
+        lines.any(|line| names_trailers(line.as_bytes()))
+    };
     for name in &names {
         headers.remove(name);
     }
@@ -177,6 +186,19 @@ fn with_peer(client: &str, peer: Option<&HeaderValue>) -> Option<HeaderValue> {
     let peer = peer.and_then(|peer| peer.to_str().ok());
     let list = peer.map_or(client.to_owned(), |peer| format!("{client}, {peer}"));
     HeaderValue::from_str(&list).ok()
+}
+
+/// The lines of the header in which proxies name their clients.
+pub(crate) fn address_lines<'h>(
+    headers: &'h HeaderMap,
+    header: &AddressHeader,
+) -> GetAll<'h, HeaderValue> {
+    match header {
+        // Names that are known are not parsed again.
+        AddressHeader::XForwardedFor => headers.get_all(X_FORWARDED_FOR),
+        AddressHeader::Forwarded => headers.get_all(FORWARDED),
+        AddressHeader::Single(name) => headers.get_all(name),
+    }
 }
 
 /// `Forwarded` for one hop (RFC 7239).
