@@ -1,5 +1,6 @@
 //! Servers that share limits through a real Redis.
 
+mod decisions;
 mod eventual;
 mod regions;
 mod split;
