@@ -37,7 +37,8 @@ count, for a million requests. *Without limits* no descriptor fits any request. 
 header `X-User`, 1,000 a second, against `limit_req` of nginx (burst 1,000, `nodelay`) on the same header; each caller has been there
 once before, callers come at random, all are allowed. *Denied* is one caller that is over its limit: 429 with `X-RateLimit-*`,
 `Retry-After` and problem+json, against `limit_req_status 429` of nginx with its own page. User instructions are callgrind's, of one
-GET over one connection: 1,200 are sent, the first 200 do not count; *beside* is tidegate without limits. Latency is measured by an open
+GET over one connection: of 1,200 the first 200 do not count; the recorder looks at the first 1,000 of a window for the busiest callers,
+and at a few after them. *Beside* is tidegate without limits. Latency is measured by an open
 loop of our own over 64 connections, without limits: requests begin when they are due, and the latency counts from then. Memory is the
 growth of the resident set over 10,000 idle connections, each after one GET, of new processes; *beside* is a bare hyper server with a
 `header_read_timeout`. Seven rounds, proxies interleaved (A B, B A, …), three of memory and one of instructions: the median, with the
@@ -56,6 +57,8 @@ struct Sizes {
     rounds: usize,
     /// Seconds of one load by wrk.
     seconds: u32,
+    /// Seconds of the first load on each proxy, which does not count.
+    warmup: u32,
     callers: u64,
     gets: ProxiedGets,
     /// The open loop before latencies count, and the time in which they count.
@@ -91,6 +94,7 @@ impl Sizes {
             Scale::Full => Self {
                 rounds: 7,
                 seconds: 2,
+                warmup: 1,
                 callers: 1_000_000,
                 gets: ProxiedGets {
                     warmup: 200,
@@ -105,6 +109,7 @@ impl Sizes {
             Scale::Quick => Self {
                 rounds: 1,
                 seconds: 1,
+                warmup: 0,
                 callers: 2_000,
                 gets: ProxiedGets {
                     warmup: 20,
@@ -129,7 +134,7 @@ impl Sizes {
             tidegate(address, Limits::None)?,
         ]);
         let load = self.load(Callers::Same, Expected::Allowed);
-        comparison.run(load, self.rounds)?;
+        comparison.run(load, self)?;
         let [nginx, haproxy, ours] = [0, 1, 2].map(|at| comparison.cpu_seconds(at));
         let rates = [0, 2].map(|at| comparison.rates(at));
         let slower = rates.iter().map(|rates| Statistic::of(rates).median);
@@ -201,11 +206,11 @@ impl Sizes {
         for proxy in &allowing.proxies {
             http1::get_each(proxy.address, self.callers)?;
         }
-        allowing.run(random, self.rounds)?;
+        allowing.run(random, self)?;
         eprintln!("gateway: denials ...");
         let mut denying = Comparison::start(upstream, Limits::Denying)?;
         let same = self.load(Callers::Same, Expected::Denied);
-        denying.run(same, self.rounds)?;
+        denying.run(same, self)?;
         let row = |what, comparison: &Comparison| {
             cpu_row(what, &comparison.cpu_seconds(0), &comparison.cpu_seconds(1))
         };
@@ -224,28 +229,38 @@ impl Sizes {
     }
 
     /// The instructions that limiting adds.
-    fn instructions(&self, upstream: &Program) -> Result<[Row; 3], Box<dyn Error>> {
+    fn instructions(&self, upstream: &Program) -> Result<[Row; 4], Box<dyn Error>> {
         eprintln!("gateway: instructions ...");
         let measure = |limits| self.gets.measure(upstream.address, limits);
         let without = measure(Limits::None)?;
         let by_address = measure(Limits::PerAddress)?;
         let by_header = measure(Limits::PerCaller)?;
-        let added = |what, with: f64| {
+        let added = |what, with: f64, without: f64| {
             Row::of_tidegate(what, "instructions", Statistic::of(&[with - without]))
         };
         Ok([
             Row::pair(
                 "user instructions of a proxied GET, without limits beside",
                 "instructions",
-                &[without],
-                &[by_address],
+                &[without.first],
+                &[by_address.first],
             ),
             added(
                 "of these, added by one limit for each client address",
-                by_address,
+                by_address.first,
+                without.first,
             )
             .aiming(Aim::on_tidegate(Bound::AtMost, 4_500.0, 3_000.0)),
-            added("added by one limit for each value of a header", by_header),
+            added(
+                "the same after the first 1,000 GETs of a window",
+                by_address.later,
+                without.later,
+            ),
+            added(
+                "added by one limit for each value of a header",
+                by_header.first,
+                without.first,
+            ),
         ])
     }
 
@@ -302,12 +317,12 @@ impl Comparison {
     }
 
     /// Puts the load on each proxy in turn: A B, B A, and so on. The first load on each does not count.
-    fn run(&mut self, load: Load, rounds: usize) -> Result<(), Box<dyn Error>> {
-        let first = Load { seconds: 1, ..load };
-        for proxy in &self.proxies {
-            first.run(proxy, 0)?;
+    fn run(&mut self, load: Load, sizes: &Sizes) -> Result<(), Box<dyn Error>> {
+        let seconds = sizes.warmup;
+        for proxy in self.proxies.iter().filter(|_| seconds > 0) {
+            Load { seconds, ..load }.run(proxy, 0)?;
         }
-        for round in 0..rounds {
+        for round in 0..sizes.rounds {
             for at in in_turn(round, self.proxies.len()) {
                 let sample = load.run(&self.proxies[at], 1 + round as u64)?;
                 self.samples[at].push(sample);

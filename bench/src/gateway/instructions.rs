@@ -21,15 +21,28 @@ const PROFILE: &str = "callgrind.out";
 pub struct ProxiedGets {
     /// GETs that do not count: they fill caches and open the connection to the upstream.
     pub warmup: u32,
-    /// GETs that count.
+    /// GETs that count, and as many again that count as later ones.
     pub counted: u32,
+}
+
+/// The instructions of one GET.
+#[derive(Clone, Copy)]
+pub struct GetInstructions {
+    /// Of the first ones, nearly all of which the recorder looks at for the busiest callers: the first 1,000 of each window.
+    pub first: f64,
+    /// Of later ones, of which it looks at a few.
+    pub later: f64,
 }
 
 // === impl ProxiedGets ===
 
 impl ProxiedGets {
     /// The instructions of one GET of a proxy with those limits.
-    pub fn measure(self, upstream: SocketAddr, limits: Limits) -> Result<f64, Box<dyn Error>> {
+    pub fn measure(
+        self,
+        upstream: SocketAddr,
+        limits: Limits,
+    ) -> Result<GetInstructions, Box<dyn Error>> {
         let serve = |file: &Path| {
             let mut valgrind = Command::new("valgrind");
             let folder = file.parent().ok_or("a file lies in a folder")?;
@@ -56,15 +69,24 @@ impl ProxiedGets {
         };
         runtime.block_on(get(self.warmup))?;
         control(&proxy, "--zero")?;
-        runtime.block_on(get(self.counted))?;
-        control(&proxy, "--dump")?;
-        let profile = fs::read_to_string(proxy.folder().join(format!("{PROFILE}.1")))?;
-        let total = profile
-            .lines()
-            .find_map(|line| line.strip_prefix("totals: "));
-        let total: f64 = total.ok_or("callgrind gives no totals")?.trim().parse()?;
-        Ok(total / f64::from(self.counted))
+        let mut next_part = |number: u32| -> Result<f64, Box<dyn Error>> {
+            runtime.block_on(get(self.counted))?;
+            control(&proxy, "--dump")?;
+            let file = proxy.folder().join(format!("{PROFILE}.{number}"));
+            Ok(total(&fs::read_to_string(file)?)? / f64::from(self.counted))
+        };
+        Ok(GetInstructions {
+            first: next_part(1)?,
+            later: next_part(2)?,
+        })
     }
+}
+
+/// The sum of a profile.
+fn total(profile: &str) -> Result<f64, Box<dyn Error>> {
+    let mut lines = profile.lines();
+    let total = lines.find_map(|line| line.strip_prefix("totals: "));
+    Ok(total.ok_or("callgrind gives no totals")?.trim().parse()?)
 }
 
 /// Tells the callgrind of `proxy` to do something, and waits until it has.
