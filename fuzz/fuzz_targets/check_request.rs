@@ -69,5 +69,5 @@ fn is_told(verdict: &Verdict) {
         });
     }
     serde_json::to_vec(&Checked::from(verdict)).expect("an answer alone is JSON too");
-    assert_eq!(problem(verdict, 429).is_some(), !verdict.is_allowed());
+    assert_eq!(problem(verdict, 429, None).is_some(), !verdict.is_allowed());
 }
