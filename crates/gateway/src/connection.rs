@@ -153,8 +153,12 @@ async fn serve_http1<S, I>(
     if bounds.max_headers != GatewayBounds::DEFAULT_MAX_HEADERS {
         builder.max_headers(bounds.max_headers);
     }
-    // hyper keeps room for the future of a request as long as the connection is open. Boxed, an idle connection has none.
-    let service = service_fn(|request| Box::pin(respond(request, &thread, &context)));
+    // hyper keeps room for the future of a request as long as the connection is open. Boxed, an idle connection has none. `Box::pin`
+    // would copy all its room, which is some thousand bytes, and not only the part that is in use.
+    let service = service_fn(|request| {
+        let room = Box::new_uninit();
+        Box::into_pin(Box::write(room, respond(request, &thread, &context)))
+    });
     let connection = builder
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();

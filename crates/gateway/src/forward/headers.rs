@@ -159,6 +159,10 @@ fn strip_claims(headers: &mut HeaderMap, trusted: Option<&AddressHeader>) {
     let mut names: SmallVec<[HeaderName; 4]> = SmallVec::new();
     for name in headers.keys() {
         let text = name.as_str();
+        // Most names are none by their first letter.
+        if !text.starts_with(['f', 'x']) {
+            continue;
+        }
         let is_claim = match trusted {
             None => is_of_client(text),
             Some(header) => text == "x-real-ip" && text != header.name(),
@@ -243,7 +247,11 @@ pub(crate) fn edit(headers: &mut HeaderMap, edits: &HeaderEdits) {
 }
 
 fn is_hop_by_hop(name: &str) -> bool {
+    // Most names are none by their first letter.
     matches!(
+        name.as_bytes().first(),
+        Some(b'c' | b'h' | b'k' | b'p' | b't' | b'u')
+    ) && matches!(
         name,
         "connection"
             | "keep-alive"
@@ -279,14 +287,16 @@ fn appended(
     name: &HeaderName,
     last: Option<&HeaderValue>,
 ) -> Option<HeaderValue> {
+    let mut lines = headers.get_all(name).iter().peekable();
+    lines.peek()?;
     let mut list = Vec::new();
-    for line in headers.get_all(name).iter().chain(last) {
+    for line in lines.chain(last) {
         if !list.is_empty() {
             list.extend_from_slice(b", ");
         }
         list.extend_from_slice(line.as_bytes());
     }
-    let is_fit = headers.contains_key(name) && list.len() <= MAX_FORWARDED_BYTES;
+    let is_fit = list.len() <= MAX_FORWARDED_BYTES;
     HeaderValue::from_bytes(&list).ok().filter(|_| is_fit)
 }
 
