@@ -16,6 +16,9 @@ const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#qu
 const ABNORMAL_USAGE: &str =
     "https://iana.org/assignments/http-problem-types#abnormal-usage-detected";
 
+/// Most bodies are no longer.
+const USUAL_BYTES: usize = 512;
+
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Problem<'a> {
@@ -57,8 +60,10 @@ pub fn problem(verdict: &Verdict, status: u16, instance: Option<&str>) -> Option
         violated_policies: violated(verdict, &policies),
         retry_after: seconds::retry_after(verdict),
     };
+    let mut json = Vec::with_capacity(USUAL_BYTES);
     // Text and numbers are always JSON.
-    serde_json::to_vec(&problem).ok()
+    serde_json::to_writer(&mut json, &problem).ok()?;
+    Some(json)
 }
 
 /// Why a refused request is, and when to come back, in a sentence. The policies are the verdict's own.

@@ -53,12 +53,23 @@ pub(crate) enum Rejection {
 pub(crate) struct Denial {
     status: StatusCode,
     headers: LimitHeaders,
+    /// The sentence, if it is the form.
     detail: String,
+    /// The problem details, if they are the form.
     problem: Vec<u8>,
     retry_after: Option<u64>,
     /// The number of the limit that clients are told of.
     limit: Option<u64>,
     decision: Option<DecisionId>,
+}
+
+/// The form of a denial's text. Only one is written, because that takes longer than to decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DenialForm {
+    /// Problem details in JSON.
+    Problem,
+    /// One sentence, for gRPC and for templates.
+    Sentence,
 }
 
 /// Headers that tell a client about its limits. No larger than a `Vec`, because it is moved from step to step.
@@ -139,7 +150,12 @@ impl Rejection {
 
 impl Denial {
     /// A denial, told in the dialect of its rule or else in `dialect`, with the id under which it is kept.
-    pub(crate) fn new(verdict: &Verdict, dialect: &Headers, decision: Option<DecisionId>) -> Self {
+    pub(crate) fn new(
+        verdict: &Verdict,
+        dialect: &Headers,
+        decision: Option<DecisionId>,
+        form: DenialForm,
+    ) -> Self {
         let is_decided =
             verdict.ban().is_some() || verdict.deciding().is_some_and(|it| it.decision().is_some());
         let status = if is_decided {
@@ -155,13 +171,21 @@ impl Denial {
             .and_then(|(_, value)| value.to_str().ok()?.parse().ok());
         let announced = verdict.announced();
         let limit = announced.and_then(|it| Some(it.decision()?.limit));
-        let policies = tidegate_answer::Policies::of(verdict);
-        let instance = decision.map(DecisionId::urn);
-        let problem = tidegate_answer::problem(verdict, status.as_u16(), instance.as_deref());
+        let (mut detail, mut problem) = (String::new(), None);
+        match form {
+            DenialForm::Problem => {
+                let instance = decision.map(DecisionId::urn);
+                problem = tidegate_answer::problem(verdict, status.as_u16(), instance.as_deref());
+            }
+            DenialForm::Sentence => {
+                let policies = tidegate_answer::Policies::of(verdict);
+                detail = tidegate_answer::refusal(verdict, &policies);
+            }
+        }
         Self {
             status,
             headers,
-            detail: tidegate_answer::refusal(verdict, &policies),
+            detail,
             problem: problem.unwrap_or_default(),
             retry_after,
             limit,
@@ -185,6 +209,18 @@ impl Denial {
         }
         add_limit_headers(self.headers, response.headers_mut());
         response
+    }
+}
+
+// === impl DenialForm ===
+
+impl DenialForm {
+    /// The form for a request with these headers.
+    pub(crate) fn of(headers: &HeaderMap, body: &DenialBody) -> Self {
+        match (Dialogue::of(headers), body) {
+            (Dialogue::Http, DenialBody::Problem) => Self::Problem,
+            (Dialogue::Http, DenialBody::Template { .. }) | (Dialogue::Grpc, _) => Self::Sentence,
+        }
     }
 }
 
@@ -232,6 +268,8 @@ pub(crate) fn with_body(
 ) -> Response<Bytes> {
     let mut response = Response::new(body.into());
     *response.status_mut() = status;
+    // Room for those of a denial, so that the map does not grow step by step.
+    response.headers_mut().reserve(10);
     response.headers_mut().insert(CONTENT_TYPE, content_type);
     response
 }

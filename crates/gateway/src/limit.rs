@@ -15,7 +15,7 @@ use tidegate_identify::{BadToken, Claims, DescribedPart, Request, TokenFound};
 use tidegate_limiter::{Descriptor, Limit, LimiterError, Store, Verdict};
 use tidegate_observe::{Asked, DecisionId, TraceHeaders};
 
-use crate::answer::{Denial, Rejection, limit_headers};
+use crate::answer::{Denial, DenialForm, Rejection, limit_headers};
 use crate::charged::{Charged, counts_by_status};
 use crate::clock::unix_seconds;
 use crate::config::{GatewayConfig, RouteConfig};
@@ -224,7 +224,8 @@ impl Caller<'_> {
             let headers = limit_headers(&verdict, &thread.dialect);
             Ok(Charged::new(headers, receipt))
         } else {
-            let denial = Denial::new(&verdict, &thread.dialect, decision);
+            let form = DenialForm::of(&self.head.headers, &self.config.denial_body);
+            let denial = Denial::new(&verdict, &thread.dialect, decision, form);
             Err(Rejection::Denied(Box::new(denial)))
         }
     }

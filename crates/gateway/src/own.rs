@@ -13,7 +13,7 @@ use tidegate_identify::Grouping;
 use tidegate_limiter::{Consistency, Descriptor, Entry, Hits, LimitOverride, Store};
 use tidegate_observe::{Asked, TraceHeaders};
 
-use crate::answer::{Denial, Rejection};
+use crate::answer::{Denial, DenialForm, Rejection};
 use crate::config::GatewayConfig;
 use crate::connection::ConnectionContext;
 use crate::cors::{answer_preflight, is_preflight};
@@ -67,7 +67,7 @@ impl OwnRequest<'_> {
             return Err(Rejection::OnlyGet);
         }
         // Before anything that costs more.
-        charge_built_in(thread, &self.config.domain, self.client, path, LIMIT).await?;
+        charge_built_in(thread, self.config, self.head, self.client, path, LIMIT).await?;
         let mut response = self.usage(thread).await?;
         response.headers_mut().insert(CACHE_CONTROL, NO_STORE);
         Ok(response)
@@ -78,7 +78,8 @@ impl OwnRequest<'_> {
 /// rules has none.
 pub(crate) async fn charge_built_in<S: Store>(
     thread: &GatewayThread<S>,
-    domain: &str,
+    config: &GatewayConfig,
+    head: &Parts,
     client: Option<IpAddr>,
     name: &str,
     limit: LimitOverride,
@@ -103,7 +104,7 @@ pub(crate) async fn charge_built_in<S: Store>(
         limit: Some(limit),
     }];
     let asked = Asked {
-        domain,
+        domain: &config.domain,
         descriptors: &descriptors,
         hits: 1,
         route: None,
@@ -113,6 +114,7 @@ pub(crate) async fn charge_built_in<S: Store>(
     if verdict.is_allowed() {
         return Ok(());
     }
-    let denial = Denial::new(&verdict, &thread.dialect, decision);
+    let form = DenialForm::of(&head.headers, &config.denial_body);
+    let denial = Denial::new(&verdict, &thread.dialect, decision, form);
     Err(Rejection::Denied(Box::new(denial)))
 }

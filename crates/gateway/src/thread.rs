@@ -227,8 +227,8 @@ impl<S: Store + 'static> GatewayThread<S> {
         caller: &Caller<'_>,
     ) -> Result<Charged, Rejection> {
         if is_preflight(&exchange.head) && exchange.body.is_end_stream() {
-            let domain = &exchange.generation.config.domain;
-            charge_built_in(self, domain, exchange.client, "preflight", PREFLIGHTS).await?;
+            let (config, head) = (&exchange.generation.config, &exchange.head);
+            charge_built_in(self, config, head, exchange.client, "preflight", PREFLIGHTS).await?;
             return Ok(Charged::default());
         }
         caller.charge(self).await
