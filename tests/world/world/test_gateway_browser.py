@@ -1,8 +1,11 @@
 """A real Chromium: a page of one origin asks the gateway, which is another."""
 
+import contextlib
 import http.server
 import json
+import os
 import queue
+import signal
 import subprocess
 import threading
 
@@ -33,6 +36,13 @@ const ask = async () => {
 
 # Without these it looks for Google's servers.
 OFFLINE = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
+
+
+def end_group(browser: subprocess.Popen):
+    """Ends the browser. Debian's command is a shell script that has the browser as its child, so the whole group ends."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(browser.pid, signal.SIGKILL)
+    browser.wait(timeout=PATIENCE_SECONDS)
 
 
 class PageServer:
@@ -82,14 +92,16 @@ class Browser(World):
         with open(self.folder / "chromium.log", "wb") as log:
             # With a debugging port it stays until it is told to go; without one it would leave before the page is done.
             command = [tool("chromium-headless-shell"), *flags, "--remote-debugging-port=0", self.page.url]
-            browser = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-            self.addCleanup(self.stop, browser)
+            browser = subprocess.Popen(
+                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
+            )
+            self.addCleanup(end_group, browser)
             try:
                 return self.page.told.get(timeout=3 * PATIENCE_SECONDS)
             except queue.Empty:
                 self.fail((self.folder / "chromium.log").read_text(errors="replace"))
             finally:
-                self.stop(browser, "terminate")
+                end_group(browser)
 
     def test_a_page_reads_that_it_is_denied_and_until_when(self):
         self.start_gateway("  cors: { origins: [ORIGIN] }\n")
