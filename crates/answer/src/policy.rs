@@ -1,5 +1,6 @@
 //! The limits of a request as clients know them: by name.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ pub struct Policies<'a>(Vec<Policy<'a>>);
 #[derive(Debug)]
 pub struct Policy<'a> {
     /// Printable ASCII, and no other policy of the request has it.
-    pub name: String,
+    pub name: Cow<'a, str>,
     /// Where the name is from.
     pub naming: Naming,
     /// Per window, as configured.
@@ -96,7 +97,7 @@ impl<'a> Policies<'a> {
         let quota = status.quota()?;
         let (name, naming) = match status.name() {
             Some(name) => (printable(name), Naming::Given),
-            None => (printable(&name_of(quota.window())), Naming::Made),
+            None => (name_of(quota.window()), Naming::Made),
         };
         Some(Policy {
             name: self.unique(name),
@@ -108,14 +109,15 @@ impl<'a> Policies<'a> {
     }
 
     /// `name`, with a number if it is taken: one limit can apply to two descriptors.
-    fn unique(&self, name: String) -> String {
+    fn unique(&self, name: Cow<'a, str>) -> Cow<'a, str> {
         let is_taken = |name: &str| self.iter().any(|policy| policy.name == name);
         if !is_taken(&name) {
             return name;
         }
         let mut numbered = (2_u32..).map(|number| format!("{name}-{number}"));
         // There are more numbers than policies.
-        numbered.find(|name| !is_taken(name)).unwrap_or_default()
+        let free = numbered.find(|name| !is_taken(name));
+        free.unwrap_or_default().into()
     }
 }
 
@@ -123,15 +125,23 @@ impl<'a> Policies<'a> {
 
 impl fmt::Display for SfString<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("\"")?;
-        for part in self.0.split_inclusive(['"', '\\']) {
-            match part.strip_suffix(['"', '\\']) {
-                Some(plain) => write!(formatter, "{plain}\\{}", &part[plain.len()..])?,
-                None => formatter.write_str(part)?,
-            }
-        }
-        formatter.write_str("\"")
+        write_quoted(formatter, self.0)
     }
+}
+
+/// Writes printable ASCII in quotes, escaped as both structured fields and JSON have it.
+pub(crate) fn write_quoted(to: &mut impl fmt::Write, text: &str) -> fmt::Result {
+    to.write_str("\"")?;
+    let mut rest = text;
+    while let Some(index) = rest.bytes().position(|byte| matches!(byte, b'"' | b'\\')) {
+        let (plain, escaped) = rest.split_at(index);
+        to.write_str(plain)?;
+        to.write_str("\\")?;
+        to.write_str(&escaped[..1])?;
+        rest = &escaped[1..];
+    }
+    to.write_str(rest)?;
+    to.write_str("\"")
 }
 
 fn is_told(status: &LimitStatus<'_>) -> bool {
@@ -139,15 +149,23 @@ fn is_told(status: &LimitStatus<'_>) -> bool {
 }
 
 /// A name for a limit that has none. Not the rule's path: that can hold the values of other callers.
-fn name_of(window: Duration) -> String {
+fn name_of(window: Duration) -> Cow<'static, str> {
     let word = WORDS
         .iter()
         .find(|(seconds, _)| Duration::from_secs(*seconds) == window);
-    word.map_or_else(|| format!("per-{window:?}"), |(_, word)| (*word).to_owned())
+    match word {
+        Some((_, word)) => Cow::Borrowed(word),
+        // The debug form of a duration may have a Greek letter.
+        None => printable(&format!("per-{window:?}")).into_owned().into(),
+    }
 }
 
-/// The beginning of `name`, with an underscore for all that structured fields cannot carry.
-fn printable(name: &str) -> String {
+/// The beginning of `name`, with an underscore for each character that structured fields cannot carry.
+fn printable(name: &str) -> Cow<'_, str> {
+    let is_printable = |byte: u8| matches!(byte, b' '..=b'~');
+    if name.len() <= MAX_NAME && name.bytes().all(is_printable) {
+        return name.into();
+    }
     let replaced = |character: char| match character {
         ' '..='~' => character,
         _ => '_',

@@ -1,9 +1,11 @@
 //! The body of a refusal: problem details (RFC 9457).
 
-use serde::Serialize;
+use std::fmt;
+
+use itoa::Buffer;
 use tidegate_limiter::{Answer, LimitStatus, Mode, Ruling, Verdict};
 
-use crate::policy::{Policies, Policy};
+use crate::policy::{Policies, Policy, write_quoted};
 use crate::seconds;
 
 /// The media type of the body that [`problem`] gives.
@@ -19,91 +21,118 @@ const ABNORMAL_USAGE: &str =
 /// Most bodies are no longer.
 const USUAL_BYTES: usize = 512;
 
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
-struct Problem<'a> {
-    /// Absent where the limits could not be checked: nobody knows of a quota then.
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    kind: Option<&'static str>,
-    title: &'static str,
-    status: u16,
-    detail: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    instance: Option<&'a str>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    violated_policies: Vec<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    retry_after: Option<u64>,
-}
+/// Most sentences are no longer.
+const USUAL_SENTENCE_BYTES: usize = 128;
 
 /// The body of a refusal that goes out with `status`: which limits refuse, and when to come back, in JSON
 /// of at most 16 KiB. `None` for a verdict that is no refusal. `instance` is the URI of this decision, if it
-/// has one.
+/// has one: printable ASCII.
 pub fn problem(verdict: &Verdict, status: u16, instance: Option<&str>) -> Option<Vec<u8>> {
     if verdict.answer() == Answer::Allowed {
         return None;
     }
     let policies = Policies::of(verdict);
-    let deciding = verdict.deciding();
-    let is_decided = deciding.is_some_and(|it| it.decision().is_some());
+    let mut json = String::with_capacity(USUAL_BYTES);
+    // Writing to a string does not fail.
+    let _ = write_problem(&mut json, verdict, &policies, status, instance);
+    Some(json.into_bytes())
+}
+
+/// Writes the object by hand: a denial costs most by its body, and a serializer looks at each byte of the fixed part again. All text in
+/// it is printable ASCII.
+fn write_problem(
+    json: &mut String,
+    verdict: &Verdict,
+    policies: &Policies<'_>,
+    status: u16,
+    instance: Option<&str>,
+) -> fmt::Result {
+    let is_decided = || verdict.deciding().is_some_and(|it| it.decision().is_some());
     let (kind, title) = match verdict.ban() {
         Some(_) => (Some(ABNORMAL_USAGE), "Abnormal Usage Detected"),
-        None if is_decided => (Some(QUOTA_EXCEEDED), "Quota Exceeded"),
+        None if is_decided() => (Some(QUOTA_EXCEEDED), "Quota Exceeded"),
+        // The limits could not be checked, so nobody knows of a quota.
         None => (None, phrase(status)),
     };
-    let problem = Problem {
-        kind,
-        title,
-        status,
-        detail: refusal(verdict, &policies),
-        instance,
-        violated_policies: violated(verdict, &policies),
-        retry_after: seconds::retry_after(verdict),
-    };
-    let mut json = Vec::with_capacity(USUAL_BYTES);
-    // Text and numbers are always JSON.
-    serde_json::to_writer(&mut json, &problem).ok()?;
-    Some(json)
+    json.push('{');
+    if let Some(kind) = kind {
+        json.push_str("\"type\":\"");
+        json.push_str(kind);
+        json.push_str("\",");
+    }
+    json.push_str("\"title\":\"");
+    json.push_str(title);
+    json.push_str("\",\"status\":");
+    json.push_str(Buffer::new().format(status));
+    json.push_str(",\"detail\":");
+    write_quoted(json, &refusal(verdict, policies))?;
+    if let Some(instance) = instance {
+        json.push_str(",\"instance\":");
+        write_quoted(json, instance)?;
+    }
+    let mut separator = ",\"violated-policies\":[";
+    for name in violated(verdict, policies) {
+        json.push_str(separator);
+        write_quoted(json, name)?;
+        separator = ",";
+    }
+    if separator == "," {
+        json.push(']');
+    }
+    if let Some(seconds) = seconds::retry_after(verdict) {
+        json.push_str(",\"retry-after\":");
+        json.push_str(Buffer::new().format(seconds));
+    }
+    json.push('}');
+    Ok(())
 }
 
 /// Why a refused request is, and when to come back, in a sentence. The policies are the verdict's own.
 pub fn refusal(verdict: &Verdict, policies: &Policies<'_>) -> String {
-    let come_back = seconds::retry_after(verdict).map(|seconds| {
-        let s = if seconds == 1 { "" } else { "s" };
-        format!("come back in {seconds} second{s}")
-    });
-    if verdict.ban().is_some() {
-        return match come_back {
-            Some(come_back) => format!("the caller is banned; {come_back}"),
-            None => "the caller is banned until the ban is lifted".to_owned(),
-        };
-    }
+    let seconds = seconds::retry_after(verdict);
     let deciding = verdict.deciding();
-    let named = deciding.as_ref().and_then(|status| policies.find(status));
     let decision = deciding.as_ref().and_then(LimitStatus::decision);
-    if deciding.as_ref().is_some_and(LimitStatus::is_hidden) && decision.is_some() {
-        let come_back = come_back
-            .as_deref()
-            .unwrap_or("the same request is never allowed");
-        return format!("a limit is used up; {come_back}");
-    }
-    let (Some(policy), Some(_)) = (named, decision) else {
-        let come_back = come_back.as_deref().unwrap_or("try again later");
-        return format!(
-            "the limits could not be checked, and the rules refuse what is not checked; {come_back}"
-        );
+    let named = deciding.as_ref().and_then(|status| policies.find(status));
+    let mut text = String::with_capacity(USUAL_SENTENCE_BYTES);
+    // What is said of a request that nobody can tell when to repeat.
+    let without_time = if verdict.ban().is_some() {
+        text.push_str("the caller is banned");
+        " until the ban is lifted"
+    } else if deciding.as_ref().is_some_and(LimitStatus::is_hidden) && decision.is_some() {
+        text.push_str("a limit is used up");
+        "; the same request is never allowed"
+    } else if let (Some(policy), Some(_)) = (named, decision) {
+        if seconds.is_none() && policy.limit > 0 {
+            text.push_str("the request costs more than ");
+        }
+        text.push_str("the limit ");
+        // Writing to a string does not fail.
+        let _ = write_quoted(&mut text, &policy.name);
+        match seconds {
+            Some(_) => {
+                text.push_str(" is used up");
+                ""
+            }
+            None if policy.limit == 0 => " lets nothing pass",
+            None => " ever lets pass at once",
+        }
+    } else {
+        text.push_str("the limits could not be checked, and the rules refuse what is not checked");
+        "; try again later"
     };
-    let (name, limit) = (&policy.name, policy.limit);
-    match come_back {
-        Some(come_back) => format!("the limit {name:?} is used up; {come_back}"),
-        None if limit == 0 => format!("the limit {name:?} lets nothing pass"),
-        None => format!("the request costs more than the limit {name:?} ever lets pass at once"),
-    }
+    let Some(seconds) = seconds else {
+        text.push_str(without_time);
+        return text;
+    };
+    text.push_str("; come back in ");
+    text.push_str(Buffer::new().format(seconds));
+    text.push_str(if seconds == 1 { " second" } else { " seconds" });
+    text
 }
 
 /// The names of the policies that refuse the request. A quota limit does so only with all others.
-fn violated<'a>(verdict: &Verdict, policies: &'a Policies<'_>) -> Vec<&'a str> {
-    let is_quota = |policy: &&Policy<'_>| policy.status.mode() == Mode::Quota;
+fn violated<'a>(verdict: &Verdict, policies: &'a Policies<'_>) -> impl Iterator<Item = &'a str> {
+    let is_quota = |policy: &Policy<'_>| policy.status.mode() == Mode::Quota;
     // Hidden ones included.
     let mut quotas = verdict.limits().filter(|status| {
         status.mode() == Mode::Quota
@@ -112,9 +141,10 @@ fn violated<'a>(verdict: &Verdict, policies: &'a Policies<'_>) -> Vec<&'a str> {
     let all_quotas_refuse = quotas.all(|status| status.is_refused());
     policies
         .told()
-        .filter(|policy| policy.status.is_refused() && (all_quotas_refuse || !is_quota(policy)))
-        .map(|policy| policy.name.as_str())
-        .collect()
+        .filter(move |policy| {
+            policy.status.is_refused() && (all_quotas_refuse || !is_quota(policy))
+        })
+        .map(|policy| &*policy.name)
 }
 
 /// The title of a problem without a type is the phrase of its status.

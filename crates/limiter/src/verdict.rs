@@ -275,6 +275,11 @@ impl Verdict {
     /// The limit that keeps the request out longest. Every enforce limit must admit, so the last one
     /// to do so counts; of the quota limits, the first.
     fn refusing(&self, wanted: impl Fn(&LimitStatus<'_>) -> bool) -> Option<LimitStatus<'_>> {
+        // Most requests meet one limit, and a denial is looked at from many sides.
+        if let [_] = self.applied[..] {
+            let denies = |it: &LimitStatus<'_>| it.mode() != Mode::Shadow && it.is_refused();
+            return self.limits().next().filter(denies).filter(wanted);
+        }
         let wanted = &wanted;
         let of = |mode| {
             self.limits()

@@ -107,6 +107,6 @@ fn names_are_as_without_it() {
     let limiter = limiter(rules);
     let verdict = ask(&limiter, &["login", "api"], Hits::OfRequest);
     let policies = Policies::of(&verdict);
-    let names: Vec<_> = policies.iter().map(|policy| policy.name.as_str()).collect();
+    let names: Vec<_> = policies.iter().map(|policy| &*policy.name).collect();
     assert_eq!(names, ["per-minute"]);
 }

@@ -86,7 +86,7 @@ impl<'a> From<&'a Verdict> for Checked<'a> {
         let is_refused = verdict.answer() == Answer::Refused;
         Self {
             allowed: !is_refused,
-            deciding: deciding.map(|policy| policy.name.clone()),
+            deciding: deciding.map(|policy| policy.name.to_string()),
             delay: Seconds(if is_refused {
                 Duration::ZERO
             } else {
@@ -130,7 +130,7 @@ impl<'a> From<&Policy<'a>> for LimitTold<'a> {
         Self {
             descriptor: status.descriptor(),
             rule,
-            policy: policy.name.clone(),
+            policy: policy.name.to_string(),
             mode: status.mode().into(),
             allowed: !status.is_refused(),
             numbers,
