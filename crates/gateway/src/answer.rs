@@ -53,12 +53,13 @@ pub(crate) enum Rejection {
 pub(crate) struct Denial {
     status: StatusCode,
     headers: LimitHeaders,
-    /// The sentence, if it is the form.
-    detail: String,
     /// The problem details, if they are the form.
     problem: Vec<u8>,
+    /// The sentence, if it is the form.
+    detail: String,
+    /// The seconds of `Retry-After`, beside a sentence.
     retry_after: Option<u64>,
-    /// The number of the limit that clients are told of.
+    /// The number of the limit that clients are told of, beside a sentence.
     limit: Option<u64>,
     decision: Option<DecisionId>,
 }
@@ -164,33 +165,35 @@ impl Denial {
             // The limits could not be checked, which is not the caller's fault.
             StatusCode::SERVICE_UNAVAILABLE
         };
-        let headers = limit_headers(verdict, dialect);
-        let retry_after = headers
-            .iter()
-            .find(|(name, _)| name == RETRY_AFTER)
-            .and_then(|(_, value)| value.to_str().ok()?.parse().ok());
-        let announced = verdict.announced();
-        let limit = announced.and_then(|it| Some(it.decision()?.limit));
-        let (mut detail, mut problem) = (String::new(), None);
+        let mut denial = Self {
+            status,
+            headers: limit_headers(verdict, dialect),
+            detail: String::new(),
+            problem: Vec::new(),
+            retry_after: None,
+            limit: None,
+            decision,
+        };
         match form {
             DenialForm::Problem => {
                 let instance = decision.map(DecisionId::urn);
-                problem = tidegate_answer::problem(verdict, status.as_u16(), instance.as_deref());
+                let problem =
+                    tidegate_answer::problem(verdict, status.as_u16(), instance.as_deref());
+                denial.problem = problem.unwrap_or_default();
             }
             DenialForm::Sentence => {
                 let policies = tidegate_answer::Policies::of(verdict);
-                detail = tidegate_answer::refusal(verdict, &policies);
+                denial.detail = tidegate_answer::refusal(verdict, &policies);
+                denial.limit = verdict
+                    .announced()
+                    .and_then(|it| Some(it.decision()?.limit));
+                let mut headers = denial.headers.iter();
+                let retry_after = headers.find(|(name, _)| name == RETRY_AFTER);
+                denial.retry_after =
+                    retry_after.and_then(|(_, value)| value.to_str().ok()?.parse().ok());
             }
         }
-        Self {
-            status,
-            headers,
-            detail,
-            problem: problem.unwrap_or_default(),
-            retry_after,
-            limit,
-            decision,
-        }
+        denial
     }
 
     fn into_response(self, dialogue: Dialogue, body: &DenialBody) -> Response<Bytes> {
@@ -203,7 +206,7 @@ impl Denial {
             }
         };
         if let Some(decision) = self.decision
-            && let Ok(value) = HeaderValue::from_str(&decision.to_string())
+            && let Ok(value) = HeaderValue::from_bytes(&decision.digits())
         {
             response.headers_mut().insert(DECISION, value);
         }

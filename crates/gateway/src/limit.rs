@@ -12,7 +12,7 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use quanta::Instant;
 use tidegate_identify::{BadToken, Claims, DescribedPart, Request, TokenFound};
-use tidegate_limiter::{Descriptor, Limit, LimiterError, Store, Verdict};
+use tidegate_limiter::{Limit, LimiterError, Store, Verdict};
 use tidegate_observe::{Asked, DecisionId, TraceHeaders};
 
 use crate::answer::{Denial, DenialForm, Rejection, limit_headers};
@@ -213,42 +213,33 @@ impl Caller<'_> {
             return Ok(Charged::default());
         }
         let descriptors = described.descriptors();
-        let (verdict, decision) = self.check(thread, &descriptors).await?;
-        if verdict.is_allowed() {
+        let asked = Asked {
+            domain: &self.config.domain,
+            descriptors: &descriptors,
+            hits: 1,
+            route: Some(&self.route.name),
+            trace: if thread.recorder.traces() {
+                trace(&self.head.headers)
+            } else {
+                TraceHeaders::default()
+            },
+        };
+        let decided = thread.check(&asked, |verdict, decision| {
+            if !verdict.is_allowed() {
+                let form = DenialForm::of(&self.head.headers, &self.config.denial_body);
+                let denial = Denial::new(verdict, &thread.dialect, decision, form);
+                return Err(Rejection::Denied(Box::new(denial)));
+            }
             let is_wanted =
                 |limit: &Limit| part == DescribedPart::WithoutToken || counts_by_status(limit);
             let domain = &self.config.domain;
             let receipt = thread
                 .limiter
-                .receipt(&verdict, domain, &descriptors, 1, is_wanted);
-            let headers = limit_headers(&verdict, &thread.dialect);
+                .receipt(verdict, domain, &descriptors, 1, is_wanted);
+            let headers = limit_headers(verdict, &thread.dialect);
             Ok(Charged::new(headers, receipt))
-        } else {
-            let form = DenialForm::of(&self.head.headers, &self.config.denial_body);
-            let denial = Denial::new(&verdict, &thread.dialect, decision, form);
-            Err(Rejection::Denied(Box::new(denial)))
-        }
-    }
-
-    /// Judges the request as part of its trace.
-    async fn check<S: Store>(
-        &self,
-        thread: &GatewayThread<S>,
-        descriptors: &[Descriptor<'_>],
-    ) -> Result<(Verdict, Option<DecisionId>), LimiterError> {
-        let trace = if thread.recorder.traces() {
-            trace(&self.head.headers)
-        } else {
-            TraceHeaders::default()
-        };
-        let asked = Asked {
-            domain: &self.config.domain,
-            descriptors,
-            hits: 1,
-            route: Some(&self.route.name),
-            trace,
-        };
-        thread.check(&asked).await
+        });
+        decided.await?
     }
 }
 
@@ -267,26 +258,22 @@ async fn reject<S: Store + 'static>(
 // === impl GatewayThread ===
 
 impl<S: Store> GatewayThread<S> {
-    /// Judges a request or a message, and records the verdict. Returns it with the id under which it is kept, if it is.
-    pub(crate) async fn check(
+    /// Judges a request or a message, records the verdict, and hands it to `then` with the id under which it is kept, if it is.
+    pub(crate) async fn check<T>(
         &self,
         asked: &Asked<'_>,
-    ) -> Result<(Verdict, Option<DecisionId>), LimiterError> {
+        then: impl FnOnce(&Verdict, Option<DecisionId>) -> T,
+    ) -> Result<T, LimiterError> {
         let started = Instant::now();
-        let judged = self
-            .limiter
-            .check(asked.domain, asked.descriptors, asked.hits)
-            .await;
-        match judged {
-            Ok(verdict) => {
-                let decision = self.recorder.judged(asked, &verdict, started.elapsed());
-                Ok((verdict, decision))
-            }
-            Err(error) => {
-                self.recorder.rejected(&error);
-                Err(error)
-            }
-        }
+        let checked =
+            self.limiter
+                .check_then(asked.domain, asked.descriptors, asked.hits, |verdict| {
+                    let decision = self.recorder.judged(asked, verdict, started.elapsed());
+                    then(verdict, decision)
+                });
+        checked
+            .await
+            .inspect_err(|error| self.recorder.rejected(error))
     }
 }
 

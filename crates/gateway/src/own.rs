@@ -110,11 +110,13 @@ pub(crate) async fn charge_built_in<S: Store>(
         route: None,
         trace: TraceHeaders::default(),
     };
-    let (verdict, decision) = thread.check(&asked).await?;
-    if verdict.is_allowed() {
-        return Ok(());
-    }
-    let form = DenialForm::of(&head.headers, &config.denial_body);
-    let denial = Denial::new(&verdict, &thread.dialect, decision, form);
-    Err(Rejection::Denied(Box::new(denial)))
+    let checked = thread.check(&asked, |verdict, decision| {
+        if verdict.is_allowed() {
+            return Ok(());
+        }
+        let form = DenialForm::of(&head.headers, &config.denial_body);
+        let denial = Denial::new(verdict, &thread.dialect, decision, form);
+        Err(Rejection::Denied(Box::new(denial)))
+    });
+    checked.await?
 }

@@ -118,14 +118,48 @@ impl<S: Store> Limiter<S> {
         hits: u64,
     ) -> Result<Verdict, LimiterError> {
         let mut verdict = self.unjudged(descriptors);
+        self.check_into(&mut verdict, domain, descriptors, hits)
+            .await?;
+        Ok(verdict)
+    }
+
+    /// The same as [`check`](Self::check), for a caller that needs the verdict only to read it: a verdict is large, and each
+    /// function that returns one copies it.
+    ///
+    /// # Errors
+    ///
+    /// As `check`.
+    ///
+    /// # Cancel safety
+    ///
+    /// As `check`.
+    pub async fn check_then<T>(
+        &self,
+        domain: &str,
+        descriptors: &[Descriptor<'_>],
+        hits: u64,
+        then: impl FnOnce(&Verdict) -> T,
+    ) -> Result<T, LimiterError> {
+        let mut verdict = self.unjudged(descriptors);
+        self.check_into(&mut verdict, domain, descriptors, hits)
+            .await?;
+        Ok(then(&verdict))
+    }
+
+    #[inline]
+    async fn check_into(
+        &self,
+        verdict: &mut Verdict,
+        domain: &str,
+        descriptors: &[Descriptor<'_>],
+        hits: u64,
+    ) -> Result<(), LimiterError> {
         if self.bans.is_any() {
             // In a box, so that the future of every other request stays small.
             verdict.bans = Box::pin(self.banned(&verdict.rules, domain, descriptors)).await;
         }
         let intent = Intent::Charge(hits.max(1));
-        self.judge(&mut verdict, domain, descriptors, intent, None)
-            .await?;
-        Ok(verdict)
+        self.judge(verdict, domain, descriptors, intent, None).await
     }
 
     /// Returns what every limit of the descriptors says now, bans included, without charging anything:

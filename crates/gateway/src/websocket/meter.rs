@@ -103,15 +103,17 @@ impl<'a, S: Store> FrameMeter<'a, S> {
             route: None,
             trace: TraceHeaders::default(),
         };
-        let (verdict, _) = self.thread.check(&asked).await?;
-        if verdict.is_allowed() {
-            return Ok(FrameDecision::Allowed);
-        }
-        let retry_after = match verdict.retry() {
-            Some(Retry::After(time)) => Some(time),
-            Some(Retry::Never) | None => None,
-        };
-        Ok(FrameDecision::Denied { retry_after })
+        let decided = self.thread.check(&asked, |verdict, _| {
+            if verdict.is_allowed() {
+                return FrameDecision::Allowed;
+            }
+            let retry_after = match verdict.retry() {
+                Some(Retry::After(time)) => Some(time),
+                Some(Retry::Never) | None => None,
+            };
+            FrameDecision::Denied { retry_after }
+        });
+        decided.await
     }
 }
 

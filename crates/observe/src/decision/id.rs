@@ -1,6 +1,6 @@
 //! The names of decisions.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
 /// The id of a decision: 64 bits that cannot be predicted from other ids, written as 16 hexadecimal digits.
@@ -25,13 +25,30 @@ impl DecisionId {
 
     /// The URI of the decision.
     pub fn urn(self) -> String {
-        format!("{}{self}", Self::URN_PREFIX)
+        let mut urn = String::with_capacity(Self::URN_PREFIX.len() + N_DIGITS);
+        urn.push_str(Self::URN_PREFIX);
+        urn.extend(self.digits().map(char::from));
+        urn
+    }
+
+    /// The digits of the id. Every denial writes them twice, and the formatter of the standard library takes ten times as long.
+    pub fn digits(self) -> [u8; N_DIGITS] {
+        let mut digits = *b"0123456789abcdef";
+        let names = digits;
+        let mut rest = self.0;
+        for digit in digits.iter_mut().rev() {
+            *digit = names[(rest % 16) as usize];
+            rest /= 16;
+        }
+        digits
     }
 }
 
 impl fmt::Display for DecisionId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{:016x}", self.0)
+        self.digits()
+            .into_iter()
+            .try_for_each(|digit| formatter.write_char(digit.into()))
     }
 }
 
