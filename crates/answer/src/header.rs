@@ -16,8 +16,10 @@ use std::time::Duration;
 use itoa::Buffer;
 use tidegate_limiter::{Decision, Dialect, LimitStatus, Origin, Retry, Verdict};
 
-use crate::answers::Headers;
+use crate::answers::{HeaderNames, Headers};
 use crate::seconds;
+
+pub use x_ratelimit::DefaultNumbers;
 
 /// What the deciding limit says, where the window is told beside it: the numbers as they are configured.
 #[derive(Clone, Copy, Debug)]
@@ -34,10 +36,12 @@ struct Windowed {
 pub fn headers(verdict: &Verdict, otherwise: &Headers, mut write: impl FnMut(&str, &str)) {
     let deciding = verdict.announced();
     let retry_after = seconds::retry_after(verdict);
-    match (deciding.as_ref().and_then(dialect_of), otherwise) {
-        (None, Headers::Named(names)) => named::write(deciding.as_ref(), names, &mut write),
-        (Some(dialect), _) | (None, &Headers::Dialect(dialect)) => match dialect {
-            Dialect::XRateLimit => x_ratelimit::write(deciding.as_ref(), retry_after, &mut write),
+    match spoken(deciding.as_ref(), otherwise) {
+        Err(names) => named::write(deciding.as_ref(), names, &mut write),
+        Ok(dialect) => match dialect {
+            Dialect::XRateLimit => {
+                DefaultNumbers::new(deciding.as_ref(), retry_after).write(&mut write);
+            }
             Dialect::Ietf => ietf::write(verdict, &mut write),
             Dialect::Ietf06 => ietf_06::write(verdict, deciding.as_ref(), &mut write),
             Dialect::GitHub => github::write(verdict, deciding.as_ref(), &mut write),
@@ -60,6 +64,17 @@ impl Windowed {
             remaining: decision.remaining.min(quota.limit()),
             reset: seconds::round_up(until_reset(status, decision)),
         })
+    }
+}
+
+/// The dialect that speaks, or the names that an operator gave.
+fn spoken<'h>(
+    deciding: Option<&LimitStatus<'_>>,
+    otherwise: &'h Headers,
+) -> Result<Dialect, &'h HeaderNames> {
+    match (deciding.and_then(dialect_of), otherwise) {
+        (None, Headers::Named(names)) => Err(names),
+        (Some(dialect), _) | (None, &Headers::Dialect(dialect)) => Ok(dialect),
     }
 }
 

@@ -13,6 +13,7 @@ mod seconds;
 pub use tidegate_limiter::{Dialect, UnknownDialect};
 
 pub use answers::{Answers, BadHeaderName, HeaderNames, Headers};
-pub use header::headers;
+pub use header::{DefaultNumbers, headers};
 pub use policy::{Naming, Policies, Policy};
 pub use problem::{PROBLEM_JSON, problem, refusal};
+pub use seconds::retry_after;

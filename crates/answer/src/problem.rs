@@ -1,11 +1,11 @@
 //! The body of a refusal: problem details (RFC 9457).
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 use itoa::Buffer;
 use tidegate_limiter::{Answer, LimitStatus, Mode, Ruling, Verdict};
 
-use crate::policy::{Policies, Policy, write_quoted};
+use crate::policy::{Policies, Policy, write_escaped, write_quoted};
 use crate::seconds;
 
 /// The media type of the body that [`problem`] gives.
@@ -21,8 +21,8 @@ const ABNORMAL_USAGE: &str =
 /// Most bodies are no longer.
 const USUAL_BYTES: usize = 512;
 
-/// Most sentences are no longer.
-const USUAL_SENTENCE_BYTES: usize = 128;
+/// The inside of a string of JSON.
+struct EscapedText<'a>(&'a mut String);
 
 /// The body of a refusal that goes out with `status`: which limits refuse, and when to come back, in JSON
 /// of at most 16 KiB. `None` for a verdict that is no refusal. `instance` is the URI of this decision, if it
@@ -64,8 +64,9 @@ fn write_problem(
     json.push_str(title);
     json.push_str("\",\"status\":");
     json.push_str(Buffer::new().format(status));
-    json.push_str(",\"detail\":");
-    write_quoted(json, &refusal(verdict, policies))?;
+    json.push_str(",\"detail\":\"");
+    write_refusal(&mut EscapedText(json), verdict, policies)?;
+    json.push('"');
     if let Some(instance) = instance {
         json.push_str(",\"instance\":");
         write_quoted(json, instance)?;
@@ -89,45 +90,55 @@ fn write_problem(
 
 /// Why a refused request is, and when to come back, in a sentence. The policies are the verdict's own.
 pub fn refusal(verdict: &Verdict, policies: &Policies<'_>) -> String {
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = write_refusal(&mut text, verdict, policies);
+    text
+}
+
+fn write_refusal(to: &mut impl Write, verdict: &Verdict, policies: &Policies<'_>) -> fmt::Result {
     let seconds = seconds::retry_after(verdict);
     let deciding = verdict.deciding();
     let decision = deciding.as_ref().and_then(LimitStatus::decision);
     let named = deciding.as_ref().and_then(|status| policies.find(status));
-    let mut text = String::with_capacity(USUAL_SENTENCE_BYTES);
-    // What is said of a request that nobody can tell when to repeat.
     let without_time = if verdict.ban().is_some() {
-        text.push_str("the caller is banned");
+        to.write_str("the caller is banned")?;
         " until the ban is lifted"
     } else if deciding.as_ref().is_some_and(LimitStatus::is_hidden) && decision.is_some() {
-        text.push_str("a limit is used up");
+        to.write_str("a limit is used up")?;
         "; the same request is never allowed"
     } else if let (Some(policy), Some(_)) = (named, decision) {
         if seconds.is_none() && policy.limit > 0 {
-            text.push_str("the request costs more than ");
+            to.write_str("the request costs more than ")?;
         }
-        text.push_str("the limit ");
-        // Writing to a string does not fail.
-        let _ = write_quoted(&mut text, &policy.name);
+        to.write_str("the limit ")?;
+        write_quoted(to, &policy.name)?;
         match seconds {
             Some(_) => {
-                text.push_str(" is used up");
+                to.write_str(" is used up")?;
                 ""
             }
             None if policy.limit == 0 => " lets nothing pass",
             None => " ever lets pass at once",
         }
     } else {
-        text.push_str("the limits could not be checked, and the rules refuse what is not checked");
+        to.write_str("the limits could not be checked, and the rules refuse what is not checked")?;
         "; try again later"
     };
     let Some(seconds) = seconds else {
-        text.push_str(without_time);
-        return text;
+        return to.write_str(without_time);
     };
-    text.push_str("; come back in ");
-    text.push_str(Buffer::new().format(seconds));
-    text.push_str(if seconds == 1 { " second" } else { " seconds" });
-    text
+    to.write_str("; come back in ")?;
+    to.write_str(Buffer::new().format(seconds))?;
+    to.write_str(if seconds == 1 { " second" } else { " seconds" })
+}
+
+// === impl EscapedText ===
+
+impl Write for EscapedText<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        write_escaped(self.0, text)
+    }
 }
 
 /// The names of the policies that refuse the request. A quota limit does so only with all others.

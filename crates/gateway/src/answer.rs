@@ -1,12 +1,11 @@
 //! Denials and errors as responses: the one place where either becomes a status.
 
 mod grpc;
+mod limit_headers;
 mod template;
 
 use bytes::Bytes;
-use http::header::{
-    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, RETRY_AFTER, WWW_AUTHENTICATE,
-};
+use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::json;
 use tidegate_answer::Headers;
@@ -18,6 +17,8 @@ use crate::body::BodyFault;
 use crate::config::DenialBody;
 use crate::forward::ForwardFault;
 use crate::guard::Malformed;
+
+pub(crate) use limit_headers::LimitHeaders;
 
 /// The reason why Tidegate answers a request itself.
 #[derive(Debug, thiserror::Error)]
@@ -72,9 +73,6 @@ pub(crate) enum DenialForm {
     /// One sentence, for gRPC and for templates.
     Sentence,
 }
-
-/// Headers that tell a client about its limits. No larger than a `Vec`, because it is moved from step to step.
-pub(crate) type LimitHeaders = Vec<(HeaderName, HeaderValue)>;
 
 /// The client's side of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -167,7 +165,7 @@ impl Denial {
         };
         let mut denial = Self {
             status,
-            headers: limit_headers(verdict, dialect),
+            headers: LimitHeaders::of(verdict, dialect),
             detail: String::new(),
             problem: Vec::new(),
             retry_after: None,
@@ -187,10 +185,7 @@ impl Denial {
                 denial.limit = verdict
                     .announced()
                     .and_then(|it| Some(it.decision()?.limit));
-                let mut headers = denial.headers.iter();
-                let retry_after = headers.find(|(name, _)| name == RETRY_AFTER);
-                denial.retry_after =
-                    retry_after.and_then(|(_, value)| value.to_str().ok()?.parse().ok());
+                denial.retry_after = tidegate_answer::retry_after(verdict);
             }
         }
         denial
@@ -210,7 +205,7 @@ impl Denial {
         {
             response.headers_mut().insert(DECISION, value);
         }
-        add_limit_headers(self.headers, response.headers_mut());
+        self.headers.add_to(response.headers_mut());
         response
     }
 }
@@ -244,25 +239,6 @@ impl Dialogue {
     }
 }
 
-/// The headers that tell of a verdict, in the dialect of its rule or else in `dialect`.
-pub(crate) fn limit_headers(verdict: &Verdict, dialect: &Headers) -> LimitHeaders {
-    let mut headers = LimitHeaders::new();
-    tidegate_answer::headers(verdict, dialect, |name, value| {
-        // Names are tokens and values printable, so both are always there.
-        if let (Some(name), Ok(value)) = (header_name(name), HeaderValue::from_str(value)) {
-            headers.push((name, value));
-        }
-    });
-    headers
-}
-
-/// Puts the headers in place of any that an upstream sent under the same names.
-pub(crate) fn add_limit_headers(from: LimitHeaders, to: &mut HeaderMap) {
-    for (name, value) in from {
-        to.insert(name, value);
-    }
-}
-
 /// A response with a body of our own.
 pub(crate) fn with_body(
     status: StatusCode,
@@ -275,17 +251,6 @@ pub(crate) fn with_body(
     response.headers_mut().reserve(10);
     response.headers_mut().insert(CONTENT_TYPE, content_type);
     response
-}
-
-/// The names of the default dialect without a look-up or an allocation.
-fn header_name(name: &str) -> Option<HeaderName> {
-    Some(match name {
-        "x-ratelimit-limit" => const { HeaderName::from_static("x-ratelimit-limit") },
-        "x-ratelimit-remaining" => const { HeaderName::from_static("x-ratelimit-remaining") },
-        "x-ratelimit-retry-after" => const { HeaderName::from_static("x-ratelimit-retry-after") },
-        "retry-after" => RETRY_AFTER,
-        name => HeaderName::from_bytes(name.as_bytes()).ok()?,
-    })
 }
 
 fn problem(status: StatusCode, dialogue: Dialogue, detail: &str) -> Response<Bytes> {

@@ -76,12 +76,12 @@ impl Forward<'_> {
         self,
         pool: &UpstreamPool,
         bounds: &GatewayBounds,
-        mut head: Parts,
+        mut head: Box<Parts>,
         body: Incoming,
     ) -> Result<Forwarded, ForwardFault> {
         let upgrade = self.prepare(&mut head)?;
         let (body, progress, gate) = self.body(&head, body, bounds);
-        let mut request = Request::from_parts(head, body);
+        let mut request = Request::from_parts(*head, body);
         if let Some(gate) = gate {
             hyper::ext::on_informational(&mut request, move |informational| {
                 if informational.status() == StatusCode::CONTINUE {

@@ -7,6 +7,8 @@ use http::header::{CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
 use http::{HeaderMap, Method, Version};
 
+use crate::noted_headers::{NotedHeader, NotedHeaders};
+
 /// The fault of a request that is not forwarded; its connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Malformed {
@@ -27,13 +29,16 @@ pub(crate) enum Malformed {
 }
 
 /// Checks a request, and gives the host and port that it names.
-pub(crate) fn check(head: &Parts) -> Result<Option<&str>, Malformed> {
+pub(crate) fn check(head: &Parts, noted: NotedHeaders) -> Result<Option<&str>, Malformed> {
     // RFC 8441 makes a CONNECT with a path of a WebSocket; we do not offer it, so no client may ask for it.
     if head.method == Method::CONNECT {
         return Err(Malformed::Connect);
     }
-    check_encoding(&head.headers)?;
-    if let Some(expected) = head.headers.get(EXPECT)
+    if noted.has(NotedHeader::TransferEncoding) {
+        check_encoding(&head.headers)?;
+    }
+    if noted.has(NotedHeader::Expect)
+        && let Some(expected) = head.headers.get(EXPECT)
         && !expected.as_bytes().eq_ignore_ascii_case(b"100-continue")
     {
         return Err(Malformed::BadExpectation);
@@ -105,7 +110,7 @@ mod tests {
             request = request.header(*name, *value);
         }
         let (head, ()) = request.body(()).unwrap().into_parts();
-        let found = super::check(&head);
+        let found = super::check(&head, NotedHeaders::of(&head.headers));
         assert_eq!(found, expected);
     }
 

@@ -20,6 +20,7 @@ mod gateway;
 mod guard;
 mod header_lines;
 mod limit;
+mod noted_headers;
 mod own;
 mod response;
 mod route;

@@ -15,7 +15,7 @@ use tidegate_identify::{BadToken, Claims, DescribedPart, Request, TokenFound};
 use tidegate_limiter::{Limit, LimiterError, Store, Verdict};
 use tidegate_observe::{Asked, DecisionId, TraceHeaders};
 
-use crate::answer::{Denial, DenialForm, Rejection, limit_headers};
+use crate::answer::{Denial, DenialForm, LimitHeaders, Rejection};
 use crate::charged::{Charged, counts_by_status};
 use crate::clock::unix_seconds;
 use crate::config::{GatewayConfig, RouteConfig};
@@ -236,7 +236,7 @@ impl Caller<'_> {
             let receipt = thread
                 .limiter
                 .receipt(verdict, domain, &descriptors, 1, is_wanted);
-            let headers = limit_headers(verdict, &thread.dialect);
+            let headers = LimitHeaders::of(verdict, &thread.dialect);
             Ok(Charged::new(headers, receipt))
         });
         decided.await?

@@ -12,19 +12,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONNECTION, CONTENT_LENGTH, LOCATION, ORIGIN, UPGRADE};
+use http::header::{CONNECTION, CONTENT_LENGTH, LOCATION, ORIGIN};
 use http::request::Parts;
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::{Body, Incoming};
 use tidegate_answer::Headers;
-use tidegate_identify::{normal_host, normal_path};
+use tidegate_identify::{Peer, normal_host, normal_path};
 use tidegate_limiter::{Limiter, Store};
 use tidegate_observe::Recorder;
 use tracing::warn;
 
 use crate::answer::{self, Dialogue, LimitHeaders, Rejection};
 use crate::charged::Charged;
-use crate::config::{GatewayBounds, RouteAction, RouteConfig};
+use crate::config::{GatewayBounds, GatewayConfig, RouteAction, RouteConfig};
 use crate::connection::{ConnectionContext, RequestGuard};
 use crate::cors::{ExposedHeaders, is_preflight};
 use crate::counts::{Origin, ResponseCounts};
@@ -33,6 +33,7 @@ use crate::forward::{Forward, ForwardFault, Forwarded};
 use crate::gateway::{Gateway, Generation};
 use crate::guard;
 use crate::limit::Caller;
+use crate::noted_headers::{NotedHeader, NotedHeaders};
 use crate::own::{OwnRequest, PREFLIGHTS, charge_built_in};
 use crate::response::GatewayBody;
 use crate::route::{self, Routed};
@@ -66,9 +67,11 @@ enum Handled {
 struct Exchange<'a> {
     generation: &'a Generation,
     connection: &'a ConnectionContext,
+    noted: NotedHeaders,
     /// The address that counts as the client's.
     client: Option<IpAddr>,
-    head: Parts,
+    /// In a box, because it is handed from step to step.
+    head: Box<Parts>,
     body: Incoming,
 }
 
@@ -114,23 +117,29 @@ impl<S: Store + 'static> GatewayThread<S> {
     ) -> Response<GatewayBody> {
         let generation = self.gateway.generation();
         let config = &generation.config;
-        let upgrade = request
-            .headers()
-            .contains_key(UPGRADE)
+        let noted = NotedHeaders::of(request.headers());
+        let upgrade = noted
+            .has(NotedHeader::Upgrade)
             .then(|| hyper::upgrade::on(&mut request));
         let (head, body) = request.into_parts();
-        let dialogue = Dialogue::of(&head.headers);
-        let origin = head.headers.get(ORIGIN).cloned();
+        let head = Box::new(head);
+        let dialogue = if noted.has(NotedHeader::ContentType) {
+            Dialogue::of(&head.headers)
+        } else {
+            Dialogue::Http
+        };
+        let origin = if noted.has(NotedHeader::Origin) {
+            head.headers.get(ORIGIN).cloned()
+        } else {
+            None
+        };
         let is_last = guard.is_last;
         let is_head = head.method == Method::HEAD;
-        let lines = address_lines(&head.headers, &config.client_address.header);
-        let client = config.client_address.find(
-            connection.client.peer,
-            lines.iter().map(HeaderValue::as_bytes),
-        );
+        let client = client_address(&head.headers, connection.client.peer, config);
         let exchange = Exchange {
             generation: &generation,
             connection,
+            noted,
             client,
             head,
             body,
@@ -148,7 +157,7 @@ impl<S: Store + 'static> GatewayThread<S> {
             Ok(Handled::Own(response, limits)) => (response, limits),
             Err(rejection) => {
                 let response = rejection.into_response(dialogue, &config.denial_body);
-                (response, LimitHeaders::new())
+                (response, LimitHeaders::None)
             }
         };
         self.counts.add(Origin::Gateway, own.status());
@@ -249,7 +258,7 @@ impl<S: Store + 'static> GatewayThread<S> {
             client: exchange.client,
         };
         let response = own.answer(self, own_path).await?;
-        Ok(Handled::Own(response, LimitHeaders::new()))
+        Ok(Handled::Own(response, LimitHeaders::None))
     }
 
     /// Rejects a request by its head alone, and gives the host that it names.
@@ -259,7 +268,7 @@ impl<S: Store + 'static> GatewayThread<S> {
         if exchange.head.headers.len() > max_headers {
             return Err(Rejection::TooManyHeaders { max_headers });
         }
-        let host = guard::check(&exchange.head)?;
+        let host = guard::check(&exchange.head, exchange.noted)?;
         if !exchange.generation.config.access.allows(exchange.client) {
             return Err(Rejection::NoAccess);
         }
@@ -270,7 +279,7 @@ impl<S: Store + 'static> GatewayThread<S> {
     async fn forward(
         &self,
         forward: Forward<'_>,
-        head: Parts,
+        head: Box<Parts>,
         body: Incoming,
         charged: Charged,
     ) -> Result<Handled, Rejection> {
@@ -314,6 +323,16 @@ impl<S: Store + 'static> GatewayThread<S> {
     }
 }
 
+/// The address that counts as the client's. The lines are looked up only where they are believed.
+fn client_address(headers: &HeaderMap, peer: Peer, config: &GatewayConfig) -> Option<IpAddr> {
+    let settings = &config.client_address;
+    if !settings.trusts(peer) {
+        return settings.find(peer, []);
+    }
+    let lines = address_lines(headers, &settings.header);
+    settings.find(peer, lines.iter().map(HeaderValue::as_bytes))
+}
+
 /// A response that sends the client elsewhere.
 fn redirect(
     status: StatusCode,
@@ -343,7 +362,7 @@ fn finish(
     limits: LimitHeaders,
     is_last: bool,
 ) -> Response<GatewayBody> {
-    answer::add_limit_headers(limits, response.headers_mut());
+    limits.add_to(response.headers_mut());
     if is_last && response.status() != StatusCode::SWITCHING_PROTOCOLS {
         // hyper drops it from HTTP/2.
         response.headers_mut().insert(CONNECTION, CLOSE);

@@ -90,7 +90,7 @@ mod tests {
     fn check(content_type: &'static str, text: &str, expected: &str) {
         let denial = Denial {
             status: StatusCode::TOO_MANY_REQUESTS,
-            headers: LimitHeaders::new(),
+            headers: LimitHeaders::None,
             detail: "the limit \"a<b\" is used up".to_owned(),
             problem: Vec::new(),
             retry_after: Some(7),

@@ -1,6 +1,6 @@
 //! The names of decisions.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::str::FromStr;
 
 /// The id of a decision: 64 bits that cannot be predicted from other ids, written as 16 hexadecimal digits.
@@ -27,7 +27,8 @@ impl DecisionId {
     pub fn urn(self) -> String {
         let mut urn = String::with_capacity(Self::URN_PREFIX.len() + N_DIGITS);
         urn.push_str(Self::URN_PREFIX);
-        urn.extend(self.digits().map(char::from));
+        // Digits are always text.
+        urn.push_str(str::from_utf8(&self.digits()).unwrap_or_default());
         urn
     }
 
@@ -46,9 +47,8 @@ impl DecisionId {
 
 impl fmt::Display for DecisionId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.digits()
-            .into_iter()
-            .try_for_each(|digit| formatter.write_char(digit.into()))
+        // Digits are always text.
+        formatter.write_str(str::from_utf8(&self.digits()).unwrap_or_default())
     }
 }
 

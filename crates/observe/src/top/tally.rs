@@ -70,13 +70,15 @@ pub(crate) struct SketchedKey {
 
 impl Tally {
     pub(crate) fn add(&mut self, seen: &Sighting<'_>, bounds: Bounds) {
-        let has_list = self.rules.contains_key(&seen.rule);
-        if !has_list && self.n_taken >= bounds.places {
-            self.add_shared(seen, bounds);
-            return;
-        }
-        let list = self.rules.entry(seen.rule).or_default();
-        self.n_taken += usize::from(!has_list);
+        let n_taken = self.n_taken;
+        let list = match self.rules.get_mut(&seen.rule) {
+            Some(list) => list,
+            None if n_taken >= bounds.places => return self.add_shared(seen, bounds),
+            None => {
+                self.n_taken += 1;
+                self.rules.entry(seen.rule).or_default()
+            }
+        };
         let has_room = list.len() < bounds.keys_per_rule && self.n_taken < bounds.places;
         let room = if has_room { Room::More } else { Room::Full };
         let place = list.offer(seen.hash, seen.weight, room, |text| seen.key.write(text));

@@ -1,0 +1,119 @@
+//! Headers that tell a client about its limits.
+
+use http::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use tidegate_answer::{DefaultNumbers, Headers};
+use tidegate_limiter::Verdict;
+
+/// Headers that tell a client about its limits. They become headers only when the response is there, because until then they are
+/// moved from step to step.
+#[derive(Debug, Default)]
+pub(crate) enum LimitHeaders {
+    /// None.
+    #[default]
+    None,
+    /// Those of the default dialect.
+    Default(DefaultNumbers),
+    /// Those of another one.
+    Lines(Vec<(HeaderName, HeaderValue)>),
+}
+
+const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+const X_RETRY_AFTER: HeaderName = HeaderName::from_static("x-ratelimit-retry-after");
+
+/// The texts of small numbers, at the end of each entry. Nearly all numbers of nearly all responses are small, and a value that is not
+/// static is allocated.
+static SMALL_NUMBERS: [[u8; N_DIGITS]; 10_usize.pow(N_DIGITS as u32)] = {
+    let mut texts = [[b'0'; N_DIGITS]; 10_usize.pow(N_DIGITS as u32)];
+    let mut number = 0;
+    while number < texts.len() {
+        texts[number] = [
+            b'0' + (number / 100) as u8,
+            b'0' + (number / 10 % 10) as u8,
+            b'0' + (number % 10) as u8,
+        ];
+        number += 1;
+    }
+    texts
+};
+const N_DIGITS: usize = 3;
+
+// === impl LimitHeaders ===
+
+impl LimitHeaders {
+    /// The headers that tell of a verdict, in the dialect of its rule or else in `dialect`.
+    pub(crate) fn of(verdict: &Verdict, dialect: &Headers) -> Self {
+        if let Some(numbers) = DefaultNumbers::of(verdict, dialect) {
+            return Self::Default(numbers);
+        }
+        let mut lines = Vec::new();
+        tidegate_answer::headers(verdict, dialect, |name, value| {
+            // Names are tokens and values printable, so both are always there.
+            if let (Ok(name), Ok(value)) = (
+                HeaderName::from_bytes(name.as_bytes()),
+                HeaderValue::from_str(value),
+            ) {
+                lines.push((name, value));
+            }
+        });
+        Self::Lines(lines)
+    }
+
+    /// Whether another set of headers takes the place of an earlier one.
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            Self::None => true,
+            Self::Default(numbers) => {
+                numbers.limit_and_remaining.is_none() && numbers.retry_after.is_none()
+            }
+            Self::Lines(lines) => lines.is_empty(),
+        }
+    }
+
+    /// Puts the headers in place of any that an upstream sent under the same names.
+    pub(crate) fn add_to(self, headers: &mut HeaderMap) {
+        match self {
+            Self::None => {}
+            Self::Default(numbers) => {
+                if let Some((limit, remaining)) = numbers.limit_and_remaining {
+                    headers.insert(LIMIT, number(limit));
+                    headers.insert(REMAINING, number(remaining));
+                }
+                if let Some(seconds) = numbers.retry_after {
+                    headers.insert(X_RETRY_AFTER, number(seconds));
+                    headers.insert(RETRY_AFTER, number(seconds));
+                }
+            }
+            Self::Lines(lines) => {
+                for (name, value) in lines {
+                    headers.insert(name, value);
+                }
+            }
+        }
+    }
+}
+
+/// The value of a header that is a number.
+fn number(number: u64) -> HeaderValue {
+    let small = usize::try_from(number).ok();
+    let Some(text) = small.and_then(|index| SMALL_NUMBERS.get(index)) else {
+        return HeaderValue::from(number);
+    };
+    let n_zeros = usize::from(number < 100) + usize::from(number < 10);
+    match str::from_utf8(&text[n_zeros..]) {
+        Ok(text) => HeaderValue::from_static(text),
+        Err(_) => HeaderValue::from(number),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_written_as_it_is() {
+        for it in (0..=1_100).chain([u64::MAX]) {
+            assert_eq!(number(it), it.to_string());
+        }
+    }
+}
