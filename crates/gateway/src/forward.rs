@@ -3,6 +3,7 @@
 pub(crate) mod headers;
 mod rewrite;
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -31,8 +32,9 @@ pub(crate) struct Forward<'a> {
     pub(crate) generation: &'a Generation,
     pub(crate) route: &'a RouteConfig,
     pub(crate) upstream: &'a Arc<SharedUpstream>,
-    /// The rewrite, and the path in its normal form that it is for.
-    pub(crate) rewrite: Option<(&'a PathRewrite, String)>,
+    pub(crate) rewrite: Option<&'a PathRewrite>,
+    /// The path in its normal form, if another one than the client's is to be sent.
+    pub(crate) path: Option<String>,
     pub(crate) connection: &'a ConnectionContext,
     /// The address that counts as the client's.
     pub(crate) client: Option<IpAddr>,
@@ -66,6 +68,14 @@ pub(crate) enum ForwardFault {
     BadRewrite,
     #[error("the upstream switched protocols unasked")]
     UnaskedUpgrade,
+}
+
+/// The path in its normal form, if another one than the client's is to be sent: it has more than one reading, or it is rewritten.
+pub(crate) fn changed_path(path: Cow<'_, str>, rewrite: Option<&PathRewrite>) -> Option<String> {
+    match path {
+        Cow::Borrowed(path) => rewrite.is_some().then(|| path.to_owned()),
+        Cow::Owned(path) => Some(path),
+    }
 }
 
 // === impl Forward ===
@@ -142,8 +152,8 @@ impl Forward<'_> {
         if let Some(protocol) = &upgrade {
             headers::set_upgrade(&mut head.headers, protocol.clone());
         }
-        if let Some((rewrite, path)) = &self.rewrite {
-            head.uri = rewrite::rewrite(&head.uri, path, &self.route.matches.path, rewrite)
+        if let Some(path) = &self.path {
+            head.uri = rewrite::rewrite(&head.uri, path, &self.route.matches.path, self.rewrite)
                 .ok_or(ForwardFault::BadRewrite)?;
         } else if head.uri.authority().is_some() {
             // Upstreams are asked in origin form.

@@ -26,6 +26,8 @@ pub(crate) enum Malformed {
     BadExpectation,
     #[error("CONNECT is not supported")]
     Connect,
+    #[error("the path could lead elsewhere if its escapes are decoded")]
+    AmbiguousPath,
 }
 
 /// Checks a request, and gives the host and port that it names.

@@ -1,37 +1,59 @@
 //! Routes: the first that matches a request.
 
+use std::borrow::Cow;
+
+use http::StatusCode;
 use http::header::HOST;
 use http::request::Parts;
 use http::uri::Authority;
-use tidegate_identify::{normal_host, normal_path};
+use tidegate_identify::{LooseReading, normal_host, normal_path};
 
+use crate::answer::Rejection;
 use crate::config::{GatewayConfig, HostMatch, PathMatch, RouteConfig, RouteMatch};
+use crate::guard::Malformed;
 
 /// The parts of a request by which routes are found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Routed<'a> {
     /// The host in lower case, without port; empty if the request names none.
     pub(crate) host: &'a str,
-    /// The path in its normal form.
-    pub(crate) path: &'a str,
+    /// The path in its normal form, borrowed if it has only one reading.
+    pub(crate) path: &'a Cow<'a, str>,
     /// The head of the request.
     pub(crate) head: &'a Parts,
 }
 
-/// Finds the first route that matches.
+/// Finds the first route that matches. A request is rejected if its path leads a server that decodes it to another place than the
+/// route was matched by: out of its folder, or to an earlier route.
 pub(crate) fn find<'r>(
     routes: &'r [RouteConfig],
     request: &Routed<'_>,
-) -> Option<(usize, &'r RouteConfig)> {
-    let mut routes = routes.iter().enumerate();
-    routes.find(|(_, route)| request.takes(&route.matches))
+) -> Result<&'r RouteConfig, Rejection> {
+    let index = request.first_of(routes).ok_or(Rejection::NoRoute)?;
+    if let Cow::Owned(path) = request.path {
+        let reading = LooseReading::of(path);
+        let is_safe = !reading.is_unsafe
+            && (reading.path == *path || {
+                let path = Cow::Owned(reading.path);
+                let read = Routed {
+                    path: &path,
+                    ..*request
+                };
+                // A later one cannot be meant: `{name}` takes a segment as it is, with the slashes that are escaped in it.
+                read.first_of(routes).is_none_or(|other| other >= index)
+            });
+        if !is_safe {
+            return Err(Malformed::AmbiguousPath.into());
+        }
+    }
+    Ok(&routes[index])
 }
 
 // === impl GatewayConfig ===
 
 impl GatewayConfig {
-    /// The route of a request, for people who want to know before anybody sends it.
-    pub fn route_of(&self, head: &Parts) -> Option<&RouteConfig> {
+    /// The route of a request, for people who want to know before anybody sends it; else the status that it gets.
+    pub fn route_of(&self, head: &Parts) -> Result<&RouteConfig, StatusCode> {
         let named = head.uri.authority().map(Authority::as_str);
         let of_header = || head.headers.get(HOST)?.to_str().ok();
         let host = named
@@ -44,13 +66,17 @@ impl GatewayConfig {
             path: &path,
             head,
         };
-        find(&self.routes, &request).map(|(_, route)| route)
+        find(&self.routes, &request).map_err(|rejection| rejection.status())
     }
 }
 
 // === impl Routed ===
 
 impl Routed<'_> {
+    fn first_of(&self, routes: &[RouteConfig]) -> Option<usize> {
+        routes.iter().position(|route| self.takes(&route.matches))
+    }
+
     fn takes(&self, route: &RouteMatch) -> bool {
         let of_host = |host: &HostMatch| match host {
             HostMatch::Exact(exact) => exact == self.host,
@@ -71,7 +97,7 @@ impl Routed<'_> {
     fn has_path(&self, path: &PathMatch) -> bool {
         match path {
             PathMatch::Any => true,
-            PathMatch::Exact(exact) => exact == self.path,
+            PathMatch::Exact(exact) => *exact == **self.path,
             PathMatch::Prefix(prefix) => below(prefix, self.path).is_some(),
             PathMatch::Pattern(pattern) => pattern.matches(self.path),
         }
@@ -99,7 +125,7 @@ mod tests {
         let (head, ()) = request.body(()).unwrap().into_parts();
         let request = Routed {
             host,
-            path,
+            path: &Cow::Borrowed(path),
             head: &head,
         };
         assert_eq!(request.takes(route), expected, "{route:?} {host} {path}");

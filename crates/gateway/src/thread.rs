@@ -29,7 +29,7 @@ use crate::connection::{ConnectionContext, RequestGuard};
 use crate::cors::{ExposedHeaders, is_preflight};
 use crate::counts::{Origin, ResponseCounts};
 use crate::forward::headers::address_lines;
-use crate::forward::{Forward, ForwardFault, Forwarded};
+use crate::forward::{Forward, ForwardFault, Forwarded, changed_path};
 use crate::gateway::{Gateway, Generation};
 use crate::guard;
 use crate::limit::Caller;
@@ -183,7 +183,7 @@ impl<S: Store + 'static> GatewayThread<S> {
             path: &path,
             head,
         };
-        let (_, route) = route::find(&config.routes, &routed).ok_or(Rejection::NoRoute)?;
+        let route = route::find(&config.routes, &routed)?;
         self.check_length(&exchange, route)?;
         let caller = Caller {
             config,
@@ -200,7 +200,8 @@ impl<S: Store + 'static> GatewayThread<S> {
                     generation: exchange.generation,
                     route,
                     upstream: &exchange.generation.upstreams[*upstream],
-                    rewrite: rewrite.as_ref().map(|it| (it, path.into_owned())),
+                    rewrite: rewrite.as_ref(),
+                    path: changed_path(path, rewrite.as_ref()),
                     connection: exchange.connection,
                     client: exchange.client,
                     websocket: caller.open_websocket(),

@@ -23,6 +23,7 @@ mod forwarded;
 mod grouping;
 mod identities;
 mod label;
+mod path;
 mod recipe;
 mod request;
 mod token;
@@ -34,6 +35,7 @@ pub use client::{AddressHeader, ClientAddress, Peer, Proxies, Proxy, ProxyFault,
 pub use grouping::{BadPrefix, Grouping};
 pub use identities::{Identities, TokenFound};
 pub use label::{LabelFault, LabelFaultKind, LabelFaults, LabelTable};
+pub use path::{LooseReading, forwarded_path, normal_path};
 pub use recipe::{
     Described, DescribedPart, Descriptors, Ingredient, Recipe, RecipeFault, Recipes, Source,
     SourceFault, Values,
@@ -43,7 +45,7 @@ pub use token::{
     AcceptedNames, BadToken, ClaimPath, ClaimPathFault, Claims, TokenFault, TokenKeyFault,
     TokenKeys, TokenPlace, TokenPlaceFault, TokenSettings, TokenVerifier, UnverifiedToken,
 };
-pub use uri::{host as normal_host, path as normal_path, query_parameters};
+pub use uri::{host as normal_host, query_parameters};
 
 /// A secret from a file, without the line end that editors put after it.
 fn without_line_end(secret: &[u8]) -> &[u8] {

@@ -10,7 +10,7 @@ use std::time::UNIX_EPOCH;
 use http::header::HOST;
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
-use http::{HeaderName, HeaderValue, Method, Request, Uri};
+use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use tidegate_gateway::{GatewayConfig, HeaderLines, RouteAction, RouteConfig};
 use tidegate_identify::{
     BadToken, Claims, DescribedPart, Recipes, Request as Described, TokenFound,
@@ -86,9 +86,19 @@ impl Explained<'_> {
             say("decision: 403, because of `gateway.access`".to_owned());
             return text;
         }
-        let Some(route) = self.config.route_of(&self.head) else {
-            say("decision: 404, because no route takes it".to_owned());
-            return text;
+        let route = match self.config.route_of(&self.head) {
+            Ok(route) => route,
+            Err(StatusCode::NOT_FOUND) => {
+                say("decision: 404, because no route takes it".to_owned());
+                return text;
+            }
+            Err(status) => {
+                let status = status.as_u16();
+                say(format!(
+                    "decision: {status}, because the path could lead elsewhere if its escapes are decoded"
+                ));
+                return text;
+            }
         };
         say(format!("route `{}`: {}", route.name, self.action(route)));
         let token = self.token();

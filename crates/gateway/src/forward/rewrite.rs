@@ -2,19 +2,22 @@
 
 use http::Uri;
 use http::uri::PathAndQuery;
+use tidegate_identify::forwarded_path;
 
 use crate::config::{PathMatch, PathRewrite};
 use crate::route::below;
 
-/// The request target after `rewrite`, in origin form. `path` is the path in its normal form; the query stays as it was.
+/// The request target after `rewrite`, in origin form. `path` is the path in its normal form; the query stays as it was. Without a
+/// rewrite the path is cleaned all the same, so that the upstream gets the one that the route was matched by.
 pub(super) fn rewrite(
     uri: &Uri,
     path: &str,
     matched: &PathMatch,
-    rewrite: &PathRewrite,
+    rewrite: Option<&PathRewrite>,
 ) -> Option<Uri> {
     let mut target = match rewrite {
-        PathRewrite::Prefix(prefix) => {
+        None => forwarded_path(uri.path()).into_owned(),
+        Some(PathRewrite::Prefix(prefix)) => {
             let rest = match matched {
                 PathMatch::Prefix(matched) => below(matched, path)?,
                 PathMatch::Exact(_) => "",
@@ -22,7 +25,7 @@ pub(super) fn rewrite(
             };
             format!("{}{rest}", prefix.trim_end_matches('/'))
         }
-        PathRewrite::Whole(template) => fill(template, path, matched)?,
+        Some(PathRewrite::Whole(template)) => fill(template, path, matched)?,
     };
     if target.is_empty() {
         target.push('/');
@@ -59,7 +62,7 @@ mod tests {
 
     fn check(uri: &str, matched: &PathMatch, change: &PathRewrite, expected: Option<&str>) {
         let uri: Uri = uri.parse().unwrap();
-        let rewritten = rewrite(&uri, uri.path(), matched, change);
+        let rewritten = rewrite(&uri, uri.path(), matched, Some(change));
         assert_eq!(rewritten.map(|uri| uri.to_string()).as_deref(), expected);
     }
 

@@ -38,8 +38,7 @@ impl OwnRequest<'_> {
                 path: &path,
                 head: &head,
             };
-            let found = route::find(&self.config.routes, &routed);
-            found.map(|(_, route)| route).ok_or(Rejection::NoRoute)?
+            route::find(&self.config.routes, &routed)?
         } else {
             &none
         };

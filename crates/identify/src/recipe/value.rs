@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::Source;
 use crate::api_key::ApiKey;
-use crate::{ClaimPath, Request, TokenSettings, cookie, uri};
+use crate::{ClaimPath, Request, TokenSettings, cookie, path, uri};
 
 /// The values of one request, one for each source of the recipes that made it.
 #[derive(Clone, Debug, Default)]
@@ -83,8 +83,8 @@ impl<'r, 'a> ValueReader<'r, 'a> {
             Source::Header(name) => request.headers.value(name),
             Source::Cookie(name) => cookie::find(request.headers, name),
             Source::Method => request.method.map(Cow::Borrowed),
-            Source::Path => request.uri.and_then(uri::path),
-            Source::PathSegment(number) => uri::path_segment(request.uri?, *number),
+            Source::Path => request.uri.and_then(path::counted_path),
+            Source::PathSegment(number) => path::path_segment(request.uri?, *number),
             Source::Host => request.host.map(uri::host),
             Source::Query(name) => uri::query(request.uri?, name),
             // Written by `read`, which needs no allocation for it.

@@ -8,6 +8,7 @@ mod harness;
 mod http2;
 mod limits;
 mod own_paths;
+mod paths;
 mod smuggling;
 mod upgrade;
 mod websocket;

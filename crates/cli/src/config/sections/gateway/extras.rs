@@ -3,6 +3,7 @@
 use http::HeaderValue;
 use serde_json::{Value as Json, json};
 use tidegate_gateway::{AccessConfig, CorsConfig, GatewayConfig};
+use tidegate_identify::normal_path;
 use tidegate_rules::document::Code;
 use tidegate_rules::{Network, NetworkFault, Networks};
 
@@ -66,7 +67,8 @@ pub(super) fn own_prefix(section: &mut Section<'_, '_>) -> String {
     );
     let is_path = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
     let is_inner = prefix.len() > 2 && prefix.starts_with('/') && prefix.ends_with('/');
-    if !is_inner || prefix.contains("//") || !prefix.bytes().all(is_path) {
+    let is_normal = normal_path(&prefix).as_deref() == Some(prefix.as_str());
+    if !is_inner || !is_normal || !prefix.bytes().all(is_path) {
         let message = "`own_prefix` is a path with a slash at both ends".to_owned();
         section.fault(
             "own_prefix",

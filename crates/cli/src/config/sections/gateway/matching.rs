@@ -3,6 +3,7 @@
 use http::HeaderValue;
 use serde_json::{Value as Json, json};
 use tidegate_gateway::{HostMatch, PathMatch, PathPattern};
+use tidegate_identify::normal_path;
 
 use crate::config::value::{Mismatch, Shown, Value};
 
@@ -52,7 +53,7 @@ impl Value for RoutePath {
             }
             Some("") => PathMatch::Any,
             Some(prefix) if prefix.starts_with('/') && !prefix.contains(['*', '{', '}']) => {
-                PathMatch::Prefix(prefix.to_owned())
+                PathMatch::Prefix(normal(prefix).trim_end_matches('/').to_owned())
             }
             Some(prefix) if prefix.contains('{') => {
                 let hint = format!("write `{prefix}/{{rest...}}` for all below a placeholder");
@@ -63,11 +64,12 @@ impl Value for RoutePath {
                 return Err(mismatch(hint.to_owned()));
             }
             _ => {
-                let pattern = PathPattern::parse(text).map_err(|it| mismatch(it.to_string()))?;
+                let normal = normal(text);
+                let pattern = PathPattern::parse(&normal).map_err(|it| mismatch(it.to_string()))?;
                 if pattern.names().next().is_some() {
                     PathMatch::Pattern(pattern)
                 } else {
-                    PathMatch::Exact(text.to_owned())
+                    PathMatch::Exact(normal)
                 }
             }
         };
@@ -84,6 +86,15 @@ impl Value for RoutePath {
     fn schema() -> Json {
         json!({ "type": "string", "minLength": 1 })
     }
+}
+
+/// The normal form of a path, to which the paths of requests are brought too. Placeholders stay.
+fn normal(path: &str) -> String {
+    let normal = normal_path(path).unwrap_or_default();
+    if path.contains(['{', '}']) {
+        return normal.replace("%7B", "{").replace("%7D", "}");
+    }
+    normal.into_owned()
 }
 
 // === impl HeaderWanted ===
@@ -172,6 +183,20 @@ mod tests {
         check("/api/*", PathMatch::Prefix("/api".into()));
         let pattern = PathPattern::parse("/users/{id}").expect("a pattern");
         check("/users/{id}", PathMatch::Pattern(pattern));
+    }
+
+    #[test]
+    fn paths_are_brought_to_their_normal_form() {
+        let check = |text: &str, expected: PathMatch| {
+            let path = RoutePath::parse(text).expect(text);
+            assert_eq!(path.into_match(), expected, "{text}");
+        };
+        check("/a//b", PathMatch::Exact("/a/b".into()));
+        check("/a/./%62", PathMatch::Exact("/a/b".into()));
+        check("/café", PathMatch::Exact("/caf%C3%A9".into()));
+        check("//a/x/../b//*", PathMatch::Prefix("/a/b".into()));
+        let pattern = PathPattern::parse("/caf%C3%A9/{id}/{rest...}").expect("a pattern");
+        check("/caf%c3%a9//{id}/{rest...}", PathMatch::Pattern(pattern));
     }
 
     #[test]
