@@ -250,7 +250,7 @@ impl Failure {
 }
 
 /// An error with what caused it, in one line.
-pub(crate) fn with_causes(error: &dyn Error) -> String {
+fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(next) = cause {

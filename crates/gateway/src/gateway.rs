@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
+use tidegate_identify::Identities;
 use tidegate_observe::GatewayGauges;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -64,6 +65,19 @@ impl Gateway {
         self.current.store(Arc::new(generation));
         self.replaced.send_replace(());
         Ok(())
+    }
+
+    /// Puts other identities in force for every request that comes after. Everything else stays, and no file is read, so it cannot fail.
+    pub fn replace_identities(&self, identities: Arc<Identities>) {
+        let current = self.current.load();
+        let config = GatewayConfig {
+            identities,
+            ..(*current.config).clone()
+        };
+        self.current.store(Arc::new(Generation {
+            config: Arc::new(config),
+            upstreams: current.upstreams.clone(),
+        }));
     }
 
     /// The settings in force.

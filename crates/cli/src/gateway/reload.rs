@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tidegate_gateway::Gateway;
-use tidegate_identify::{Identities, TokenKeys};
+use tidegate_identify::{Identities, TokenKeys, TokenVerifier};
 use tidegate_server::AuthorizeConfig;
 use tokio::signal::unix::Signal;
 use tokio::task::spawn_blocking;
@@ -15,7 +15,7 @@ use super::LiveParts;
 use super::key_set::KeySetFetch;
 use crate::args::SettingArgs;
 use crate::config::{self, Config, Known, Loaded, RulesFiles};
-use crate::failure::{Failure, with_causes};
+use crate::failure::Failure;
 use crate::reload::{below, reason_of};
 use crate::watch::{self, Fingerprint, WatchedFiles};
 
@@ -206,23 +206,26 @@ impl SettingsReloader {
         }
     }
 
-    /// Puts fetched keys in force, if they are others.
+    /// Puts fetched keys in force, if they are others. Everything else stays as it is in force: no file is read, because a fault in one
+    /// of them must not keep new keys out.
     async fn put_keys(&self, fetch: &KeySetFetch, keys: TokenKeys) {
         let mut in_force = self.in_force.lock().await;
         let is_same = in_force.keys.as_ref() == Some(&keys);
         if is_same || KeySetFetch::of(&in_force.config).as_ref() != Some(fetch) {
             return;
         }
-        let (config, old) = (in_force.config.clone(), self.identities());
-        let new = keys.clone();
-        let built = apart(move || super::build(&config, Some(&new), &old)).await;
-        match built.and_then(|built| self.put(built)) {
-            Ok(()) => {
-                info!(url = %fetch, keys = keys.len(), "fetched new token keys");
-                in_force.keys = Some(keys);
-            }
-            Err(failure) => error!("new token keys are not in force: {}", with_causes(&failure)),
+        let Some(tokens) = &in_force.config.identity.tokens else {
+            return;
+        };
+        let verifier = TokenVerifier::new(tokens.settings.clone(), keys.clone());
+        let old = self.identities();
+        let identities = Arc::new((*old).clone().with_tokens(Arc::new(verifier)));
+        if let Some(gateway) = &self.gateway {
+            gateway.replace_identities(Arc::clone(&identities));
         }
+        self.authorize.identities.store(identities);
+        info!(url = %fetch, keys = keys.len(), "fetched new token keys");
+        in_force.keys = Some(keys);
     }
 
     /// Puts parts in force for every request that comes after.

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use rcgen::CertifiedKey;
@@ -18,8 +18,8 @@ use super::{NO_OTHERS, SECRET, ask, base64, signed_by, start};
 use crate::program::{command, scratch};
 use crate::server::Server;
 
-/// Serves `body` over TLS to whoever asks, and gives the port; `folder` gets the certificate as `ca.pem`.
-fn serve_tls(folder: &Path, body: String) -> u16 {
+/// Serves what `body` is then over TLS, and gives the port; `folder` gets the certificate as `ca.pem`.
+fn serve_tls(folder: &Path, body: &Arc<Mutex<String>>) -> u16 {
     let CertifiedKey { cert, signing_key } =
         rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     fs::write(folder.join("ca.pem"), cert.pem()).unwrap();
@@ -33,6 +33,7 @@ fn serve_tls(folder: &Path, body: String) -> u16 {
     let config = Arc::new(config);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
+    let body = Arc::clone(body);
     // It ends with the process.
     thread::spawn(move || {
         for socket in listener.incoming() {
@@ -42,6 +43,7 @@ fn serve_tls(folder: &Path, body: String) -> u16 {
             let mut head = [0; 4096];
             // One who goes away asks nothing.
             if stream.read(&mut head).is_ok_and(|n_bytes| n_bytes > 0) {
+                let body = body.lock().unwrap().clone();
                 let length = body.len();
                 let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}");
                 stream.write_all(answer.as_bytes()).unwrap();
@@ -51,11 +53,17 @@ fn serve_tls(folder: &Path, body: String) -> u16 {
     port
 }
 
-/// A gateway for callers with a token, whose keys are at a URL.
-fn start_with_keys(folder: &Path, upstream: &Upstream, port: u16) -> Server {
+/// A set with the secret of the examples as its only key, `k1`.
+fn key_set() -> String {
+    let secret = base64(SECRET.trim_ascii_end());
+    format!(r#"{{"keys": [{{"kty": "oct", "kid": "k1", "k": "{secret}"}}]}}"#)
+}
+
+/// A gateway for callers with a token, whose keys are at a URL. More settings of identities follow those of tokens.
+fn start_with_keys(folder: &Path, upstream: &Upstream, port: u16, more: &str) -> Server {
     let config = format!(
-        "gateway: {{routes: [{{require: {{\"claim:sub\": [ann]}}}}]}}\n\
-         identity: {{tokens: {{jwks: \"https://localhost:{port}/keys\", issuer: any, audience: any}}}}\n"
+        "gateway:\n  routes:\n    - {{path: /plan, require: {{plan: [premium]}}}}\n    - {{require: {{\"claim:sub\": [ann]}}}}\n\
+         identity:\n  tokens: {{jwks: \"https://localhost:{port}/keys\", issuer: any, audience: any}}\n{more}"
     );
     fs::write(folder.join("tidegate.yaml"), config).unwrap();
     let url = upstream.url();
@@ -70,11 +78,9 @@ fn start_with_keys(folder: &Path, upstream: &Upstream, port: u16) -> Server {
 #[test]
 fn token_keys_are_fetched_from_a_url() {
     let folder = scratch("gateway_jwks");
-    let secret = base64(SECRET.trim_ascii_end());
-    let keys = format!(r#"{{"keys": [{{"kty": "oct", "kid": "k1", "k": "{secret}"}}]}}"#);
-    let port = serve_tls(&folder, keys);
+    let port = serve_tls(&folder, &Arc::new(Mutex::new(key_set())));
     let upstream = Upstream::start();
-    let server = start_with_keys(&folder, &upstream, port);
+    let server = start_with_keys(&folder, &upstream, port, "");
     let status = |key: &str, sub: &str| {
         let header = format!(r#","kid":"{key}""#);
         let token = signed_by(SECRET, &header, &format!(r#""sub":"{sub}""#));
@@ -90,9 +96,9 @@ fn token_keys_are_fetched_from_a_url() {
 fn without_token_keys_no_token_is_good() {
     let folder = scratch("gateway_no_jwks");
     // It is no set of keys.
-    let port = serve_tls(&folder, "{}".to_owned());
+    let port = serve_tls(&folder, &Arc::new(Mutex::new("{}".to_owned())));
     let upstream = Upstream::start();
-    let mut server = start_with_keys(&folder, &upstream, port);
+    let mut server = start_with_keys(&folder, &upstream, port, "");
     let line = server.next_line("cannot fetch token keys");
     assert!(
         line.contains("until they are there, no token is good"),
@@ -103,9 +109,30 @@ fn without_token_keys_no_token_is_good() {
     assert!(upstream.requests().is_empty());
 }
 
+/// A fault in a file that is being edited must not keep new keys out: tokens of the old ones would be all that is good.
 #[test]
-fn api_keys_have_plans() {
-    let folder = scratch("gateway_api_keys");
+fn new_token_keys_come_into_force_beside_a_broken_table() {
+    let folder = scratch("gateway_rotation");
+    // There are no keys yet, so that they are fetched again within seconds.
+    let keys = Arc::new(Mutex::new("{}".to_owned()));
+    let port = serve_tls(&folder, &keys);
+    let table = "  api_keys: {file: keys.yaml, hash_key_file: hash.key}\n";
+    write_api_keys(&folder);
+    let upstream = Upstream::start();
+    let mut server = start_with_keys(&folder, &upstream, port, table);
+    let token = signed_by(SECRET, r#","kid":"k1""#, r#""sub":"ann""#);
+    assert_eq!(ask(&server, "GET /", &[&token]).status(), 401);
+    fs::write(folder.join("keys.yaml"), "keys: [{id: half").unwrap();
+    server.next_line("the settings were not reloaded, those before stay in force");
+    *keys.lock().unwrap() = key_set();
+    server.next_line("fetched new token keys");
+    assert_eq!(ask(&server, "GET /", &[&token]).status(), 200);
+    let by_key = ask(&server, "GET /plan", &["X-Api-Key: key-of-ann"]);
+    assert_eq!(by_key.status(), 200, "the last good table stays");
+}
+
+/// Writes a table with one API key, `key-of-ann`, whose plan is `premium`, and the key of its hashes.
+fn write_api_keys(folder: &Path) {
     fs::write(
         folder.join("hash.key"),
         "0123456789abcdef0123456789abcdef\n",
@@ -113,7 +140,7 @@ fn api_keys_have_plans() {
     .unwrap();
     let mut hashing = command(&["hash-key", "--key-file", "hash.key"]);
     hashing
-        .current_dir(&folder)
+        .current_dir(folder)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped());
     let mut hashing = hashing.spawn().unwrap();
@@ -130,6 +157,12 @@ fn api_keys_have_plans() {
         hash.trim()
     );
     fs::write(folder.join("keys.yaml"), table).unwrap();
+}
+
+#[test]
+fn api_keys_have_plans() {
+    let folder = scratch("gateway_api_keys");
+    write_api_keys(&folder);
     let config = "gateway: {routes: [{require: {plan: [premium]}}]}\n\
                   identity: {api_keys: {file: keys.yaml, hash_key_file: hash.key}}\n";
     fs::write(folder.join("tidegate.yaml"), config).unwrap();
