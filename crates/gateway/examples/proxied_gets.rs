@@ -172,6 +172,7 @@ fn config(upstream: SocketAddr, is_limited: bool) -> Result<GatewayConfig, Fault
             rewrite: None,
         },
         descriptors: None,
+        missing_token: None,
         require: Vec::new(),
         request_headers: HeaderEdits::default(),
         response_headers: HeaderEdits::default(),

@@ -9,7 +9,7 @@ use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, W
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::json;
 use tidegate_answer::Headers;
-use tidegate_identify::TokenFault;
+use tidegate_identify::TokenRejection;
 use tidegate_limiter::{LimiterError, Verdict};
 use tidegate_observe::DecisionId;
 
@@ -32,7 +32,7 @@ pub(crate) enum Rejection {
     #[error("this caller has no access here")]
     Forbidden,
     #[error(transparent)]
-    BadToken(TokenFault),
+    Token(#[from] TokenRejection),
     #[error("there is no such path")]
     NoRoute,
     #[error("only GET and HEAD are allowed here")]
@@ -86,7 +86,6 @@ pub(crate) enum Dialogue {
 const GRPC: &[u8] = b"application/grpc";
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const PROBLEM: HeaderValue = HeaderValue::from_static(tidegate_answer::PROBLEM_JSON);
-const BEARER: HeaderValue = HeaderValue::from_static("Bearer error=\"invalid_token\"");
 const GET_AND_HEAD: HeaderValue = HeaderValue::from_static("GET, HEAD");
 const DECISION: HeaderName = HeaderName::from_static(DecisionId::HEADER);
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
@@ -99,14 +98,18 @@ impl Rejection {
         let status = self.status();
         let must_close = matches!(self, Self::Malformed(_));
         let is_only_get = matches!(self, Self::OnlyGet);
+        let challenge = match &self {
+            Self::Token(rejection) => Some(rejection.challenge()),
+            _ => None,
+        };
         let mut response = match self {
             Self::Denied(denial) => denial.into_response(dialogue, body),
             rejection => problem(status, dialogue, &rejection.to_string()),
         };
         let headers = response.headers_mut();
         headers.insert(CACHE_CONTROL, NO_STORE);
-        if status == StatusCode::UNAUTHORIZED {
-            headers.insert(WWW_AUTHENTICATE, BEARER);
+        if let Some(challenge) = challenge {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
         }
         if is_only_get {
             headers.insert(ALLOW, GET_AND_HEAD);
@@ -126,7 +129,7 @@ impl Rejection {
             Self::Malformed(_) | Self::BadUsageQuery => StatusCode::BAD_REQUEST,
             Self::TooManyHeaders { .. } => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::NoAccess | Self::Forbidden => StatusCode::FORBIDDEN,
-            Self::BadToken(_) => StatusCode::UNAUTHORIZED,
+            Self::Token(_) => StatusCode::UNAUTHORIZED,
             Self::NoRoute => StatusCode::NOT_FOUND,
             Self::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Limiter(_) => StatusCode::INTERNAL_SERVER_ERROR,

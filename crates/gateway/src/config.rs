@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderValue;
-use tidegate_identify::{ClientAddress, Identities, Recipes};
+use tidegate_identify::{ClientAddress, Identities, MissingToken, Recipes};
 use tidegate_rules::Networks;
 
 pub use route::{
@@ -117,6 +117,26 @@ impl GatewayConfig {
 
     /// The domain of the rules where nobody sets it.
     pub const DOMAIN: &'static str = "gateway";
+
+    /// The descriptors of a route's requests.
+    pub fn descriptors_of<'a>(&'a self, route: &'a RouteConfig) -> &'a Arc<Recipes> {
+        route.descriptors.as_ref().unwrap_or(&self.descriptors)
+    }
+
+    /// The treatment of a route's requests without a token.
+    pub fn missing_token(&self, route: &RouteConfig) -> MissingToken {
+        let of_all = || self.identities.missing_token();
+        route.missing_token.unwrap_or_else(of_all)
+    }
+
+    /// Whether a route looks at tokens at all.
+    pub fn needs_token(&self, route: &RouteConfig) -> bool {
+        self.identities.tokens().is_some()
+            && (self.descriptors_of(route).needs_token()
+                || self.missing_token(route) == MissingToken::Deny
+                || route.require.iter().any(|it| it.source.needs_token())
+                || route.websocket.as_ref().is_some_and(|it| it.needs_token()))
+    }
 }
 
 // === impl AccessConfig ===

@@ -30,7 +30,7 @@ pub(crate) struct ExposedHeaders(HeaderValue);
 
 /// Whether a browser asks by this request if a page may make another one. Such a request is not charged, because the page has
 /// not asked for anything yet.
-pub(crate) fn is_preflight(head: &Parts) -> bool {
+pub fn is_preflight(head: &Parts) -> bool {
     head.method == Method::OPTIONS
         && !head.headers.contains_key(UPGRADE)
         && head.headers.contains_key(ORIGIN)

@@ -38,6 +38,7 @@ pub use config::{
     UpstreamTls, WebSocketLimits, WhenOver,
 };
 pub use connection::{ClientConnection, ClientProtocol, ConnectionPermit, serve_connection};
+pub use cors::is_preflight;
 pub use gateway::{Gateway, GatewayError};
 pub use header_lines::HeaderLines;
 pub use thread::GatewayThread;

@@ -1,7 +1,4 @@
 //! The caller of a request and its limits.
-//!
-//! Limits that need no token are decided before a signature is checked, so that forged tokens cannot burn a core. A token that was
-//! verified before is not checked again, and then all limits are decided in one step.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,7 +8,7 @@ use http::header::UPGRADE;
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use quanta::Instant;
-use tidegate_identify::{BadToken, Claims, DescribedPart, Request, TokenFound};
+use tidegate_identify::{Claims, DescribedPart, LimitSteps, Request, TokenRejection};
 use tidegate_limiter::{Limit, LimiterError, Store, Verdict};
 use tidegate_observe::{Asked, DecisionId, TraceHeaders};
 
@@ -45,48 +42,53 @@ impl Caller<'_> {
         thread: &GatewayThread<S>,
     ) -> Result<Charged, Rejection> {
         let lines = HeaderLines(&self.head.headers);
-        let mut claims = None;
-        let mut part = DescribedPart::All;
-        let mut charged = None;
-        if self.needs_token() {
-            let now_s = unix_seconds();
-            match self.config.identities.find_token(&lines, now_s) {
-                TokenFound::Absent => {}
-                TokenFound::Verified(verified) => claims = Some(verified),
-                TokenFound::Unverified(token) => {
-                    part = DescribedPart::WithoutToken;
-                    charged = Some(self.decide(thread, &lines, None, part).await?);
-                    part = DescribedPart::OnlyToken;
-                    match self.config.identities.verify(&token, now_s) {
-                        Ok(verified) => claims = Some(verified),
-                        Err(fault) => match self.config.identities.bad_token() {
-                            BadToken::Deny => {
-                                return Err(
-                                    reject(thread, charged, Rejection::BadToken(fault)).await
-                                );
-                            }
-                            BadToken::Anonymous => {}
-                        },
-                    }
-                }
-            }
-        }
-        let claims = claims.as_ref();
-        let charged = match (charged, self.decide(thread, &lines, claims, part).await) {
-            (None, decided) => decided?,
-            (Some(charged), Ok(later)) => charged.and(later),
-            (Some(charged), Err(denied)) => {
-                // A denied request costs nothing in its other limits.
-                charged.refund(&thread.limiter).await;
-                return Err(denied);
-            }
+        let (charged, claims) = if self.config.needs_token(self.route) {
+            // In a box, so that the future of every other request stays small.
+            Box::pin(self.charge_with_token(thread, &lines)).await?
+        } else {
+            let all = self.decide(thread, &lines, None, DescribedPart::All);
+            (all.await?, None)
         };
         // After the limits, so that keys and plans cannot be guessed at any rate.
-        let request = self.request(&lines, claims);
+        let request = self.request(&lines, claims.as_ref());
         if self.route.require.iter().all(|it| it.is_met(&request)) {
             Ok(charged)
         } else {
-            Err(reject(thread, Some(charged), Rejection::Forbidden).await)
+            Err(reject(thread, charged, Rejection::Forbidden).await)
+        }
+    }
+
+    /// The same for a request that may have a token, with the claims of that.
+    async fn charge_with_token<S: Store + 'static>(
+        &self,
+        thread: &GatewayThread<S>,
+        lines: &HeaderLines<'_>,
+    ) -> Result<(Charged, Option<Arc<Claims>>), Rejection> {
+        let missing = self.config.missing_token(self.route);
+        let decide = async |claims: Option<&Arc<Claims>>, part| {
+            self.decide(thread, lines, claims, part).await
+        };
+        let identities = &self.config.identities;
+        let steps = identities.decide_in_steps(lines, missing, unix_seconds(), decide);
+        match steps.await? {
+            LimitSteps::One { charged, claims } => Ok((charged, claims)),
+            LimitSteps::Two {
+                first,
+                second: Ok(second),
+                claims,
+            } => Ok((first.and(second), claims)),
+            LimitSteps::Two {
+                first,
+                second: Err(denied),
+                ..
+            } => {
+                // A denied request costs nothing in its other limits.
+                first.refund(&thread.limiter).await;
+                Err(denied)
+            }
+            LimitSteps::Rejected { first, rejection } => {
+                Err(reject(thread, first, rejection.into()).await)
+            }
         }
     }
 
@@ -96,7 +98,7 @@ impl Caller<'_> {
         thread: &GatewayThread<S>,
     ) -> Result<Option<Verdict>, Rejection> {
         let lines = HeaderLines(&self.head.headers);
-        let claims = if self.needs_token() {
+        let claims = if self.config.needs_token(self.route) {
             self.claims(lines)?
         } else {
             None
@@ -105,7 +107,7 @@ impl Caller<'_> {
         if !self.route.require.iter().all(|it| it.is_met(&request)) {
             return Err(Rejection::Forbidden);
         }
-        let recipes = self.recipes();
+        let recipes = self.config.descriptors_of(self.route);
         let values = recipes.values(&request);
         let described = recipes.describe(&values, DescribedPart::All);
         if described.is_empty() {
@@ -116,20 +118,11 @@ impl Caller<'_> {
         Ok(Some(looked?))
     }
 
-    /// The claims of the request's token, or the fault of a bad one where the settings deny those.
-    fn claims(&self, lines: HeaderLines<'_>) -> Result<Option<Arc<Claims>>, Rejection> {
+    /// The claims of the request's token, or the reason why the settings reject the request.
+    fn claims(&self, lines: HeaderLines<'_>) -> Result<Option<Arc<Claims>>, TokenRejection> {
+        let missing = self.config.missing_token(self.route);
         let identities = &self.config.identities;
-        let now_s = unix_seconds();
-        let token = match identities.find_token(&lines, now_s) {
-            TokenFound::Absent => return Ok(None),
-            TokenFound::Verified(claims) => return Ok(Some(claims)),
-            TokenFound::Unverified(token) => token,
-        };
-        match (identities.verify(&token, now_s), identities.bad_token()) {
-            (Ok(claims), _) => Ok(Some(claims)),
-            (Err(fault), BadToken::Deny) => Err(Rejection::BadToken(fault)),
-            (Err(_), BadToken::Anonymous) => Ok(None),
-        }
+        identities.claims(&lines, missing, unix_seconds())
     }
 
     /// The limits of the WebSocket connection that the request may open. Its limits must have been decided before, so that a token
@@ -145,7 +138,7 @@ impl Caller<'_> {
         };
         let lines = HeaderLines(&self.head.headers);
         let claims = if recipes.needs_token() {
-            self.verified_claims(lines)
+            self.claims(lines).ok().flatten()
         } else {
             None
         };
@@ -154,29 +147,6 @@ impl Caller<'_> {
         let descriptors = described.descriptors();
         let session = WebSocketSession::new(limits, &self.config.domain, &descriptors);
         Some(Box::new(session))
-    }
-
-    /// The claims of the request's token, if it is good.
-    fn verified_claims(&self, lines: HeaderLines<'_>) -> Option<Arc<Claims>> {
-        let now_s = unix_seconds();
-        match self.config.identities.find_token(&lines, now_s) {
-            TokenFound::Absent => None,
-            TokenFound::Verified(claims) => Some(claims),
-            TokenFound::Unverified(token) => self.config.identities.verify(&token, now_s).ok(),
-        }
-    }
-
-    fn needs_token(&self) -> bool {
-        let websocket = self.route.websocket.as_ref();
-        self.config.identities.tokens().is_some()
-            && (self.recipes().needs_token()
-                || self.route.require.iter().any(|it| it.source.needs_token())
-                || websocket.is_some_and(|limits| limits.needs_token()))
-    }
-
-    fn recipes(&self) -> &Arc<tidegate_identify::Recipes> {
-        let own = self.route.descriptors.as_ref();
-        own.unwrap_or(&self.config.descriptors)
     }
 
     fn request<'r>(
@@ -205,7 +175,7 @@ impl Caller<'_> {
         claims: Option<&Arc<Claims>>,
         part: DescribedPart,
     ) -> Result<Charged, Rejection> {
-        let recipes = self.recipes();
+        let recipes = self.config.descriptors_of(self.route);
         let values = recipes.values(&self.request(lines, claims));
         let described = recipes.describe(&values, part);
         if described.is_empty() {
@@ -246,12 +216,10 @@ impl Caller<'_> {
 /// Settles the charges of a request that gets another answer than its limits'.
 async fn reject<S: Store + 'static>(
     thread: &GatewayThread<S>,
-    charged: Option<Charged>,
+    charged: Charged,
     rejection: Rejection,
 ) -> Rejection {
-    if let Some(charged) = charged {
-        charged.settle(&thread.limiter, rejection.status()).await;
-    }
+    charged.settle(&thread.limiter, rejection.status()).await;
     rejection
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::api_key::{ApiKey, ApiKeys};
 use crate::label::LabelTable;
-use crate::token::{BadToken, TokenVerifier};
+use crate::token::{BadToken, MissingToken, TokenVerifier};
 use crate::{Claims, Headers, Request, TokenFault, UnverifiedToken};
 
 /// The keys and tables by which callers are identified. A reload replaces it as a whole; parts that did not change can be
@@ -96,6 +96,15 @@ impl Identities {
         self.tokens
             .as_ref()
             .map_or(BadToken::Deny, |tokens| tokens.settings().bad_token)
+    }
+
+    /// The treatment of a request without a token. Where no tokens are configured, none is demanded.
+    pub fn missing_token(&self) -> MissingToken {
+        self.tokens
+            .as_ref()
+            .map_or_else(MissingToken::default, |tokens| {
+                tokens.settings().missing_token
+            })
     }
 
     /// The table entry of the API key that the request has, if it is known.

@@ -42,8 +42,9 @@ pub use recipe::{
 };
 pub use request::{Headers, Request, join_lines};
 pub use token::{
-    AcceptedNames, BadToken, ClaimPath, ClaimPathFault, Claims, TokenFault, TokenKeyFault,
-    TokenKeys, TokenPlace, TokenPlaceFault, TokenSettings, TokenVerifier, UnverifiedToken,
+    AcceptedNames, BadToken, ClaimPath, ClaimPathFault, Claims, LimitSteps, MissingToken,
+    TokenFault, TokenKeyFault, TokenKeys, TokenPlace, TokenPlaceFault, TokenRejection,
+    TokenSettings, TokenVerifier, UnverifiedToken,
 };
 pub use uri::{host as normal_host, query_parameters};
 

@@ -9,6 +9,7 @@ mod keys;
 mod place;
 mod provider;
 mod spki;
+mod steps;
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -22,9 +23,10 @@ use jsonwebtoken::{Algorithm, Validation};
 use serde_json::{Map, Value};
 
 pub use claims::{ClaimPath, ClaimPathFault, Claims};
-pub use fault::TokenFault;
+pub use fault::{TokenFault, TokenRejection};
 pub use keys::{TokenKeyFault, TokenKeys};
 pub use place::{TokenPlace, TokenPlaceFault};
+pub use steps::LimitSteps;
 
 use crate::{Headers, TokenFound};
 use cache::{TokenCache, TokenHash};
@@ -42,6 +44,8 @@ pub struct TokenSettings {
     pub leeway: Duration,
     /// The treatment of a request whose token is not good.
     pub bad_token: BadToken,
+    /// The treatment of a request without a token; a route of the gateway may have its own.
+    pub missing_token: MissingToken,
     /// The claim that holds the plan of a caller.
     pub plan_claim: Option<ClaimPath>,
     /// The claim that holds the tenant of a caller.
@@ -65,6 +69,16 @@ pub enum BadToken {
     Deny,
     /// It is treated as a request without a token.
     Anonymous,
+}
+
+/// The treatment of a request without a token.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MissingToken {
+    /// It has only the limits that need no token.
+    #[default]
+    Anonymous,
+    /// It is denied with 401.
+    Deny,
 }
 
 /// Finds and verifies tokens of one key set.
@@ -101,6 +115,7 @@ impl TokenSettings {
             audiences,
             leeway: Self::LEEWAY,
             bad_token: BadToken::Deny,
+            missing_token: MissingToken::Anonymous,
             plan_claim: None,
             tenant_claim: None,
         }

@@ -11,7 +11,7 @@ use hyper::header::{
 };
 use serde::Serialize;
 use tidegate_answer::Headers;
-use tidegate_identify::TokenFault;
+use tidegate_identify::TokenRejection;
 use tidegate_limiter::report::StoreHealth;
 use tidegate_limiter::{Answer, LimiterError, Verdict};
 
@@ -49,7 +49,7 @@ pub(crate) enum Refusal {
     #[error(transparent)]
     BadParameter(#[from] BadParameter),
     #[error(transparent)]
-    BadToken(TokenFault),
+    Token(#[from] TokenRejection),
     #[error(transparent)]
     Limiter(#[from] LimiterError),
 }
@@ -68,8 +68,6 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const POST: HeaderValue = HeaderValue::from_static("POST");
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
-/// The challenge for a token that is not good (RFC 6750, section 3).
-const INVALID_TOKEN: HeaderValue = HeaderValue::from_static("Bearer error=\"invalid_token\"");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 /// The answer to a health check.
@@ -163,7 +161,7 @@ impl Refusal {
             Self::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::OnlyPost => StatusCode::METHOD_NOT_ALLOWED,
-            Self::BadToken(_) => StatusCode::UNAUTHORIZED,
+            Self::Token(_) => StatusCode::UNAUTHORIZED,
             Self::BodyBroken
             | Self::BodyEmpty { .. }
             | Self::NotAMessage(_)
@@ -188,10 +186,9 @@ impl Refusal {
         if status == StatusCode::METHOD_NOT_ALLOWED {
             response.headers_mut().insert(ALLOW, POST);
         }
-        if status == StatusCode::UNAUTHORIZED {
-            response
-                .headers_mut()
-                .insert(WWW_AUTHENTICATE, INVALID_TOKEN);
+        if let Self::Token(rejection) = self {
+            let challenge = HeaderValue::from_static(rejection.challenge());
+            response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
         }
         response
     }

@@ -12,6 +12,8 @@ mod regions;
 mod rules;
 mod store;
 
+use tidegate_gateway::RouteConfig;
+use tidegate_identify::MissingToken;
 use tidegate_limiter::Charging;
 use tidegate_rules::document::Code;
 use tidegate_server::AuthorizeConfig;
@@ -127,11 +129,28 @@ impl Config {
             admin: Admin::read(root.block("admin", "Who may change things while it runs")),
             threads: threads(root),
         };
+        config.refuse_routes_without_tokens(root);
         if config.has_gateway() {
             let domain = config.gateway.domain.clone();
             config.rules.built_in = BuiltInRules::Gateway { domain };
         }
         config
+    }
+
+    /// A route that demands tokens where none can be good would let everybody pass.
+    fn refuse_routes_without_tokens(&self, root: &mut Section<'_, '_>) {
+        let is_demanding = |route: &&RouteConfig| route.missing_token == Some(MissingToken::Deny);
+        let route = self.gateway.routes.iter().find(is_demanding);
+        // Tokens with faults are told already.
+        let has_none = self.identity.tokens.is_none() && !root.has_faults();
+        if let Some(route) = route.filter(|_| has_none) {
+            let message = format!(
+                "the route `{}` demands tokens, but no token is known",
+                route.name
+            );
+            let hint = "name the keys of tokens in `identity.tokens`";
+            root.fault("gateway.routes", Code::MissingField, message, hint);
+        }
     }
 
     /// Whether there is a gateway.

@@ -11,9 +11,9 @@ use http::header::HOST;
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
-use tidegate_gateway::{GatewayConfig, HeaderLines, RouteAction, RouteConfig};
+use tidegate_gateway::{GatewayConfig, HeaderLines, RouteAction, RouteConfig, is_preflight};
 use tidegate_identify::{
-    BadToken, Claims, DescribedPart, Recipes, Request as Described, TokenFound,
+    Claims, DescribedPart, MissingToken, Recipes, Request as Described, TokenRejection,
 };
 use tidegate_rules::{Color, Compiled, Entry, RuleSet, explain};
 
@@ -32,13 +32,6 @@ struct Explained<'a> {
     head: Parts,
     client: IpAddr,
     color: Color,
-}
-
-/// The token of a request.
-enum Token {
-    Absent,
-    Good(Arc<Claims>),
-    Bad(String),
 }
 
 /// Explains the request `line` on stdout.
@@ -101,28 +94,22 @@ impl Explained<'_> {
             }
         };
         say(format!("route `{}`: {}", route.name, self.action(route)));
-        let token = self.token();
-        if let Some(line) = self.about_token(&token) {
-            say(line);
+        if is_preflight(&self.head) {
+            say("decision: allowed, because preflights have a limit of their own".to_owned());
+            return text;
         }
-        let claims = match &token {
-            Token::Good(claims) => Some(&**claims),
-            Token::Bad(_) | Token::Absent => None,
-        };
-        let recipes = route
-            .descriptors
-            .as_ref()
-            .unwrap_or(&self.config.descriptors);
+        let judged = self.judge_token(route, &mut say);
+        let claims = judged.as_ref().ok().and_then(|claims| claims.as_deref());
+        let recipes = self.config.descriptors_of(route);
         let lines = HeaderLines(&self.head.headers);
         let request = self.request(route, &lines, claims);
         let limited = self.limits(recipes, &request, &mut say);
-        let is_denied =
-            matches!(token, Token::Bad(_)) && self.config.identities.bad_token() == BadToken::Deny;
         let unmet = route.require.iter().find(|it| !it.is_met(&request));
-        let decision = match unmet {
-            _ if is_denied => "401, because the token is not good".to_owned(),
-            Some(unmet) => format!("403, because of `{}`", unmet.source),
-            None => limited,
+        let decision = match (&judged, unmet) {
+            (Err(TokenRejection::Missing), _) => "401, because there is no token".to_owned(),
+            (Err(TokenRejection::Bad(_)), _) => "401, because the token is not good".to_owned(),
+            (Ok(_), Some(unmet)) => format!("403, because of `{}`", unmet.source),
+            (Ok(_), None) => limited,
         };
         say(format!("decision: {decision}"));
         text
@@ -144,29 +131,28 @@ impl Explained<'_> {
         }
     }
 
-    fn token(&self) -> Token {
+    /// The claims of the request's token, as far as the route looks at tokens, or the reason why it is rejected.
+    fn judge_token(
+        &self,
+        route: &RouteConfig,
+        say: &mut impl FnMut(String),
+    ) -> Result<Option<Arc<Claims>>, TokenRejection> {
+        if !self.config.needs_token(route) {
+            return Ok(None);
+        }
         let now_s = reload::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default()
             .as_secs();
         let lines = HeaderLines(&self.head.headers);
-        match self.config.identities.find_token(&lines, now_s) {
-            TokenFound::Absent => Token::Absent,
-            TokenFound::Verified(claims) => Token::Good(claims),
-            TokenFound::Unverified(token) => match self.config.identities.verify(&token, now_s) {
-                Ok(claims) => Token::Good(claims),
-                Err(fault) => Token::Bad(fault.to_string()),
-            },
-        }
-    }
-
-    fn about_token(&self, token: &Token) -> Option<String> {
-        self.config.identities.tokens()?;
-        Some(match token {
-            Token::Absent => "token: none".to_owned(),
-            Token::Good(_) => "token: verified".to_owned(),
-            Token::Bad(reason) => format!("token: not good: {reason}"),
-        })
+        let identities = &self.config.identities;
+        // Demanded, so that a bad token is told of even if it counts as none.
+        say(match identities.claims(&lines, MissingToken::Deny, now_s) {
+            Ok(_) => "token: verified".to_owned(),
+            Err(TokenRejection::Missing) => "token: none".to_owned(),
+            Err(TokenRejection::Bad(fault)) => format!("token: not good: {fault}"),
+        });
+        identities.claims(&lines, self.config.missing_token(route), now_s)
     }
 
     fn request<'r>(

@@ -326,4 +326,5 @@ fn the_files_in_the_docs_are_good() {
     };
     check("config.md", 3);
     check("gateway.md", 1);
+    check("identity.md", 1);
 }

@@ -40,6 +40,11 @@ impl Answer {
     fn number(&self, header: &str) -> Option<u64> {
         number(&self.0, header)
     }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        let mut lines = self.0.lines();
+        lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    }
 }
 
 /// Starts a gateway in `folder` in front of `upstream`.

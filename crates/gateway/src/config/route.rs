@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
-use tidegate_identify::{Recipes, Request, Source};
+use tidegate_identify::{MissingToken, Recipes, Request, Source};
 
 use super::{RetryConfig, WebSocketLimits};
 
@@ -21,6 +21,8 @@ pub struct RouteConfig {
     pub action: RouteAction,
     /// The descriptors of its requests; without it, the gateway's.
     pub descriptors: Option<Arc<Recipes>>,
+    /// The treatment of requests without a token; without it, that of the settings of tokens.
+    pub missing_token: Option<MissingToken>,
     /// Conditions on the caller; one that is not met gets 403.
     pub require: Vec<Requirement>,
     /// Changes to the headers of the request.

@@ -93,6 +93,7 @@ fn no_route() -> RouteConfig {
             body: Bytes::new(),
         },
         descriptors: None,
+        missing_token: None,
         require: Vec::new(),
         request_headers: HeaderEdits::default(),
         response_headers: HeaderEdits::default(),

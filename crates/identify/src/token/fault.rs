@@ -43,6 +43,29 @@ pub enum TokenFault {
     WrongAudience,
 }
 
+/// The reason why a request is rejected with 401.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum TokenRejection {
+    /// It has no token, and needs one.
+    #[error("a token is required")]
+    Missing,
+    /// Its token is not good.
+    #[error(transparent)]
+    Bad(TokenFault),
+}
+
+// === impl TokenRejection ===
+
+impl TokenRejection {
+    /// The value of `WWW-Authenticate` (RFC 6750, section 3): without an error code if the request has no token.
+    pub const fn challenge(self) -> &'static str {
+        match self {
+            Self::Missing => "Bearer",
+            Self::Bad(_) => "Bearer error=\"invalid_token\"",
+        }
+    }
+}
+
 // === impl TokenFault ===
 
 impl TokenFault {

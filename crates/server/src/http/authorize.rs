@@ -24,7 +24,7 @@ use original::Original;
 use parameters::Parameters;
 
 /// Answers whether the request that is described in the head of this one may pass.
-pub(super) async fn authorize<S: Store>(
+pub(super) async fn authorize<S: Store + 'static>(
     request: Request<Incoming>,
     visit: &Visit<S>,
 ) -> Result<Response, Refusal> {

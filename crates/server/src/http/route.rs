@@ -13,7 +13,10 @@ use crate::wire::{Object, Question, RateLimitRequest};
 const SAMPLE: &str = "a rate limit request, `tidegate serve --help` shows one";
 
 /// Answers one HTTP request.
-pub(super) async fn respond<S: Store>(request: Request<Incoming>, visit: &Visit<S>) -> Response {
+pub(super) async fn respond<S: Store + 'static>(
+    request: Request<Incoming>,
+    visit: &Visit<S>,
+) -> Response {
     let answered = match request.uri().path() {
         "/json" => judge(request, visit).await,
         "/v1/check" => check(request, visit).await,
@@ -38,7 +41,7 @@ fn health<S: Store>(visit: &Visit<S>) -> Response {
 }
 
 /// Takes any method and any content type, as the reference does.
-async fn judge<S: Store>(
+async fn judge<S: Store + 'static>(
     request: Request<Incoming>,
     visit: &Visit<S>,
 ) -> Result<Response, Refusal> {

@@ -297,6 +297,7 @@ pub(crate) fn route(name: &str) -> RouteConfig {
             rewrite: None,
         },
         descriptors: None,
+        missing_token: None,
         require: Vec::new(),
         request_headers: HeaderEdits::default(),
         response_headers: HeaderEdits::default(),

@@ -1,11 +1,15 @@
 //! Tidegate's own paths, and the ids of denials.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderValue;
 use serde_json::{Value, json};
 use tidegate_gateway::{CorsConfig, DenialBody, GatewayBounds, Requirement};
-use tidegate_identify::{Recipe, Recipes, Source};
+use tidegate_identify::{
+    AcceptedNames, Identities, MissingToken, Recipe, Recipes, Source, TokenKeys, TokenSettings,
+    TokenVerifier,
+};
 
 use crate::harness::{Received, RecordingUpstream, RunningGateway, config};
 
@@ -98,6 +102,32 @@ async fn usage_is_for_callers_of_the_route_only() {
     assert_eq!(ask(&gateway, line, "X-User: u\r\n").await.status, 403);
     let premium = ask(&gateway, line, "X-User: u\r\nX-Plan: premium\r\n").await;
     assert_eq!(premium.status, 200);
+}
+
+#[tokio::test]
+async fn the_usage_of_a_route_that_demands_tokens_needs_one() {
+    let upstream = RecordingUpstream::ok().await;
+    let mut config = config(upstream.address);
+    let settings = TokenSettings::new(AcceptedNames::Any, AcceptedNames::Any);
+    let keys = TokenKeys::from_secret(&[1; 32]).unwrap();
+    let verifier = TokenVerifier::new(settings, keys);
+    config.identities = Arc::new(Identities::default().with_tokens(Arc::new(verifier)));
+    config.routes[0].missing_token = Some(MissingToken::Deny);
+    let gateway = RunningGateway::start_with(config, GatewayBounds::default());
+    let told = ask(&gateway, "GET /.tidegate/usage", "X-User: u\r\n").await;
+    assert_eq!(told.status, 200, "the whole gateway demands none");
+    let told = ask(&gateway, "GET /.tidegate/usage?path=/x", "X-User: u\r\n").await;
+    assert_eq!(told.status, 401);
+    assert_eq!(told.header("www-authenticate"), Some("Bearer"));
+    let answer = ask(&gateway, "GET /x", "X-User: u\r\n").await;
+    assert_eq!(answer.status, 401);
+    // The limit of the header was charged, because tokens must not be guessed at any rate.
+    let told = ask(&gateway, "GET /.tidegate/usage", "X-User: u\r\n").await;
+    assert_eq!(body(&told)["limits"][0]["remaining"], 9);
+    let call = "X-User: v\r\nContent-Type: application/grpc\r\n";
+    let answer = ask(&gateway, "POST /x", call).await;
+    assert_eq!(answer.header("grpc-status"), Some("16"));
+    assert!(upstream.requests().is_empty());
 }
 
 #[tokio::test]

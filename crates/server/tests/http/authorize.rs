@@ -8,7 +8,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tidegate_identify::{
     AcceptedNames, ApiKeyHasher, ApiKeyTable, ApiKeys, BadToken, ClientAddress, Identities,
-    Ingredient, Proxies, Proxy, Recipe, Recipes, TokenKeys, TokenSettings, TokenVerifier, Trust,
+    Ingredient, MissingToken, Proxies, Proxy, Recipe, Recipes, TokenKeys, TokenSettings,
+    TokenVerifier, Trust,
 };
 use tidegate_server::{AuthorizeConfig, AuthorizeDomain, RequestHeaders, ServerConfig};
 
@@ -322,8 +323,12 @@ async fn a_body_is_read_and_thrown_away() {
 
 /// A token for `user`, signed by this secret, that never expires.
 fn token(secret: &[u8], user: &str) -> String {
+    token_until(secret, user, u64::MAX)
+}
+
+fn token_until(secret: &[u8], user: &str, expires_at_s: u64) -> String {
     let encode = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
-    let claims = format!(r#"{{"sub":"{user}","exp":{}}}"#, u64::MAX);
+    let claims = format!(r#"{{"sub":"{user}","exp":{expires_at_s}}}"#);
     let message = format!(
         "{}.{}",
         encode(br#"{"alg":"HS256"}"#),
@@ -392,6 +397,50 @@ async fn a_forged_token_is_401_until_its_address_is_over_the_limit() {
     );
     let asked: [&[&str]; 2] = [&[&forged, client], &[&forged, client]];
     assert_eq!(statuses(&server, &asked).await, [401, 429]);
+}
+
+/// The first request with a token is decided in two steps. One that the second step denies costs nothing in the first.
+#[tokio::test]
+async fn a_denied_user_costs_its_address_nothing() {
+    let server = start(by_user(tokens(&[1; 32], BadToken::Deny))).await;
+    let ann = token(&[1; 32], "ann");
+    let again = token_until(&[1; 32], "ann", u64::MAX - 1);
+    let client = "X-Forwarded-For: 203.0.113.1";
+    let asked: [&[&str]; 4] = [
+        &[&ann, client],
+        // Another token, which is verified after the limit of the address was charged.
+        &[&again, client],
+        &[client],
+        &[client],
+    ];
+    assert_eq!(statuses(&server, &asked).await, [200, 429, 200, 429]);
+}
+
+#[tokio::test]
+async fn a_token_can_be_demanded() {
+    let settings = TokenSettings {
+        missing_token: MissingToken::Deny,
+        ..TokenSettings::new(AcceptedNames::Any, AcceptedNames::Any)
+    };
+    let keys = TokenKeys::from_secret(&[1; 32]).unwrap();
+    let verifier = TokenVerifier::new(settings, keys);
+    let config = by_user(Identities::default().with_tokens(Arc::new(verifier)));
+    let server = start(config).await;
+    let client = "X-Forwarded-For: 203.0.113.1";
+    let reply = ask(&server, "/v1/authorize?domain=api", &[client]).await;
+    assert_eq!(reply.status, 401);
+    assert_eq!(reply.header("www-authenticate"), Some("Bearer"));
+    let ann = token(&[1; 32], "ann");
+    let other = "X-Forwarded-For: 203.0.113.2";
+    let preflight: &[&str] = &[
+        "X-Forwarded-Method: OPTIONS",
+        "Origin: https://shop.example",
+        "Access-Control-Request-Method: GET",
+        "X-Forwarded-For: 203.0.113.3",
+    ];
+    // A caller without a token meets the limit of its address all the same.
+    let asked: [&[&str]; 4] = [&[client], &[client], &[&ann, other], preflight];
+    assert_eq!(statuses(&server, &asked).await, [401, 429, 200, 200]);
 }
 
 #[tokio::test]

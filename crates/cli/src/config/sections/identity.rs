@@ -6,7 +6,7 @@ use std::str::FromStr;
 use http::Uri;
 use serde_json::{Value as Json, json};
 use tidegate_identify::{
-    AcceptedNames, ApiKeyPlace, BadToken, ClaimPath, TokenPlace, TokenSettings,
+    AcceptedNames, ApiKeyPlace, BadToken, ClaimPath, MissingToken, TokenPlace, TokenSettings,
 };
 use tidegate_rules::document::Code;
 
@@ -121,7 +121,11 @@ fn tokens(mut section: Section<'_, '_>) -> Option<TokenFiles> {
             "plan_claim",
             "tenant_claim",
         ];
-        section.refuse_alone(&others, "`keys`, `jwks` or `secret_file`");
+        let keys = "`keys`, `jwks` or `secret_file`";
+        section.refuse_alone(&others, keys);
+        if settings.missing_token == MissingToken::Deny {
+            section.refuse_alone(&["missing_token"], keys);
+        }
         return None;
     };
     // A secret beside public keys would let a caller choose how a token is verified.
@@ -163,6 +167,11 @@ fn token_settings(section: &mut Section<'_, '_>) -> TokenSettings {
             "bad_token",
             "The treatment of a request whose token is not good: 401, or as if there were none",
             BadToken::default(),
+        ),
+        missing_token: section.value(
+            "missing_token",
+            "The treatment of a request without a token: only the limits that need none, or 401",
+            MissingToken::default(),
         ),
         plan_claim: section.optional(
             "plan_claim",
@@ -254,6 +263,12 @@ impl Words for BadToken {
     const EXPECTED: &'static str = "a treatment";
     const WORDS: &'static [(&'static str, Self)] =
         &[("deny", Self::Deny), ("anonymous", Self::Anonymous)];
+}
+
+impl Words for MissingToken {
+    const EXPECTED: &'static str = "a treatment";
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("anonymous", Self::Anonymous), ("deny", Self::Deny)];
 }
 
 /// Values that print as they read.

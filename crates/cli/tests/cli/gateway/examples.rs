@@ -65,6 +65,42 @@ fn every_example_is_good_and_has_a_line_in_the_readme() {
     assert_eq!(n_examples, 14);
 }
 
+/// A limit by a claim has no counter for a caller without one, so a token is demanded there.
+#[test]
+fn limits_by_claim_are_not_evaded_without_a_token() {
+    for (name, path) in [
+        ("posts-per-user", "/posts"),
+        ("posts-per-3-hours", "/posts"),
+        ("rewards-per-device", "/rewards"),
+        ("failed-payments", "/payments"),
+        ("three-buckets", "/likes"),
+    ] {
+        let (server, upstream) = serve(name);
+        let request = format!("POST {path}");
+        let forged = token(r#""sub":"ann""#).replace('.', ".e30.");
+        for (headers, challenge) in [
+            (&[][..], "Bearer"),
+            (&["Authorization: Basic YTpi"], "Bearer"),
+            (&[&*forged], "Bearer error=\"invalid_token\""),
+        ] {
+            let answer = ask(&server, &request, headers);
+            assert_eq!(answer.status(), 401, "{name}: {answer:?}");
+            assert_eq!(answer.header("www-authenticate"), Some(challenge), "{name}");
+        }
+        assert!(upstream.requests().is_empty(), "{name}");
+        let page = [
+            "Origin: https://a.example",
+            "Access-Control-Request-Method: POST",
+        ];
+        let preflight = ask(&server, &format!("OPTIONS {path}"), &page);
+        assert_eq!(preflight.status(), 200, "{name}: {preflight:?}");
+        let anonymous = ask(&server, "GET /", &[]).status();
+        // The others demand tokens on one route.
+        let expected = if name == "three-buckets" { 401 } else { 200 };
+        assert_eq!(anonymous, expected, "{name}");
+    }
+}
+
 #[test]
 fn two_posts_a_second_for_each_user() {
     let (server, _upstream) = serve("posts-per-user");

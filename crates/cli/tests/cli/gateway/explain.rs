@@ -23,6 +23,37 @@ fn a_request_is_explained_without_a_server() {
 }
 
 #[test]
+fn a_token_is_judged_where_the_gateway_judges_it() {
+    let bad = ["-H", "authorization: Bearer x"];
+    let explain = |request: &'static str, more: &[&'static str]| {
+        let args = [
+            "explain",
+            "--config",
+            "gateway_tokens.yaml",
+            "--request",
+            request,
+        ];
+        [&args[..], more].concat()
+    };
+    check("explain_token_unread", &explain("GET /open", &bad));
+    check("explain_token_missing", &explain("GET /user", &[]));
+    check("explain_token_bad", &explain("GET /user", &bad));
+    let page = [
+        "-H",
+        "origin: https://a",
+        "-H",
+        "access-control-request-method: GET",
+    ];
+    check("explain_preflight", &explain("OPTIONS /user", &page));
+    check(
+        "explain_ambiguous_path",
+        &explain("GET /user/..%2fopen", &[]),
+    );
+    let config = ["config", "--config", "gateway_no_tokens.yaml"];
+    check("config_no_tokens", &config);
+}
+
+#[test]
 fn keys_that_clients_choose_are_warned_of() {
     let args = ["check", "gateway_rules.yaml", "--config", "gateway.yaml"];
     check("check_chosen_keys", &args);

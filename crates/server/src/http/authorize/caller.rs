@@ -1,13 +1,12 @@
 //! The caller of the request that a proxy asks about, and its limits.
-//!
-//! Limits that need no token are decided before a signature is checked, so that forged tokens cannot burn a core.
 
 use std::sync::Arc;
 
 use hyper::header::HeaderMap;
 use tidegate_gateway::{HeaderLines, unix_seconds};
-use tidegate_identify::{BadToken, Claims, DescribedPart, Identities, TokenFound};
-use tidegate_limiter::{Store, Verdict};
+use tidegate_identify::{Claims, DescribedPart, Identities, LimitSteps, MissingToken};
+use tidegate_limiter::{ChargeReceipt, Store, Verdict};
+use tokio::task::spawn_local;
 
 use super::original::Original;
 use crate::answer::Refusal;
@@ -23,58 +22,110 @@ pub(super) struct Caller<'a, S> {
     pub(super) identities: Arc<Identities>,
 }
 
+/// Limits that allow the request.
+#[derive(Default)]
+struct Charged {
+    /// None if the request has no descriptor.
+    verdict: Option<Verdict>,
+    /// Kept for the first of two steps only.
+    receipt: Option<ChargeReceipt>,
+}
+
+/// A request that is not allowed.
+enum NotAllowed {
+    Denied(Box<Verdict>),
+    Refused(Refusal),
+}
+
 // === impl Caller ===
 
-impl<S: Store> Caller<'_, S> {
+impl<S: Store + 'static> Caller<'_, S> {
     /// Decides the limits of the request; `None` if it has no descriptor.
     pub(super) async fn check(&self) -> Result<Option<Verdict>, Refusal> {
-        if !self.visit.door.authorize.descriptors.needs_token() {
-            return self.decide(None, DescribedPart::All).await;
+        match self.charge().await {
+            Ok(charged) => Ok(charged.verdict),
+            Err(NotAllowed::Denied(verdict)) => Ok(Some(*verdict)),
+            Err(NotAllowed::Refused(refusal)) => Err(refusal),
         }
-        let now_s = unix_seconds();
-        let lines = HeaderLines(self.headers);
-        let token = match self.identities.find_token(&lines, now_s) {
-            TokenFound::Absent => return self.decide(None, DescribedPart::All).await,
-            TokenFound::Verified(claims) => {
-                return self.decide(Some(&claims), DescribedPart::All).await;
-            }
-            TokenFound::Unverified(token) => token,
-        };
-        let first = self.decide(None, DescribedPart::WithoutToken).await?;
-        if first.as_ref().is_some_and(|verdict| !verdict.is_allowed()) {
-            return Ok(first);
-        }
-        let claims = match self.identities.verify(&token, now_s) {
-            Ok(claims) => Some(claims),
-            Err(fault) => match self.identities.bad_token() {
-                BadToken::Deny => return Err(Refusal::BadToken(fault)),
-                BadToken::Anonymous => None,
-            },
-        };
-        let second = self
-            .decide(claims.as_deref(), DescribedPart::OnlyToken)
-            .await?;
-        Ok(second.or(first))
     }
 
-    /// Decides the limits of a part of the descriptors; `None` if there are none.
+    async fn charge(&self) -> Result<Charged, NotAllowed> {
+        // A browser sends no token with a preflight.
+        let missing = if self.original.is_preflight() {
+            MissingToken::Anonymous
+        } else {
+            self.identities.missing_token()
+        };
+        let recipes = &self.visit.door.authorize.descriptors;
+        if !recipes.needs_token() && missing == MissingToken::Anonymous {
+            return self.decide(None, DescribedPart::All).await;
+        }
+        let lines = HeaderLines(self.headers);
+        let decide = async |claims: Option<&Arc<Claims>>, part| self.decide(claims, part).await;
+        let steps = self
+            .identities
+            .decide_in_steps(&lines, missing, unix_seconds(), decide);
+        match steps.await? {
+            LimitSteps::One { charged, .. } => Ok(charged),
+            LimitSteps::Two { first, second, .. } => match second {
+                Ok(second) if second.verdict.is_some() => Ok(second),
+                Ok(_) => Ok(first),
+                Err(denied) => {
+                    // A denied request costs nothing in its other limits.
+                    self.refund(first).await;
+                    Err(denied)
+                }
+            },
+            LimitSteps::Rejected { rejection, .. } => Err(NotAllowed::Refused(rejection.into())),
+        }
+    }
+
+    /// Decides the limits of a part of the descriptors.
     async fn decide(
         &self,
-        claims: Option<&Claims>,
+        claims: Option<&Arc<Claims>>,
         part: DescribedPart,
-    ) -> Result<Option<Verdict>, Refusal> {
+    ) -> Result<Charged, NotAllowed> {
         let recipes = &self.visit.door.authorize.descriptors;
+        let claims = claims.map(|claims| &**claims);
         let request = self.original.request(&self.identities, claims);
         let values = recipes.values(&request);
         let described = recipes.describe(&values, part);
         if described.is_empty() {
-            return Ok(None);
+            return Ok(Charged::default());
         }
         let descriptors = described.descriptors();
         let verdict = self
             .visit
             .check(self.headers, self.domain, &descriptors, 1)
-            .await?;
-        Ok(Some(verdict))
+            .await
+            .map_err(Refusal::from)?;
+        if !verdict.is_allowed() {
+            return Err(NotAllowed::Denied(Box::new(verdict)));
+        }
+        let limiter = &self.visit.door.limiter;
+        let is_first = part == DescribedPart::WithoutToken;
+        let receipt = limiter.receipt(&verdict, self.domain, &descriptors, 1, |_| is_first);
+        Ok(Charged {
+            verdict: Some(verdict),
+            receipt,
+        })
+    }
+
+    async fn refund(&self, charged: Charged) {
+        if let Some(receipt) = charged.receipt {
+            let limiter = Arc::clone(&self.visit.door.limiter);
+            // In a task of its own: a proxy that goes away meanwhile must not lose the refund. A store that fails keeps the charge.
+            let refund = spawn_local(async move { limiter.refund(receipt).await });
+            let _ = refund.await;
+        }
+    }
+}
+
+// === impl NotAllowed ===
+
+impl From<Refusal> for NotAllowed {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
     }
 }

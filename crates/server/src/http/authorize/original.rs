@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::header::{ACCESS_CONTROL_REQUEST_METHOD, HeaderMap, HeaderName, HeaderValue, ORIGIN};
 use tidegate_gateway::HeaderLines;
 use tidegate_identify::{Claims, Identities, Request};
 
@@ -35,6 +35,14 @@ impl<'a> Original<'a> {
             client: address.find(peer, lines.iter().map(HeaderValue::as_bytes)),
             headers: HeaderLines(headers),
         }
+    }
+
+    /// Whether a browser asks by the request if a page may make another one.
+    pub(super) fn is_preflight(&self) -> bool {
+        let has = |name| self.headers.0.contains_key(name);
+        self.method.as_deref() == Some("OPTIONS")
+            && has(ORIGIN)
+            && has(ACCESS_CONTROL_REQUEST_METHOD)
     }
 
     /// The request of a caller with these claims. Nobody tells of client certificates here, and routes belong to the gateway.

@@ -51,6 +51,10 @@ pub(super) fn read(section: &mut Section<'_, '_>) -> RouteDraft {
             "The descriptors of its requests; those of `gateway.descriptors`, if not set",
         )
         .map(Arc::new),
+        missing_token: section.optional(
+            "missing_token",
+            "The treatment of a request without a token: anonymous, or deny (401); identity.tokens.missing_token, if not set",
+        ),
         require: requirements(section),
         request_headers: edits(
             section.block("request_headers", "Changes to the headers of the request"),
@@ -78,6 +82,7 @@ pub(super) fn to_upstream(matches: RouteMatch, upstream: usize) -> RouteConfig {
             rewrite: None,
         },
         descriptors: None,
+        missing_token: None,
         require: Vec::new(),
         request_headers: HeaderEdits::default(),
         response_headers: HeaderEdits::default(),
