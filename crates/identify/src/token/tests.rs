@@ -792,3 +792,34 @@ proptest! {
         }
     }
 }
+
+/// A bad token that counts as none is denied where one is demanded.
+#[test]
+fn missing_and_bad_tokens_are_treated_as_the_settings_say() {
+    use {BadToken as Bad, MissingToken as Missing};
+    let key = SigningKey::hs256();
+    let check = |bad_token, missing, token: &str, expected: Result<bool, TokenRejection>| {
+        let settings = TokenSettings {
+            bad_token,
+            ..any_names()
+        };
+        let verifier = Arc::new(TokenVerifier::new(settings, key.keys()));
+        let identities = Identities::default().with_tokens(verifier);
+        let headers = OneHeader("authorization", token.to_owned());
+        let claims = identities.claims(&headers, missing, NOW_S);
+        assert_eq!(claims.map(|it| it.is_some()), expected, "{token}");
+    };
+    let good = format!("Bearer {}", key.token(&good()));
+    let (none, bad) = ("", "Bearer x");
+    let fault = || Err(TokenRejection::Bad(TokenFault::Malformed));
+    for bad_token in [Bad::Deny, Bad::Anonymous] {
+        check(bad_token, Missing::Anonymous, &good, Ok(true));
+        check(bad_token, Missing::Deny, &good, Ok(true));
+        check(bad_token, Missing::Anonymous, none, Ok(false));
+        let missing = Err(TokenRejection::Missing);
+        check(bad_token, Missing::Deny, none, missing);
+        check(bad_token, Missing::Deny, bad, fault());
+    }
+    check(Bad::Deny, Missing::Anonymous, bad, fault());
+    check(Bad::Anonymous, Missing::Anonymous, bad, Ok(false));
+}
