@@ -27,6 +27,7 @@ mod http1;
 mod http2;
 mod lease;
 mod local;
+mod opening;
 mod outgoing;
 mod pool;
 mod shared;

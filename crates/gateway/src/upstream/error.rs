@@ -15,8 +15,8 @@ pub(crate) enum ForwardError {
     /// Health checks say that all targets are down.
     #[error("no healthy target")]
     NoHealthyTarget,
-    /// As many connections are open as may be, and none became free in time.
-    #[error("connection limit reached")]
+    /// No connection became free in time: as many are open as may be, or a connect for earlier requests took too long.
+    #[error("no connection became free in time")]
     PoolExhausted,
     /// No connection could be made.
     #[error("connect failed")]

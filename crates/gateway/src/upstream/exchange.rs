@@ -197,7 +197,8 @@ impl<'a> Exchange<'a> {
         error: ForwardError,
         request: Request<OutgoingBody>,
     ) -> Result<AttemptEnd, ForwardError> {
-        self.count_failure(index, &error);
+        // For the health of the target, the opening of the connection has counted.
+        self.upstream.counters.add_failure(&error);
         let is_of_target = !matches!(error, ForwardError::PoolExhausted);
         if is_of_target && self.may_retry(RetryOn::Connect) {
             self.tried.push(index);
@@ -276,10 +277,7 @@ impl<'a> Exchange<'a> {
         self.upstream.counters.add_failure(error);
         let is_of_target = matches!(
             error,
-            ForwardError::ConnectFailed(_)
-                | ForwardError::ConnectTimedOut
-                | ForwardError::ResponseTimedOut
-                | ForwardError::Broken { .. }
+            ForwardError::ResponseTimedOut | ForwardError::Broken { .. }
         );
         if is_of_target {
             let target = &self.upstream.targets[index];

@@ -5,6 +5,8 @@
 //!
 //! HTTP/2 requests that find no stream stand in one line: the first of them opens a connection or waits for a stream, and the others
 //! find what it opened. Nobody who comes later passes them.
+//!
+//! The deadline of a request ends its wait in line and for a place. A connection that is being opened for it has a timeout of its own.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -23,6 +25,7 @@ use super::error::ForwardError;
 use super::http1::Http1Connection;
 use super::http2::Http2Connection;
 use super::lease::{ConnectionLease, CountedRequest, LeasedChannel};
+use super::opening::open;
 use super::shared::SharedUpstream;
 use super::target::TargetState;
 use super::timer::now;
@@ -34,20 +37,35 @@ pub(super) struct LocalTarget {
     pub(super) state: Arc<TargetState>,
     pub(super) config: Arc<UpstreamConfig>,
     pub(super) counters: Arc<UpstreamCounters>,
-    connector: Connector,
+    pub(super) connector: Connector,
     places: Semaphore,
     /// Unused HTTP/1 connections, the one used last at the back.
     idle: RefCell<VecDeque<Http1Connection>>,
     http2: RefCell<Vec<Rc<Http2Connection>>>,
     /// The line of those who wait for a stream.
     line: Semaphore,
+    /// Notified when a stream has ended or the opening of a connection for the line has.
     stream_freed: Notify,
+    /// The opening of a connection for the line.
+    line_opening: RefCell<LineOpening>,
     /// The protocol of the connection opened last.
-    negotiated: Cell<Option<WireProtocol>>,
+    pub(super) negotiated: Cell<Option<WireProtocol>>,
     next_serial: Cell<u64>,
     next_address: Cell<usize>,
     has_reaper: Cell<bool>,
     own: Weak<LocalTarget>,
+}
+
+/// The opening of a connection for the requests in line.
+#[derive(Debug, Default)]
+enum LineOpening {
+    /// None is in progress.
+    #[default]
+    None,
+    /// One is in progress, perhaps begun for a request that has left.
+    InProgress,
+    /// The last one failed, and no request knows yet.
+    Failed(ForwardError),
 }
 
 /// The connections that a request may use.
@@ -77,6 +95,7 @@ impl LocalTarget {
             http2: RefCell::default(),
             line: Semaphore::new(1),
             stream_freed: Notify::new(),
+            line_opening: RefCell::default(),
             negotiated: Cell::new(None),
             next_serial: Cell::new(0),
             next_address: Cell::new(0),
@@ -89,7 +108,7 @@ impl LocalTarget {
     ///
     /// # Cancel safety
     ///
-    /// Dropped, it gives back its place in line and whatever it was about to open.
+    /// Dropped, it gives back its place in line. A connection that it was about to open is kept for the next request.
     pub(super) async fn lease(
         self: &Rc<Self>,
         need: ProtocolNeed,
@@ -140,8 +159,24 @@ impl LocalTarget {
         }
     }
 
+    pub(super) fn next_turn(&self) -> usize {
+        let turn = self.next_address.get();
+        self.next_address.set(turn.wrapping_add(1));
+        turn
+    }
+
+    pub(super) fn take_serial(&self) -> u64 {
+        let serial = self.next_serial.get();
+        self.next_serial.set(serial + 1);
+        serial
+    }
+
+    pub(super) fn add_http2(&self, connection: &Rc<Http2Connection>) {
+        self.http2.borrow_mut().push(Rc::clone(connection));
+    }
+
     async fn lease_http1(
-        &self,
+        self: &Rc<Self>,
         need: ProtocolNeed,
         freshness: Freshness,
         now: Instant,
@@ -166,9 +201,11 @@ impl LocalTarget {
             // The new one takes its place.
             self.idle.borrow_mut().pop_front();
         }
-        let channel = self.open(need, deadline).await?;
         place.forget();
-        Ok(channel)
+        let opening = spawn_local(open(Rc::clone(self), need));
+        // A task fails only if the thread ends.
+        let opened = opening.await.map_err(|_| ForwardError::PoolExhausted)?;
+        Ok(opened?.take())
     }
 
     /// The idle connection used last, if it is still good.
@@ -217,21 +254,30 @@ impl LocalTarget {
     }
 
     async fn lease_http2(
-        &self,
+        self: &Rc<Self>,
         freshness: Freshness,
         deadline: Instant,
     ) -> Result<LeasedChannel, ForwardError> {
         let Ok(Ok(_turn)) = timeout_at(deadline, self.line.acquire()).await else {
             return Err(ForwardError::PoolExhausted);
         };
-        if self.expected_protocol(ProtocolNeed::Any) == WireProtocol::Http1 {
-            // That is what those before us in line found out.
-            let need = ProtocolNeed::Any;
-            return self.lease_http1(need, freshness, now(), deadline).await;
-        }
+        // The failure of an opening that an earlier request did not wait for.
+        self.take_failed_opening();
         loop {
+            if self.expected_protocol(ProtocolNeed::Any) == WireProtocol::Http1 {
+                // That is what those before us in line found out, or the connection that was opened.
+                let need = ProtocolNeed::Any;
+                return self.lease_http1(need, freshness, now(), deadline).await;
+            }
             if let Some(stream) = self.lease_stream(freshness) {
                 return Ok(stream);
+            }
+            if let Some(error) = self.take_failed_opening() {
+                return Err(error);
+            }
+            if self.is_opening_for_line() {
+                self.stream_freed.notified().await;
+                continue;
             }
             let place_or_stream = async {
                 tokio::select! {
@@ -244,57 +290,26 @@ impl LocalTarget {
                 Err(_) => return Err(ForwardError::PoolExhausted),
                 Ok(None) => {}
                 Ok(Some(place)) => {
-                    let channel = self.open(ProtocolNeed::Any, deadline).await?;
                     place.forget();
-                    return Ok(channel);
+                    self.line_opening.replace(LineOpening::InProgress);
+                    spawn_local(open_for_line(Rc::clone(self)));
                 }
             }
         }
     }
 
-    /// Opens a connection for the holder of a place.
-    async fn open(
-        &self,
-        need: ProtocolNeed,
-        deadline: Instant,
-    ) -> Result<LeasedChannel, ForwardError> {
-        let turn = self.next_address.get();
-        self.next_address.set(turn.wrapping_add(1));
-        let opening = async {
-            // Read before the addresses: a connection may seem older than it is, never newer.
-            let list_version = self.state.addresses.version();
-            let opened = self.connector.open(&self.state, need, turn, deadline);
-            let opened = opened.await?;
-            if need == ProtocolNeed::Any {
-                self.negotiated.set(Some(opened.protocol));
+    fn is_opening_for_line(&self) -> bool {
+        matches!(*self.line_opening.borrow(), LineOpening::InProgress)
+    }
+
+    fn take_failed_opening(&self) -> Option<ForwardError> {
+        let mut opening = self.line_opening.borrow_mut();
+        match std::mem::take(&mut *opening) {
+            LineOpening::Failed(error) => Some(error),
+            other => {
+                *opening = other;
+                None
             }
-            self.counters.connections.add();
-            match opened.protocol {
-                WireProtocol::Http1 => {
-                    let connection = Http1Connection::start(opened, list_version).await?;
-                    Ok(LeasedChannel::Http1 {
-                        connection,
-                        is_reused: false,
-                    })
-                }
-                WireProtocol::Http2 => {
-                    let serial = self.next_serial.get();
-                    self.next_serial.set(serial + 1);
-                    let max_streams = self.config.max_streams;
-                    let own = Weak::clone(&self.own);
-                    let connection =
-                        Http2Connection::start(opened, list_version, serial, max_streams, own);
-                    let connection = Rc::new(connection.await?);
-                    self.http2.borrow_mut().push(Rc::clone(&connection));
-                    connection.begin_stream();
-                    Ok(LeasedChannel::Http2(connection))
-                }
-            }
-        };
-        match timeout_at(deadline, opening).await {
-            Ok(Ok(channel)) => Ok(channel),
-            Ok(Err(error)) => Err(failed_connect(error)),
-            Err(_) => Err(ForwardError::ConnectTimedOut),
         }
     }
 
@@ -338,10 +353,13 @@ async fn reap(target: Weak<LocalTarget>) {
     }
 }
 
-fn failed_connect(error: std::io::Error) -> ForwardError {
-    if error.kind() == std::io::ErrorKind::TimedOut {
-        ForwardError::ConnectTimedOut
-    } else {
-        ForwardError::ConnectFailed(error)
-    }
+/// Opens a connection for the first request in line, or for the one that is first when it is open.
+async fn open_for_line(target: Rc<LocalTarget>) {
+    let ended = match open(Rc::clone(&target), ProtocolNeed::Any).await {
+        // Dropped, it is kept for the request that is first in line.
+        Ok(_) => LineOpening::None,
+        Err(error) => LineOpening::Failed(error),
+    };
+    target.line_opening.replace(ended);
+    target.stream_freed.notify_one();
 }

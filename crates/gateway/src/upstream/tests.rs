@@ -4,6 +4,7 @@ mod bytes_server;
 mod client_body;
 mod http1;
 mod http2;
+mod opening;
 mod race;
 mod targets;
 mod tls;

@@ -1,0 +1,108 @@
+//! Opening a connection, in a task that outlives the request that asked for it.
+//!
+//! A client that leaves, or a request that has no time left, must not throw away a connection that is about to open: a target that
+//! is slow to accept would then never be reached. So an opening has the whole connect timeout, and a connection that nobody waits
+//! for any more is kept for the next request. Each opening that fails counts once for the health of the target.
+
+use std::io;
+use std::rc::Rc;
+
+use tokio::time::{Instant, timeout_at};
+
+use super::connect::{ProtocolNeed, WireProtocol};
+use super::error::ForwardError;
+use super::http1::Http1Connection;
+use super::http2::Http2Connection;
+use super::lease::LeasedChannel;
+use super::local::LocalTarget;
+use super::timer::now;
+
+/// A connection that was just opened, with its place. Unless a request takes it, it is kept for the next one.
+#[derive(Debug)]
+pub(super) struct NewConnection {
+    target: Rc<LocalTarget>,
+    channel: LeasedChannel,
+}
+
+/// Opens a connection on a place that is taken. A failure releases the place.
+pub(super) async fn open(
+    target: Rc<LocalTarget>,
+    need: ProtocolNeed,
+) -> Result<NewConnection, ForwardError> {
+    let deadline = now() + target.config.timeouts.connect;
+    let error = match timeout_at(deadline, open_within(&target, need, deadline)).await {
+        Ok(Ok(connection)) => return Ok(connection),
+        Ok(Err(error)) if error.kind() != io::ErrorKind::TimedOut => {
+            ForwardError::ConnectFailed(error)
+        }
+        Ok(Err(_)) | Err(_) => ForwardError::ConnectTimedOut,
+    };
+    target.release_place();
+    let health = &target.state.health;
+    health.fail(&target.state.name, &target.config.passive_health, now());
+    Err(error)
+}
+
+async fn open_within(
+    target: &Rc<LocalTarget>,
+    need: ProtocolNeed,
+    deadline: Instant,
+) -> io::Result<NewConnection> {
+    // Read before the addresses: a connection may seem older than it is, never newer.
+    let list_version = target.state.addresses.version();
+    let turn = target.next_turn();
+    let opened = target.connector.open(&target.state, need, turn, deadline);
+    let opened = opened.await?;
+    if need == ProtocolNeed::Any {
+        target.negotiated.set(Some(opened.protocol));
+    }
+    target.counters.connections.add();
+    let channel = match opened.protocol {
+        WireProtocol::Http1 => LeasedChannel::Http1 {
+            connection: Http1Connection::start(opened, list_version).await?,
+            is_reused: false,
+        },
+        WireProtocol::Http2 => {
+            let connection = Http2Connection::start(
+                opened,
+                list_version,
+                target.take_serial(),
+                target.config.max_streams,
+                Rc::downgrade(target),
+            );
+            let connection = Rc::new(connection.await?);
+            connection.begin_stream();
+            target.add_http2(&connection);
+            LeasedChannel::Http2(connection)
+        }
+    };
+    Ok(NewConnection {
+        target: Rc::clone(target),
+        channel,
+    })
+}
+
+// === impl NewConnection ===
+
+impl NewConnection {
+    /// The connection for the request that waited for it.
+    pub(super) fn take(mut self) -> LeasedChannel {
+        std::mem::replace(&mut self.channel, LeasedChannel::Released)
+    }
+}
+
+impl Drop for NewConnection {
+    fn drop(&mut self) {
+        match std::mem::replace(&mut self.channel, LeasedChannel::Released) {
+            LeasedChannel::Http1 { connection, .. } => {
+                self.target.keep_idle(connection);
+                self.target.release_place();
+            }
+            LeasedChannel::Http2(connection) => {
+                connection.end_stream();
+                self.target.note_free_stream();
+            }
+            LeasedChannel::Upgraded(_) | LeasedChannel::Released => {}
+        }
+    }
+}
