@@ -1,16 +1,18 @@
 //! The charges of a request until its response is known.
 //!
 //! A limit that counts by status is charged when the request comes, so that parallel requests cannot slip through together, and refunded when
-//! the response has another status. A request that reached no upstream is refunded too; after a timeout the charge stays, because the
-//! upstream may have done its work.
+//! the response has another status. A request that reached no upstream in any attempt is refunded too, also if its client has left; after a
+//! timeout the charge stays, because the upstream may have done its work.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use http::StatusCode;
 use tidegate_limiter::{ChargeReceipt, Limit, Limiter, Store};
-use tokio::task::spawn_local;
+use tokio::task::{JoinHandle, spawn_local};
 
 use crate::answer::LimitHeaders;
+use crate::upstream::Reached;
 
 /// The charges of a request that is allowed.
 #[derive(Debug, Default)]
@@ -19,6 +21,14 @@ pub(crate) struct Charged {
     pub(crate) headers: LimitHeaders,
     /// The charges that may be refunded: of limits that need no token, and of those that do.
     receipts: [Option<ChargeReceipt>; 2],
+}
+
+/// Refunds the charges of a request if it is dropped before anything was sent to an upstream.
+#[derive(Debug)]
+pub(crate) struct RefundGuard<'a, S: Store + 'static> {
+    charged: &'a mut Charged,
+    limiter: &'a Arc<Limiter<S>>,
+    reached: &'a Cell<Reached>,
 }
 
 // === impl Charged ===
@@ -66,16 +76,58 @@ impl Charged {
         limiter: &Arc<Limiter<S>>,
     ) -> LimitHeaders {
         for receipt in self.receipts.into_iter().flatten() {
-            if receipt.is_empty() {
-                continue;
+            if let Some(refund) = start_refund(limiter, receipt) {
+                let _ = refund.await;
             }
-            let limiter = Arc::clone(limiter);
-            // In a task of its own: a client that goes away meanwhile must not lose its refund. A store that fails keeps the charge.
-            let refund = spawn_local(async move { limiter.refund(receipt).await });
-            let _ = refund.await;
         }
         self.headers
     }
+}
+
+// === impl RefundGuard ===
+
+impl<'a, S: Store + 'static> RefundGuard<'a, S> {
+    pub(crate) fn new(
+        charged: &'a mut Charged,
+        limiter: &'a Arc<Limiter<S>>,
+        reached: &'a Cell<Reached>,
+    ) -> Self {
+        Self {
+            charged,
+            limiter,
+            reached,
+        }
+    }
+
+    /// Leaves the charges as they are.
+    pub(crate) fn disarm(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl<S: Store + 'static> Drop for RefundGuard<'_, S> {
+    fn drop(&mut self) {
+        if self.reached.get() == Reached::No {
+            let receipts = std::mem::take(&mut self.charged.receipts);
+            for receipt in receipts.into_iter().flatten() {
+                drop(start_refund(self.limiter, receipt));
+            }
+        }
+    }
+}
+
+/// Refunds in a task of its own: a client that goes away meanwhile must not lose its refund. A store that fails keeps the charge.
+fn start_refund<S: Store + 'static>(
+    limiter: &Arc<Limiter<S>>,
+    receipt: ChargeReceipt,
+) -> Option<JoinHandle<()>> {
+    if receipt.is_empty() {
+        return None;
+    }
+    let limiter = Arc::clone(limiter);
+    Some(spawn_local(async move {
+        let _ = limiter.refund(receipt).await;
+    }))
 }
 
 /// Whether a limit is settled by the status of the response.

@@ -4,6 +4,7 @@ pub(crate) mod headers;
 mod rewrite;
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -81,13 +82,15 @@ pub(crate) fn changed_path(path: Cow<'_, str>, rewrite: Option<&PathRewrite>) ->
 // === impl Forward ===
 
 impl Forward<'_> {
-    /// Sends a request and gives the head of its response.
+    /// Sends a request and gives the head of its response. `reached` tells, also if this is dropped, whether the upstream may have
+    /// seen the request.
     pub(crate) async fn send(
         self,
         pool: &UpstreamPool,
         bounds: &GatewayBounds,
         mut head: Box<Parts>,
         body: Incoming,
+        reached: &Cell<Reached>,
     ) -> Result<Forwarded, ForwardFault> {
         let upgrade = self.prepare(&mut head)?;
         let (body, progress, gate) = self.body(&head, body, bounds);
@@ -100,7 +103,8 @@ impl Forward<'_> {
             });
         }
         let mut deadline = self.route.total_timeout.map(|most| Box::pin(sleep(most)));
-        let send = pool.send(self.upstream, request, self.route.retry.as_ref());
+        let retry = self.route.retry.as_ref();
+        let send = pool.exchange(self.upstream, request, retry, reached);
         let sent = match &mut deadline {
             None => send.await,
             Some(deadline) => tokio::select! {
@@ -195,19 +199,6 @@ impl Forward<'_> {
         let protocol = protocol.or(asked)?;
         headers::set_upgrade(response.headers_mut(), protocol);
         Some(hyper::upgrade::on(response))
-    }
-}
-
-// === impl ForwardFault ===
-
-impl ForwardFault {
-    /// Whether the upstream may have seen the request.
-    pub(crate) fn may_have_reached(&self) -> bool {
-        match self {
-            Self::Upstream(error) => error.was_reached() != Reached::No,
-            Self::Body(_) | Self::TotalTimeout | Self::UnaskedUpgrade => true,
-            Self::BadRewrite => false,
-        }
     }
 }
 

@@ -23,7 +23,7 @@ use tidegate_observe::Recorder;
 use tracing::warn;
 
 use crate::answer::{self, Dialogue, LimitHeaders, Rejection};
-use crate::charged::Charged;
+use crate::charged::{Charged, RefundGuard};
 use crate::config::{GatewayBounds, GatewayConfig, RouteAction, RouteConfig};
 use crate::connection::{ConnectionContext, RequestGuard};
 use crate::cors::{ExposedHeaders, is_preflight};
@@ -37,7 +37,7 @@ use crate::noted_headers::{NotedHeader, NotedHeaders};
 use crate::own::{OwnRequest, PREFLIGHTS, charge_built_in};
 use crate::response::GatewayBody;
 use crate::route::{self, Routed};
-use crate::upstream::{SharedUpstream, UpstreamPool};
+use crate::upstream::{Reached, SharedUpstream, UpstreamPool};
 
 /// All that the connections of one thread share.
 #[derive(Debug)]
@@ -282,10 +282,16 @@ impl<S: Store + 'static> GatewayThread<S> {
         forward: Forward<'_>,
         head: Box<Parts>,
         body: Incoming,
-        charged: Charged,
+        mut charged: Charged,
     ) -> Result<Handled, Rejection> {
         let upstream = forward.upstream;
-        match forward.send(&self.pool, &self.bounds, head, body).await {
+        let reached = Cell::default();
+        // A client that leaves drops this future.
+        let guard = RefundGuard::new(&mut charged, &self.limiter, &reached);
+        let sending = forward.send(&self.pool, &self.bounds, head, body, &reached);
+        let sent = sending.await;
+        guard.disarm();
+        match sent {
             Ok(forwarded) => {
                 let status = forwarded.response.status();
                 let limits = charged.settle(&self.limiter, status).await;
@@ -293,7 +299,7 @@ impl<S: Store + 'static> GatewayThread<S> {
             }
             Err(fault) => {
                 self.report(upstream, &fault);
-                if !fault.may_have_reached() {
+                if reached.get() == Reached::No {
                     charged.refund(&self.limiter).await;
                 }
                 Err(fault.into())

@@ -1,7 +1,7 @@
 //! Upstreams: the servers behind the gateway, their connections and their health.
 //!
 //! [`SharedUpstream`] is one upstream as all threads see it: health, addresses, requests in progress, counters. [`UpstreamPool`] holds the
-//! connections of one thread, and [`UpstreamPool::send`] is the way of one request:
+//! connections of one thread, and [`UpstreamPool::exchange`] is the way of one request:
 //!
 //! ```text
 //! choose a target ──► lease a connection ──► send ──► head of the response ──► UpstreamBody

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 
 use super::lease::ConnectionLease;
-use super::outgoing::BodyLink;
+use super::outgoing::{BodyLink, LinkState};
 use super::timer::{DeadlineTimer, TimerPool, now};
 
 /// The body of a response. At its end the connection goes back to the pool; dropped before, the exchange is broken off.
@@ -84,7 +84,12 @@ impl UpstreamBody {
     }
 
     fn fail(&mut self, fault: UpstreamBodyError) -> UpstreamBodyError {
-        if let Some(lease) = self.lease.take() {
+        // A client's body that fails ends the exchange too; that is not the target's fault.
+        let is_of_client =
+            (self.link.as_ref()).is_some_and(|link| matches!(link.state(), LinkState::Failed(_)));
+        if let Some(lease) = self.lease.take()
+            && !is_of_client
+        {
             let target = lease.target();
             target.counters.body_broken.add();
             let settings = &target.config.passive_health;

@@ -47,9 +47,10 @@ pub(crate) enum ForwardError {
 }
 
 /// The knowledge whether a target has seen a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Reached {
     /// It has not.
+    #[default]
     No,
     /// It may have.
     Maybe,
@@ -115,7 +116,7 @@ impl ForwardError {
         }
     }
 
-    /// Whether the target may have seen the request, which settles if its charge is refunded.
+    /// Whether the target may have seen the request in this attempt.
     pub(crate) fn was_reached(&self) -> Reached {
         match self {
             Self::NoHealthyTarget

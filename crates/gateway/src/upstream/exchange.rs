@@ -8,6 +8,7 @@
 //!
 //! All other retries are those that a route asks for, within the budget.
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use hyper::body::Incoming;
 use super::attempt::{FailedAttempt, FreeRepair, send};
 use super::body::UpstreamBody;
 use super::connect::ProtocolNeed;
-use super::error::ForwardError;
+use super::error::{ForwardError, Reached};
 use super::lease::{ConnectionLease, LeasedChannel};
 use super::local::Freshness;
 use super::outgoing::{BodyLink, OutgoingBody};
@@ -43,6 +44,8 @@ pub(super) struct Exchange<'a> {
     pinned: Option<usize>,
     /// A target whose next connection must be new.
     fresh: Option<(usize, Freshness)>,
+    /// The knowledge whether any attempt has reached a target, for the side that charged the request.
+    reached: &'a Cell<Reached>,
 }
 
 /// A copy of a request, made before it was sent.
@@ -67,6 +70,7 @@ impl<'a> Exchange<'a> {
         local: &'a LocalUpstream,
         timers: &'a Rc<TimerPool>,
         retry: Option<&'a RetryConfig>,
+        reached: &'a Cell<Reached>,
     ) -> Self {
         Self {
             upstream,
@@ -78,6 +82,7 @@ impl<'a> Exchange<'a> {
             tried: TriedTargets::new(),
             pinned: None,
             fresh: None,
+            reached,
         }
     }
 
@@ -127,11 +132,16 @@ impl<'a> Exchange<'a> {
         };
         let link = request.body().link().cloned();
         let spare = self.spare(&request, link.as_ref(), lease.parts().1);
+        // From here on a request that is dropped may have reached the target.
+        let reached_before = self.reached.replace(Reached::Maybe);
         match send(&mut lease, request, self.timers, started).await {
             Ok(response) => Ok(self.after_response(index, response, lease, link, spare)),
             Err(failed) => {
                 drop(lease);
-                self.after_failure(index, failed, spare)
+                if failed.error.was_reached() == Reached::No {
+                    self.reached.set(reached_before);
+                }
+                self.after_failure(index, failed, link.as_deref(), spare)
             }
         }
     }
@@ -211,6 +221,7 @@ impl<'a> Exchange<'a> {
         &mut self,
         index: usize,
         failed: FailedAttempt,
+        link: Option<&BodyLink>,
         spare: Option<SpareRequest>,
     ) -> Result<AttemptEnd, ForwardError> {
         let FailedAttempt {
@@ -228,21 +239,22 @@ impl<'a> Exchange<'a> {
             (None, Some(spare)) if spare.fits(repair) => Some(spare.into_request()),
             (None, _) => None,
         };
-        if repair == FreeRepair::None {
-            self.count_failure(index, &error);
-        }
-        let Some(request) = again.filter(|_| is_broken) else {
-            return Err(error);
-        };
-        if repair != FreeRepair::None && self.has_free_repair {
+        let again = again.filter(|_| is_broken);
+        let is_repaired = again.is_some() && repair != FreeRepair::None && self.has_free_repair;
+        if is_repaired {
             self.has_free_repair = false;
             self.plan(index, repair);
-        } else if self.may_retry(RetryOn::Reset) {
-            self.tried.push(index);
         } else {
-            return Err(error);
+            self.count_failure(index, &error, link);
         }
-        Ok(AttemptEnd::Again(request))
+        match again {
+            Some(request) if is_repaired => Ok(AttemptEnd::Again(request)),
+            Some(request) if self.may_retry(RetryOn::Reset) => {
+                self.tried.push(index);
+                Ok(AttemptEnd::Again(request))
+            }
+            _ => Err(error),
+        }
     }
 
     fn plan(&mut self, index: usize, repair: FreeRepair) {
@@ -273,13 +285,14 @@ impl<'a> Exchange<'a> {
         true
     }
 
-    fn count_failure(&self, index: usize, error: &ForwardError) {
+    fn count_failure(&self, index: usize, error: &ForwardError, link: Option<&BodyLink>) {
         self.upstream.counters.add_failure(error);
         let is_of_target = matches!(
             error,
             ForwardError::ResponseTimedOut | ForwardError::Broken { .. }
         );
-        if is_of_target {
+        // A target that gives up on a client which does not send its body is not at fault.
+        if is_of_target && !link.is_some_and(BodyLink::is_held_up_by_client) {
             let target = &self.upstream.targets[index];
             let settings = &self.upstream.config.passive_health;
             target.health.fail(&target.name, settings, now());

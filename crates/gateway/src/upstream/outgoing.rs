@@ -167,6 +167,14 @@ impl BodyLink {
         self.state.get()
     }
 
+    /// Whether the client's next piece is missing, or will never come.
+    pub(super) fn is_held_up_by_client(&self) -> bool {
+        matches!(
+            self.state(),
+            LinkState::WaitingForClient | LinkState::Failed(_)
+        )
+    }
+
     pub(super) fn progress_at(&self) -> Instant {
         self.progress_at.get()
     }

@@ -1,6 +1,6 @@
 //! All connections of one thread to upstreams.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use http::{Request, Response};
 
 use super::body::UpstreamBody;
-use super::error::ForwardError;
+use super::error::{ForwardError, Reached};
 use super::exchange::Exchange;
 use super::local::LocalTarget;
 use super::shared::{BalanceState, SharedUpstream};
@@ -51,17 +51,20 @@ impl UpstreamPool {
     /// because connections become local tasks. A response of 101 holds its place until its body is dropped, so keep the body
     /// as long as the tunnel.
     ///
+    /// `reached` tells whether a target may have seen the request in any attempt; a charge for it may be refunded only if not.
+    ///
     /// # Cancel safety
     ///
-    /// Dropped, it closes the HTTP/1 connection or resets the HTTP/2 stream of the request.
-    pub(crate) async fn send(
+    /// Dropped, it closes the HTTP/1 connection or resets the HTTP/2 stream of the request; `reached` is true then, too.
+    pub(crate) async fn exchange(
         &self,
         upstream: &Arc<SharedUpstream>,
         request: Request<RequestBody>,
         retry: Option<&RetryConfig>,
+        reached: &Cell<Reached>,
     ) -> Result<Response<UpstreamBody>, ForwardError> {
         let local = self.local(upstream);
-        Exchange::new(upstream, &local, &self.timers, retry)
+        Exchange::new(upstream, &local, &self.timers, retry, reached)
             .run(request)
             .await
     }

@@ -9,6 +9,7 @@ mod race;
 mod targets;
 mod tls;
 
+use std::cell::Cell;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
@@ -17,9 +18,9 @@ use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 use tokio::runtime::{Builder, LocalOptions};
 
-use super::{SharedUpstream, UpstreamBody, UpstreamPool};
+use super::{ForwardError, SharedUpstream, UpstreamBody, UpstreamPool};
 use crate::body::RequestBody;
-use crate::config::{TargetConfig, UpstreamConfig};
+use crate::config::{RetryConfig, TargetConfig, UpstreamConfig};
 
 /// A response of HTTP/1.
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
@@ -61,6 +62,19 @@ fn request(method: Method, path: &str) -> Request<RequestBody> {
 
 fn get(path: &str) -> Request<RequestBody> {
     request(Method::GET, path)
+}
+
+impl UpstreamPool {
+    /// An exchange of which nobody asks afterwards whether it reached a target.
+    async fn send(
+        &self,
+        upstream: &Arc<SharedUpstream>,
+        request: Request<RequestBody>,
+        retry: Option<&RetryConfig>,
+    ) -> Result<Response<UpstreamBody>, ForwardError> {
+        let reached = Cell::default();
+        self.exchange(upstream, request, retry, &reached).await
+    }
 }
 
 async fn read(response: Response<UpstreamBody>) -> Bytes {

@@ -111,6 +111,51 @@ fn a_body_reaches_the_upstream_whole_while_it_is_still_being_written() {
 }
 
 #[test]
+fn a_target_that_gives_up_on_a_late_body_stays_healthy() {
+    run(async {
+        let server = BytesServer::start(|mut connection| async move {
+            connection.head().await;
+            connection.body(4).await;
+        })
+        .await;
+        let upstream = upstream(&[&server.url], |config| config.passive_health.failures = 1);
+        let (body, mut client) = client_body(100).await;
+        client.write_all(b"half").await.unwrap();
+        let mut post = request(Method::POST, "/").map(|_| body);
+        post.headers_mut()
+            .insert("content-length", "100".parse().unwrap());
+        let error = pool().send(&upstream, post, None).await.unwrap_err();
+        assert!(matches!(error, ForwardError::Broken { .. }), "{error:?}");
+        assert_eq!(upstream.counters.broken.get(), 1);
+        assert!(upstream.gauges().targets[0].is_up);
+    });
+}
+
+#[test]
+fn a_body_that_fails_after_the_head_of_the_response_is_not_the_fault_of_the_upstream() {
+    run(async {
+        let server = BytesServer::start(|mut connection| async move {
+            connection.head().await;
+            connection
+                .send("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf")
+                .await;
+            while connection.body(1).await.is_some() {}
+        })
+        .await;
+        let upstream = upstream(&[&server.url], |config| config.passive_health.failures = 1);
+        let (body, client) = client_body(100).await;
+        let mut post = request(Method::POST, "/").map(|_| body);
+        post.headers_mut()
+            .insert("content-length", "100".parse().unwrap());
+        let response = pool().send(&upstream, post, None).await.unwrap();
+        drop(client);
+        response.into_body().collect().await.unwrap_err();
+        assert_eq!(upstream.counters.body_broken.get(), 0);
+        assert!(upstream.gauges().targets[0].is_up);
+    });
+}
+
+#[test]
 fn a_client_that_goes_away_in_its_body_is_not_the_fault_of_the_upstream() {
     run(async {
         let server = BytesServer::start(|mut connection| async move {

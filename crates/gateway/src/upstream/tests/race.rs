@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use super::super::{ForwardError, Reached};
 use super::bytes_server::{BytesConnection, BytesServer};
 use super::client_body::whole_body;
-use super::{OK, get, one_target, pool, read, request, run};
+use super::{OK, get, one_target, pool, read, request, run, upstream};
 use crate::body::RequestBody;
 
 /// The ways in which a connection that has served a request can end.
@@ -150,6 +150,7 @@ fn posts_never_arrive_twice() {
             }
         }
         assert!(n_failed.get() > 10);
+        assert_eq!(upstream.counters.broken.get(), n_failed.get());
         assert!(arrivals.borrow().values().all(|count| *count == 1));
     });
 }
@@ -171,6 +172,26 @@ fn a_new_connection_that_breaks_is_not_tried_again() {
         let error = pool().send(&upstream, get("/"), None).await.unwrap_err();
         assert!(matches!(error, ForwardError::Broken { .. }), "{error:?}");
         assert_eq!(n_heads.get(), 1);
+    });
+}
+
+#[test]
+fn a_post_that_breaks_on_a_kept_connection_counts_as_a_failure_of_the_target() {
+    run(async {
+        let server = BytesServer::start(|mut connection| async move {
+            connection.head().await;
+            connection.send(OK).await;
+            connection.head().await;
+        })
+        .await;
+        let upstream = upstream(&[&server.url], |config| config.passive_health.failures = 1);
+        let pool = pool();
+        read(pool.send(&upstream, get("/"), None).await.unwrap()).await;
+        let post = request(Method::POST, "/");
+        let error = pool.send(&upstream, post, None).await.unwrap_err();
+        assert_eq!(error.was_reached(), Reached::Maybe);
+        assert_eq!(upstream.counters.broken.get(), 1);
+        assert!(!upstream.gauges().targets[0].is_up);
     });
 }
 

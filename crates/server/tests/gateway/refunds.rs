@@ -1,0 +1,88 @@
+//! Charges of limits that count by status, for requests without a response.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tidegate_gateway::{GatewayBounds, RetryConfig, RetryOn, UpstreamConfig, UpstreamProtocol};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::task::yield_now;
+use tokio::time::timeout;
+
+use crate::harness::{LONG, RecordingUpstream, RunningGateway, config};
+
+const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\nX-Card: c\r\n\r\n";
+
+/// Waits until this many requests are on their way to the upstream.
+async fn until_in_progress(gateway: &RunningGateway, expected: u64) {
+    let reached = async {
+        while gateway.gateway.gauges().upstreams[0].targets[0].in_progress != expected {
+            yield_now().await;
+        }
+    };
+    timeout(LONG, reached).await.expect("in progress");
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_before_anything_was_sent_is_refunded() {
+    // It accepts connections and never says that HTTP/2 may begin.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut waiting = config(silent.local_addr().unwrap());
+    let mut upstream = UpstreamConfig::clone(&waiting.upstreams[0]);
+    upstream.protocol = UpstreamProtocol::Http2;
+    upstream.timeouts.connect = LONG;
+    waiting.upstreams = vec![Arc::new(upstream)];
+    let gateway = RunningGateway::start_with(waiting, GatewayBounds::default());
+    for _ in 0..10 {
+        let mut client = gateway.connect().await;
+        client.write_all(REQUEST).await.unwrap();
+        until_in_progress(&gateway, 1).await;
+        drop(client);
+        until_in_progress(&gateway, 0).await;
+    }
+    let declining =
+        RecordingUpstream::start(b"HTTP/1.1 402 Payment Required\r\nContent-Length: 0\r\n\r\n")
+            .await;
+    gateway.gateway.replace(config(declining.address)).unwrap();
+    let three_allowed = async {
+        // The last refund may still be under way.
+        while declining.requests().len() < 3 {
+            gateway.send(REQUEST).await.unwrap();
+        }
+    };
+    timeout(LONG, three_allowed).await.expect("three payments");
+    assert_eq!(gateway.send(REQUEST).await.unwrap().status, 429);
+}
+
+#[tokio::test]
+async fn a_charge_stays_if_an_earlier_attempt_may_have_arrived() {
+    let breaking = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = breaking.local_addr().unwrap();
+    let serving = tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = breaking.accept().await.unwrap();
+            let n_bytes = stream.read(&mut [0; 4096]).await.unwrap();
+            assert!(n_bytes > 0);
+        }
+    });
+    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let gateway = {
+        let targets = [address, nobody.local_addr().unwrap()];
+        let target = |address: SocketAddr| format!("http://{address}").parse().unwrap();
+        let upstream = UpstreamConfig::new("api", targets.map(target).into());
+        let mut config = config(address);
+        config.upstreams = vec![Arc::new(upstream)];
+        config.routes[0].retry = Some(RetryConfig {
+            on: vec![RetryOn::Connect, RetryOn::Reset],
+            attempts: 1,
+            budget_percent: 100,
+        });
+        RunningGateway::start_with(config, GatewayBounds::default())
+    };
+    drop(nobody);
+    // Whichever target comes first, one of two attempts arrives.
+    for expected in [502, 502, 502, 429] {
+        assert_eq!(gateway.send(REQUEST).await.unwrap().status, expected);
+    }
+    serving.abort();
+}
