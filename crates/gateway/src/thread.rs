@@ -49,8 +49,6 @@ pub struct GatewayThread<S> {
     pub(crate) dialect: Headers,
     exposed: ExposedHeaders,
     counts: Arc<ResponseCounts>,
-    /// Requests of this thread that got no response of an upstream.
-    n_failed: Cell<u64>,
     pub(crate) bounds: GatewayBounds,
     pool: UpstreamPool,
 }
@@ -92,7 +90,6 @@ impl<S> GatewayThread<S> {
             pool: UpstreamPool::new(gateway.threads()),
             exposed: ExposedHeaders::new(&dialect),
             counts: gateway.counts(),
-            n_failed: Cell::default(),
             gateway,
             limiter,
             recorder,
@@ -298,25 +295,12 @@ impl<S: Store + 'static> GatewayThread<S> {
                 Ok(Handled::Forwarded(Box::new(forwarded), limits))
             }
             Err(fault) => {
-                self.report(upstream, &fault);
+                report(upstream, &fault);
                 if reached.get() == Reached::No {
                     charged.refund(&self.limiter).await;
                 }
                 Err(fault.into())
             }
-        }
-    }
-
-    /// Logs a request that got no response; clients are not told the cause. Only powers of two are logged, so that no client can fill a log.
-    fn report(&self, upstream: &SharedUpstream, fault: &ForwardFault) {
-        let n_failed = self.n_failed.get() + 1;
-        self.n_failed.set(n_failed);
-        if n_failed.is_power_of_two() {
-            let cause = answer::with_causes(fault);
-            warn!(
-                upstream = upstream.config.name,
-                n_failed, "request failed: {cause}"
-            );
         }
     }
 
@@ -338,6 +322,17 @@ fn client_address(headers: &HeaderMap, peer: Peer, config: &GatewayConfig) -> Op
     }
     let lines = address_lines(headers, &settings.header);
     settings.find(peer, lines.iter().map(HeaderValue::as_bytes))
+}
+
+/// Logs a request that got no response, with the number of those since the last line; clients are not told the cause.
+fn report(upstream: &SharedUpstream, fault: &ForwardFault) {
+    if let Some(n_failed) = upstream.counters.failure_log.count() {
+        let cause = answer::with_causes(fault);
+        warn!(
+            upstream = upstream.config.name,
+            n_failed, "request failed: {cause}"
+        );
+    }
 }
 
 /// A response that sends the client elsewhere.

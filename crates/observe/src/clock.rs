@@ -1,6 +1,8 @@
-//! The wall clock of what is shown: when a span began, how old a count is. Nothing is decided by it.
+//! The clocks of what is shown: when a span began, how old a count is, when a line was logged. Nothing is decided by them.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::time::Instant;
 
 /// The time since the epoch.
 pub(crate) fn since_epoch() -> Duration {
@@ -11,4 +13,9 @@ pub(crate) fn since_epoch() -> Duration {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default()
+}
+
+/// The present, for the time between two log lines.
+pub(crate) fn now() -> Instant {
+    Instant::now()
 }

@@ -16,6 +16,7 @@ mod dice;
 mod gauges;
 mod histogram;
 mod ledger;
+mod log_sampler;
 mod observatory;
 mod recorder;
 mod refusals;
@@ -34,6 +35,7 @@ pub use decision::{
     MalformedDecisionId, RecordedAnswer, RecordedCounter, RecordedDecision, RecordedRule,
 };
 pub use gauges::{GatewayGauges, Gauges, StateGauges, TargetGauges, UpstreamGauges};
+pub use log_sampler::LogSampler;
 pub use observatory::Observatory;
 pub use recorder::{Asked, Recorder};
 pub use top::{TopKey, TopKind, TopQuery, TopReport};

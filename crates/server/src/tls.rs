@@ -7,12 +7,12 @@ mod material;
 mod subject;
 
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use tidegate_gateway::ClientProtocol;
+use tidegate_observe::LogSampler;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -36,7 +36,7 @@ pub(crate) struct Tls {
     names: Vec<ClientName>,
     in_force: ArcSwap<rustls::ServerConfig>,
     seen: Mutex<Seen>,
-    failures: AtomicU64,
+    failure_log: LogSampler,
 }
 
 /// The certificates of all listeners of a server, to have them read again.
@@ -82,7 +82,7 @@ impl Tls {
                 settled: digest,
                 latest: digest,
             }),
-            failures: AtomicU64::new(0),
+            failure_log: LogSampler::default(),
         })
     }
 
@@ -100,15 +100,10 @@ impl Tls {
         None
     }
 
-    /// Tells of the first failure, the second, the fourth, the eighth and so on: clients cannot fill a
-    /// log, and who looks into it sees whether it happens often.
+    /// Logs a handshake that failed, with the number of those since the last line.
     fn failed(&self, reason: &dyn fmt::Display) {
-        let failures = self
-            .failures
-            .fetch_add(1, Ordering::Relaxed)
-            .wrapping_add(1);
-        if failures.is_power_of_two() {
-            warn!(front = %self.front, %reason, failures, "a TLS handshake failed");
+        if let Some(n_failed) = self.failure_log.count() {
+            warn!(front = %self.front, %reason, n_failed, "TLS handshake failed");
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod examples;
 mod explain;
+mod failing;
 mod identity;
 mod reload;
 mod upstream;

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tidegate_observe::LogSampler;
+
 use super::error::ForwardError;
 
 /// Counts since the start, over all threads.
@@ -29,6 +31,8 @@ pub(crate) struct UpstreamCounters {
     pub(crate) broken: Count,
     /// Responses that broke or stalled in their body.
     pub(crate) body_broken: Count,
+    /// The log lines of requests without a response.
+    pub(crate) failure_log: LogSampler,
 }
 
 /// A number that only grows.
