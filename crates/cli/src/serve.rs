@@ -1,5 +1,6 @@
 //! `tidegate serve`: the rules, the embedded store and the server, joined.
 
+mod open_files;
 mod settings;
 
 use std::future::pending;
@@ -7,6 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidegate_gateway::Gateway;
 use tidegate_limiter::Limiter;
 use tidegate_observe::{Exporter, Observatory};
 use tidegate_rules::Compiled;
@@ -19,7 +21,7 @@ use tracing::info;
 
 use crate::args::{ServeArgs, SettingArgs};
 use crate::banner::{Inventory, banner};
-use crate::config::{self, Loaded, StandIn};
+use crate::config::{self, Config, Loaded, StandIn};
 use crate::failure::Failure;
 use crate::gateway::SettingsReloader;
 use crate::hooks::Hooks;
@@ -69,7 +71,7 @@ async fn serve(
     let (gateway, settings_reloader) = gateway::open(args, loaded, threads).await?;
     let opened = state::open(config)?;
     let store = stores::open(config, opened.store).await?;
-    let server = Server::bind(settings::server(config)).map_err(Failure::CannotListen)?;
+    let server = bind(config, gateway.as_deref())?;
     let certificates = server.certificates();
     greet(loaded, &source.describe(), &compiled, &server.bound());
     let limiter = Limiter::new(store, compiled.rules, settings::limiter(config));
@@ -111,6 +113,13 @@ async fn serve(
     state.finish();
     spans.finish().await;
     ended
+}
+
+/// Listens wherever the settings say, with room for as many connections as the system allows.
+fn bind(config: &Config, gateway: Option<&Gateway>) -> Result<Server, Failure> {
+    let server = settings::server(config);
+    open_files::raise_limit(&server, gateway);
+    Server::bind(server).map_err(Failure::CannotListen)
 }
 
 /// Says that it serves: to people on stdout, to programs in their log.

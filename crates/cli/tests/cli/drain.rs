@@ -88,13 +88,31 @@ fn a_client_that_never_finishes_is_cut_off_after_the_grace_period() {
 
 #[test]
 fn without_file_descriptors_it_waits_and_comes_back() {
-    let mut server = Server::start_with_files(64);
+    let mut server = Server::start_with_files("-n", 64);
+    let line = server.next_line("the limit of open files is lower");
+    assert!(line.contains("limit=64 needed=12416"), "{line}");
     let connect = |_| TcpStream::connect(&server.address).unwrap();
     let many: Vec<TcpStream> = (0..100).map(connect).collect();
     server.next_line("cannot accept connections");
     drop(many);
     server.next_line("accepts connections again");
     assert!(health(&server).starts_with("HTTP/1.1 200 OK\r\n"));
+}
+
+#[test]
+fn the_soft_limit_of_open_files_is_raised() {
+    let mut server = Server::start_with_files("-Sn", 64);
+    let connect = |_| TcpStream::connect(&server.address).unwrap();
+    let many: Vec<TcpStream> = (0..100).map(connect).collect();
+    assert!(health(&server).starts_with("HTTP/1.1 200 OK\r\n"));
+    drop(many);
+    server.send("-TERM");
+    let ended = |line: &String| line.contains("every call under way was answered");
+    let log = server.log_until(ended);
+    assert!(
+        !log.iter().any(|line| line.contains("cannot accept")),
+        "{log:?}"
+    );
 }
 
 #[test]

@@ -40,11 +40,14 @@ impl Server {
         Self::run(command)
     }
 
-    /// Starts a server that may not have more than so many files open.
-    pub(crate) fn start_with_files(count: u32) -> Self {
+    /// Starts a server that may not have more than this many files open; `options` are those of `ulimit`.
+    pub(crate) fn start_with_files(options: &str, count: u32) -> Self {
         let server = command(&["serve", "--http", "127.0.0.1:0"]);
         let mut shell = Command::new("sh");
-        shell.args(["-c", &format!("ulimit -n {count}; exec \"$0\" \"$@\"")]);
+        shell.args([
+            "-c",
+            &format!("ulimit {options} {count}; exec \"$0\" \"$@\""),
+        ]);
         shell.arg(server.get_program()).args(server.get_args());
         shell.args(OTHERS).env_clear();
         Self::run(shell)
@@ -148,6 +151,15 @@ impl Server {
     pub(crate) fn end(mut self) -> Vec<String> {
         self.child.kill().unwrap();
         self.errors.by_ref().map(Result::unwrap).collect()
+    }
+
+    /// The lines of its log up to the one that is `last`.
+    pub(crate) fn log_until(&mut self, last: impl Fn(&String) -> bool) -> Vec<String> {
+        let mut log = Vec::new();
+        while !log.last().is_some_and(&last) {
+            log.push(self.errors.next().unwrap().unwrap());
+        }
+        log
     }
 
     /// The next line of its log that has `text` in it.

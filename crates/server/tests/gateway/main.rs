@@ -8,11 +8,8 @@ mod harness;
 mod http2;
 mod limits;
 mod own_paths;
-<<<<<<< HEAD
 mod paths;
-=======
 mod refunds;
->>>>>>> 656721c (gateway: judge failures by the side that caused them)
 mod smuggling;
 mod upgrade;
 mod websocket;
