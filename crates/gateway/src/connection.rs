@@ -163,18 +163,25 @@ async fn serve_http1<S, I>(
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     let mut connection = pin!(connection);
+    let mut drain = pin!(drain);
     // hyper has answered a client that speaks no HTTP; a client that breaks off is not an error of ours.
-    tokio::select! {
+    let is_draining = tokio::select! {
         biased;
-        _ = connection.as_mut() => {}
-        () = drain => {
+        _ = connection.as_mut() => false,
+        () = drain.as_mut() => {
             connection.as_mut().graceful_shutdown();
             let _ = connection.await;
+            true
         }
-    }
+    };
     let tunnel = context.tunnel.take();
     if let Some(tunnel) = tunnel {
-        Box::pin(tunnel.run(&thread)).await;
+        let drain = async {
+            if !is_draining {
+                drain.await;
+            }
+        };
+        Box::pin(tunnel.run(&thread, drain)).await;
     }
 }
 

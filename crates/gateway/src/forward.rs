@@ -24,7 +24,7 @@ use crate::config::{GatewayBounds, PathRewrite, RouteConfig};
 use crate::connection::{ConnectionContext, RequestGuard};
 use crate::gateway::Generation;
 use crate::response::GatewayBody;
-use crate::upgrade::Tunnel;
+use crate::upgrade::{Tunnel, TunnelProtocol};
 use crate::upstream::{ForwardError, Reached, SharedUpstream, UpstreamBody, UpstreamPool};
 use crate::websocket::{WebSocketSession, is_websocket};
 
@@ -219,7 +219,11 @@ impl Forwarded {
                     client,
                     upstream,
                     idle_timeout: self.idle_timeout,
-                    websocket: self.websocket.filter(|_| is_websocket(&head.headers)),
+                    protocol: if is_websocket(&head.headers) {
+                        TunnelProtocol::WebSocket(self.websocket)
+                    } else {
+                        TunnelProtocol::Other
+                    },
                     guard: connection.state.again(),
                     response: body,
                 };

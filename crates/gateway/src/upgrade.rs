@@ -21,12 +21,19 @@ pub(crate) struct Tunnel {
     pub(crate) upstream: OnUpgrade,
     /// The time after which a connection on which nothing flows is closed.
     pub(crate) idle_timeout: Duration,
-    /// The limits of a WebSocket connection; without it, bytes pass unread.
-    pub(crate) websocket: Option<Box<WebSocketSession>>,
+    pub(crate) protocol: TunnelProtocol,
     /// The request that was upgraded, in progress until the tunnel ends.
     pub(crate) guard: RequestGuard,
     /// The upstream's response, which counts as in progress.
     pub(crate) response: UpstreamBody,
+}
+
+/// The protocol of an upgraded connection.
+pub(crate) enum TunnelProtocol {
+    /// WebSocket, with the limits of its messages if it has any.
+    WebSocket(Option<Box<WebSocketSession>>),
+    /// Another one, whose bytes pass unread.
+    Other,
 }
 
 /// The time at which bytes flowed last.
@@ -43,17 +50,23 @@ const CHUNK_BYTES: usize = 8 * 1024;
 // === impl Tunnel ===
 
 impl Tunnel {
-    /// Copies bytes both ways until both sides have ended, one fails, or nothing flows for too long.
-    pub(crate) async fn run<S: Store>(self, thread: &GatewayThread<S>) {
+    /// Copies bytes both ways until both sides have ended, one fails, or nothing flows for too long. A WebSocket is closed when the drain
+    /// begins.
+    pub(crate) async fn run<S: Store>(
+        self,
+        thread: &GatewayThread<S>,
+        drain: impl Future<Output = ()>,
+    ) {
         let halves = tokio::join!(self.client, self.upstream);
         if let (Ok(client), Ok(upstream)) = halves {
             let (client, upstream) = (TokioIo::new(client), TokioIo::new(upstream));
             let activity = Activity::new();
             let copied = async {
-                match &self.websocket {
-                    None => copy(client, upstream, &activity).await,
-                    Some(session) => {
-                        websocket::relay(client, upstream, session, thread, &activity).await
+                match &self.protocol {
+                    TunnelProtocol::Other => copy(client, upstream, &activity).await,
+                    TunnelProtocol::WebSocket(session) => {
+                        let session = session.as_deref();
+                        websocket::relay(client, upstream, session, thread, &activity, drain).await
                     }
                 }
             };

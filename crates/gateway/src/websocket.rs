@@ -1,10 +1,10 @@
-//! WebSocket connections whose messages are limited.
+//! WebSocket connections, whose messages may be limited.
 //!
-//! Only the headers of frames are looked at. Frames of the client are charged before they are passed on; frames of the upstream are
-//! told apart so that a close frame of ours never falls into one.
+//! Only the headers of frames are looked at. Where messages are limited, frames of the client are charged before they are passed on; all others
+//! are told apart so that a close frame of ours never falls into one.
 //!
 //! ```text
-//!            frame over a limit, or malformed
+//!            frame over a limit, or malformed; drain
 //!  open ──────────────────────────────────────► closing ──both sides closed, or time is up──► over
 //!   │  ▲                                          upstream: close frame after the frames that were allowed, within 1 s
 //!   ▼  │ allowed                                  client: close frame at the next boundary; without one for 1 s, cut
@@ -16,9 +16,11 @@ mod client_frames;
 mod close;
 mod frame;
 mod meter;
+mod passed_frames;
 mod session;
 
 use std::io;
+use std::pin::Pin;
 use std::time::Duration;
 
 use tidegate_limiter::Store;
@@ -29,11 +31,12 @@ use tokio::time::{sleep, timeout};
 use crate::thread::GatewayThread;
 use crate::upgrade::Activity;
 
-use buffer::{FrameBuffer, ReadEnd};
+use buffer::FrameBuffer;
 use client_frames::{ClientEnd, ClientFrames};
 use close::{CloseFrame, CloseReason};
-use frame::{FrameKind, FramePart, FrameScanner, FrameSender};
+use frame::FrameSender;
 use meter::{FrameEntries, FrameMeter};
+use passed_frames::{Malformed, PassedFrames};
 pub(crate) use session::{WebSocketSession, is_websocket};
 
 /// The reason for which the connection is being closed, once there is one.
@@ -42,31 +45,48 @@ type Closing = watch::Receiver<Option<CloseReason>>;
 /// The time for a boundary between frames of the upstream, and then for the end of its stream.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Passes frames both ways until both sides have ended, or one fails, or the connection is closed because of its limits.
+/// Passes frames both ways until both sides have ended, or one fails, or the connection is closed: because of the limits of its session, or
+/// because the drain has begun.
 pub(crate) async fn relay<S: Store>(
     client: impl AsyncRead + AsyncWrite,
     upstream: impl AsyncRead + AsyncWrite,
-    session: &WebSocketSession,
+    session: Option<&WebSocketSession>,
     thread: &GatewayThread<S>,
     activity: &Activity,
+    drain: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let (mut client_read, mut client_write) = split(client);
     let (mut upstream_read, mut upstream_write) = split(upstream);
-    let entries = FrameEntries::new(session);
-    let frames = ClientFrames {
-        meter: FrameMeter::new(&entries, thread),
-        when_over: session.limits.when_over,
-        activity,
-    };
     let (closing, is_closing) = watch::channel(None);
-    let to_upstream = pass_to_upstream(&frames, &mut client_read, &mut upstream_write, &closing);
-    let to_client = async {
-        let passed = pass_to_client(
-            &mut upstream_read,
-            &mut client_write,
+    // In a box each, so that a connection has no room for what it does not use, and none twice.
+    let to_upstream: Pin<Box<dyn Future<Output = io::Result<()>>>> = match session {
+        Some(session) => Box::pin(pass_limited(
+            session,
+            thread,
+            activity,
+            &mut client_read,
+            &mut upstream_write,
+            &closing,
+        )),
+        None => Box::pin(pass_unlimited(
+            &mut client_read,
+            &mut upstream_write,
             is_closing.clone(),
             activity,
-        );
+        )),
+    };
+    let malformed = match session {
+        Some(_) => Malformed::Cut,
+        None => Malformed::Pass,
+    };
+    let to_client = Box::pin(async {
+        let mut frames = PassedFrames {
+            sender: FrameSender::Server,
+            malformed,
+            closing: is_closing.clone(),
+            activity,
+        };
+        let passed = pass_to_client(&mut frames, &mut upstream_read, &mut client_write);
         tokio::select! {
             biased;
             passed = passed => passed?,
@@ -76,19 +96,47 @@ pub(crate) async fn relay<S: Store>(
             let _ = timeout(CLOSE_TIMEOUT, discard(&mut upstream_read)).await;
         }
         Ok(())
+    });
+    let going_away = async {
+        drain.await;
+        closing.send_if_modified(|reason| {
+            let is_first = reason.is_none();
+            reason.get_or_insert(CloseReason::GoingAway);
+            is_first
+        });
+        std::future::pending::<()>().await;
     };
-    tokio::try_join!(to_upstream, to_client).map(|_| ())
+    let passing = async { tokio::try_join!(to_upstream, to_client).map(|_| ()) };
+    tokio::select! {
+        biased;
+        passed = passing => passed,
+        () = going_away => Ok(()),
+    }
 }
 
-/// Passes frames to the upstream, and ends its stream. A frame that must not pass begins to close the connection.
-async fn pass_to_upstream<S: Store>(
-    frames: &ClientFrames<'_, S>,
+/// Passes frames to the upstream within the limits of a session, and ends its stream. A frame that must not pass begins to close the connection.
+async fn pass_limited<S: Store>(
+    session: &WebSocketSession,
+    thread: &GatewayThread<S>,
+    activity: &Activity,
     from: &mut (impl AsyncRead + Unpin),
     to: &mut (impl AsyncWrite + Unpin),
     closing: &watch::Sender<Option<CloseReason>>,
 ) -> io::Result<()> {
+    let entries = FrameEntries::new(session);
+    let frames = ClientFrames {
+        meter: FrameMeter::new(&entries, thread),
+        when_over: session.limits.when_over,
+        activity,
+        closing: closing.subscribe(),
+    };
     let mut buffer = FrameBuffer::new();
-    let end = frames.pass(&mut buffer, from, to).await?;
+    let end = tokio::select! {
+        biased;
+        end = frames.pass(&mut buffer, from, to) => end?,
+        // The client is in the middle of a frame.
+        () = closing_timeout(closing.subscribe()) => return Err(io::ErrorKind::TimedOut.into()),
+    };
     let ClientEnd::Close {
         reason,
         is_close_passed,
@@ -106,59 +154,48 @@ async fn pass_to_upstream<S: Store>(
     };
     // An upstream that takes nothing does not keep the client from its close frame.
     let _ = timeout(CLOSE_TIMEOUT, close).await;
-    // Bytes that nobody read would make the system reset the connection, and the client lose its close frame.
-    let _ = timeout(2 * CLOSE_TIMEOUT, discard(from)).await;
+    discard_for_close(from).await;
     Ok(())
 }
 
-/// Passes frames to the client, and ends its stream: with a close frame if the connection is being closed.
-async fn pass_to_client(
+/// Passes frames to the upstream without limits, and ends its stream: with a close frame if the connection is being closed.
+async fn pass_unlimited(
     from: &mut (impl AsyncRead + Unpin),
     to: &mut (impl AsyncWrite + Unpin),
     closing: Closing,
     activity: &Activity,
 ) -> io::Result<()> {
-    if let Some(reason) = pass_to_boundary(from, to, closing, activity).await? {
+    let mut frames = PassedFrames {
+        sender: FrameSender::Client,
+        malformed: Malformed::Pass,
+        closing: closing.clone(),
+        activity,
+    };
+    let reason = tokio::select! {
+        biased;
+        passed = frames.pass_to_boundary(from, to) => passed?,
+        () = closing_timeout(closing.clone()) => return Err(io::ErrorKind::TimedOut.into()),
+    };
+    if let Some(reason) = reason {
+        let _ = timeout(CLOSE_TIMEOUT, send(&CloseFrame::for_upstream(reason), to)).await;
+    }
+    if closing.borrow().is_none() {
+        return to.shutdown().await;
+    }
+    discard_for_close(from).await;
+    Ok(())
+}
+
+/// Passes frames to the client, and ends its stream: with a close frame if the connection is being closed.
+async fn pass_to_client(
+    frames: &mut PassedFrames<'_>,
+    from: &mut (impl AsyncRead + Unpin),
+    to: &mut (impl AsyncWrite + Unpin),
+) -> io::Result<()> {
+    if let Some(reason) = frames.pass_to_boundary(from, to).await? {
         send(&CloseFrame::for_client(reason), to).await?;
     }
     to.shutdown().await
-}
-
-/// Passes frames until the upstream ends its stream or, once the connection is being closed, until the next boundary. Gives the reason
-/// that the client is still to be told.
-async fn pass_to_boundary(
-    from: &mut (impl AsyncRead + Unpin),
-    to: &mut (impl AsyncWrite + Unpin),
-    mut closing: Closing,
-    activity: &Activity,
-) -> io::Result<Option<CloseReason>> {
-    let mut scanner = FrameScanner::new(FrameSender::Server);
-    let mut buffer = FrameBuffer::new();
-    let mut is_close_passed = false;
-    loop {
-        tokio::select! {
-            biased;
-            reason = reason(&mut closing), if scanner.is_at_boundary() => {
-                return Ok(Some(reason).filter(|_| !is_close_passed));
-            }
-            read = buffer.read(from) => if read? == ReadEnd::EndOfStream {
-                return Ok(None);
-            }
-        }
-        while !(scanner.is_at_boundary() && closing.borrow().is_some()) {
-            match scanner.scan(buffer.unscanned()) {
-                Ok(FramePart::Header { kind, n_bytes }) => {
-                    is_close_passed |= kind == FrameKind::Close;
-                    buffer.pass(n_bytes);
-                }
-                Ok(FramePart::Payload { n_bytes }) => buffer.pass(n_bytes),
-                Ok(FramePart::Incomplete) => break,
-                Err(fault) => return Err(io::Error::new(io::ErrorKind::InvalidData, fault)),
-            }
-        }
-        buffer.write(to).await?;
-        activity.note();
-    }
 }
 
 /// Ready once the connection is being closed.
@@ -183,6 +220,12 @@ async fn closing_timeout(mut closing: Closing) {
 async fn send(frame: &CloseFrame, to: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
     to.write_all(frame.as_bytes()).await?;
     to.flush().await
+}
+
+/// Reads what a client still sends after its close frame was sent: bytes that nobody read would make the system reset the connection, and the
+/// client lose that frame.
+async fn discard_for_close(from: &mut (impl AsyncRead + Unpin)) {
+    let _ = timeout(2 * CLOSE_TIMEOUT, discard(from)).await;
 }
 
 /// Reads to the end of a stream and drops what comes.

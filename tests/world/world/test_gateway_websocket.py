@@ -109,15 +109,17 @@ gateway:
         kept.send("hello")
         self.assertEqual(kept.recv(PATIENCE_SECONDS), "hello")
 
-    def test_the_end_of_the_gateway_is_the_end_of_a_connection(self):
-        self.start_gateway(end="drain: { grace: 1s }")
+    def test_both_sides_are_told_when_the_gateway_stops(self):
+        self.start_gateway(end="drain: { grace: 1000h }")
         connection = self.connect()
-        self.gateway.terminate()
-        # It goes on until the time is over.
         connection.send("hello")
         self.assertEqual(connection.recv(PATIENCE_SECONDS), "hello")
+        self.gateway.terminate()
         with self.assertRaises(ConnectionClosed):
             connection.recv(PATIENCE_SECONDS)
+        self.assertEqual((connection.close_code, connection.close_reason), (1001, "going away"))
+        eventually("the server knows", lambda: self.echo.closed)
+        self.assertEqual(self.echo.closed, [(1001, "going away")])
         self.assertEqual(self.gateway.program.wait(PATIENCE_SECONDS), 0)
 
     def test_a_handshake_is_charged_and_denied_before_the_upstream_sees_it(self):

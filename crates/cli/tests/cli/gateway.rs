@@ -6,6 +6,7 @@ mod failing;
 mod identity;
 mod reload;
 mod upstream;
+mod websocket;
 mod why;
 
 use std::fmt::Write as _;

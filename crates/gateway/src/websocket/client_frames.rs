@@ -14,6 +14,7 @@ use super::buffer::{FrameBuffer, ReadEnd};
 use super::close::CloseReason;
 use super::frame::{FrameKind, FramePart, FrameScanner, FrameSender};
 use super::meter::{FrameDecision, FrameMeter};
+use super::{Closing, reason};
 use crate::config::WhenOver;
 use crate::upgrade::Activity;
 
@@ -22,6 +23,8 @@ pub(super) struct ClientFrames<'a, S> {
     pub(super) meter: FrameMeter<'a, S>,
     pub(super) when_over: WhenOver,
     pub(super) activity: &'a Activity,
+    /// The reason to close the connection that is found elsewhere.
+    pub(super) closing: Closing,
 }
 
 /// The end of the frames of a client.
@@ -52,7 +55,13 @@ impl<S: Store> ClientFrames<'_, S> {
     ) -> io::Result<ClientEnd> {
         let mut scanner = FrameScanner::new(FrameSender::Client);
         let mut is_close_passed = false;
+        let mut closing = self.closing.clone();
         loop {
+            if scanner.is_at_boundary()
+                && let Some(reason) = *closing.borrow()
+            {
+                return Ok(close(reason, is_close_passed));
+            }
             match scanner.scan(buffer.unscanned()) {
                 Ok(FramePart::Header { kind, n_bytes }) => {
                     if let Some(reason) = self.charge(kind, buffer, to).await? {
@@ -65,8 +74,14 @@ impl<S: Store> ClientFrames<'_, S> {
                 Ok(FramePart::Incomplete) => {
                     buffer.write(to).await?;
                     self.activity.note();
-                    if buffer.read(from).await? == ReadEnd::EndOfStream {
-                        return Ok(ClientEnd::EndOfStream);
+                    tokio::select! {
+                        biased;
+                        reason = reason(&mut closing), if scanner.is_at_boundary() => {
+                            return Ok(close(reason, is_close_passed));
+                        }
+                        read = buffer.read(from) => if read? == ReadEnd::EndOfStream {
+                            return Ok(ClientEnd::EndOfStream);
+                        }
                     }
                 }
                 Err(fault) => {
@@ -102,8 +117,13 @@ impl<S: Store> ClientFrames<'_, S> {
         {
             buffer.write(to).await?;
             let pause = timeout(max_pause, self.pause(kind, time));
-            if let Ok(later) = self.activity.keep(pause).await {
-                decision = later;
+            let mut closing = self.closing.clone();
+            tokio::select! {
+                biased;
+                reason = reason(&mut closing) => return Ok(Some(reason)),
+                paused = self.activity.keep(pause) => if let Ok(later) = paused {
+                    decision = later;
+                }
             }
         }
         Ok(match decision {

@@ -13,6 +13,8 @@ pub(crate) enum CloseReason {
     ControlFrameLimit,
     /// The limits could not be decided.
     InternalError,
+    /// The gateway stops.
+    GoingAway,
 }
 
 /// A close frame, ready to be sent.
@@ -33,6 +35,7 @@ impl CloseReason {
             Self::ProtocolError => 1002,
             Self::MessageLimit | Self::ControlFrameLimit => 1008,
             Self::InternalError => 1011,
+            Self::GoingAway => 1001,
         }
     }
 
@@ -43,6 +46,7 @@ impl CloseReason {
             Self::MessageLimit => "message limit reached",
             Self::ControlFrameLimit => "control frame limit reached",
             Self::InternalError => "internal error",
+            Self::GoingAway => "going away",
         }
     }
 
@@ -117,5 +121,6 @@ mod tests {
         check(CloseReason::MessageLimit, 1008);
         check(CloseReason::ControlFrameLimit, 1008);
         check(CloseReason::InternalError, 1011);
+        check(CloseReason::GoingAway, 1001);
     }
 }

@@ -1,3 +1,4 @@
+use std::future::pending;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -104,7 +105,14 @@ async fn run<T>(
     let (client, client_end) = duplex(in_flight);
     let (upstream, upstream_end) = duplex(in_flight);
     let activity = Activity::new();
-    let relay = relay(client_end, upstream_end, session, thread, &activity);
+    let relay = relay(
+        client_end,
+        upstream_end,
+        Some(session),
+        thread,
+        &activity,
+        pending(),
+    );
     tokio::join!(relay, script(client, upstream))
 }
 
@@ -395,7 +403,14 @@ async fn an_upstream_that_reads_nothing_keeps_no_client_from_its_close_frame() {
     let (mut client, client_end) = duplex(IN_FLIGHT);
     let (mut upstream, upstream_end) = duplex(16);
     let activity = Activity::new();
-    let relay = relay(client_end, upstream_end, &session, &thread, &activity);
+    let relay = relay(
+        client_end,
+        upstream_end,
+        Some(&session),
+        &thread,
+        &activity,
+        pending(),
+    );
     let message = client_frame(TEXT, &[7; 100]);
     let script = async {
         client.write_all(&message.repeat(2)).await.unwrap();
@@ -486,5 +501,68 @@ async fn each_side_may_end_its_stream_first() {
         assert_eq!(read_all(&mut client).await, reply);
     };
     let (relayed, ()) = run(&thread, &session, IN_FLIGHT, script).await;
+    relayed.unwrap();
+}
+
+/// Relays without limits until the drain, which begins after a second.
+async fn drained<T>(
+    script: impl AsyncFnOnce(DuplexStream, DuplexStream) -> T,
+) -> (io::Result<()>, T) {
+    let (client, client_end) = duplex(IN_FLIGHT);
+    let (upstream, upstream_end) = duplex(IN_FLIGHT);
+    let (thread, activity) = (thread(), Activity::new());
+    let drain = sleep(Duration::from_secs(1));
+    let relay = relay(client_end, upstream_end, None, &thread, &activity, drain);
+    tokio::join!(relay, script(client, upstream))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_drain_waits_for_the_end_of_a_frame() {
+    let message = client_frame(TEXT, &[7; 100]);
+    let (relayed, ()) = drained(async |mut client, mut upstream| {
+        client.write_all(&message[..50]).await.unwrap();
+        upstream.write_all(b"\x81\x04ab").await.unwrap();
+        sleep(Duration::from_millis(1500)).await;
+        client.write_all(&message[50..]).await.unwrap();
+        upstream.write_all(b"cd").await.unwrap();
+        let received = read_all(&mut client).await;
+        assert_eq!(received, b"\x81\x04abcd\x88\x0c\x03\xe9going away");
+        drop(client);
+        let received = read_all(&mut upstream).await;
+        let (passed, close) = received.split_at(message.len());
+        assert_eq!(passed, message);
+        assert_eq!((close[..2].to_vec(), close.len()), (vec![CLOSE, 0x8c], 18));
+    })
+    .await;
+    relayed.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_frame_that_does_not_end_is_cut_a_second_after_the_drain_began() {
+    let started = Instant::now();
+    let (relayed, (received, ..)) = drained(async |mut client, upstream| {
+        client
+            .write_all(&[TEXT, 0xfe, 1, 0, 0, 0, 0, 0, 7])
+            .await
+            .unwrap();
+        (read_all(&mut client).await, client, upstream)
+    })
+    .await;
+    assert_eq!(relayed.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    assert_eq!(received, b"\x88\x0c\x03\xe9going away");
+    assert_eq!(started.elapsed(), Duration::from_secs(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_limits_bytes_that_are_no_frames_pass() {
+    let (relayed, ()) = drained(async |mut client, mut upstream| {
+        client.write_all(&[0xff; 100]).await.unwrap();
+        client.shutdown().await.unwrap();
+        assert_eq!(read_all(&mut upstream).await, [0xff; 100]);
+        upstream.write_all(&[0xfe; 100]).await.unwrap();
+        upstream.shutdown().await.unwrap();
+        assert_eq!(read_all(&mut client).await, [0xfe; 100]);
+    })
+    .await;
     relayed.unwrap();
 }

@@ -109,6 +109,21 @@ async fn a_large_frame_in_flight_arrives_whole_or_not_at_all() {
 }
 
 #[tokio::test]
+async fn a_stop_closes_limited_connections_with_1001() {
+    let (gateway, mut client, mut upstream) = open(messages(10), "websocket").await;
+    client.write_all(MESSAGE).await.unwrap();
+    let mut passed = vec![0; MESSAGE.len()];
+    upstream.read_exact(&mut passed).await.unwrap();
+    gateway.ask_to_stop();
+    assert_eq!(read_all(&mut client).await, b"\x88\x0c\x03\xe9going away");
+    drop(client);
+    let close = read_all(&mut upstream).await;
+    assert_eq!((close[..2].to_vec(), close.len()), (vec![0x88, 0x8c], 18));
+    drop(upstream);
+    gateway.ended().await;
+}
+
+#[tokio::test]
 async fn other_protocols_pass_unread() {
     let (_gateway, mut client, mut upstream) = open(messages(1), "echo").await;
     // As WebSocket frames these would be malformed.
