@@ -75,28 +75,20 @@ pub(crate) async fn relay<S: Store>(
             activity,
         )),
     };
-    let malformed = match session {
-        Some(_) => Malformed::Cut,
-        None => Malformed::Pass,
-    };
-    let to_client = Box::pin(async {
-        let mut frames = PassedFrames {
+    let to_client = Box::pin(pass_to_client(
+        PassedFrames {
             sender: FrameSender::Server,
-            malformed,
-            closing: is_closing.clone(),
+            malformed: if session.is_some() {
+                Malformed::Cut
+            } else {
+                Malformed::Pass
+            },
+            closing: is_closing,
             activity,
-        };
-        let passed = pass_to_client(&mut frames, &mut upstream_read, &mut client_write);
-        tokio::select! {
-            biased;
-            passed = passed => passed?,
-            () = closing_timeout(is_closing.clone()) => return Err(io::ErrorKind::TimedOut.into()),
-        }
-        if is_closing.borrow().is_some() {
-            let _ = timeout(CLOSE_TIMEOUT, discard(&mut upstream_read)).await;
-        }
-        Ok(())
-    });
+        },
+        &mut upstream_read,
+        &mut client_write,
+    ));
     let going_away = async {
         drain.await;
         closing.send_if_modified(|reason| {
@@ -188,14 +180,26 @@ async fn pass_unlimited(
 
 /// Passes frames to the client, and ends its stream: with a close frame if the connection is being closed.
 async fn pass_to_client(
-    frames: &mut PassedFrames<'_>,
+    mut frames: PassedFrames<'_>,
     from: &mut (impl AsyncRead + Unpin),
     to: &mut (impl AsyncWrite + Unpin),
 ) -> io::Result<()> {
-    if let Some(reason) = frames.pass_to_boundary(from, to).await? {
-        send(&CloseFrame::for_client(reason), to).await?;
+    let closing = frames.closing.clone();
+    let passed = async {
+        if let Some(reason) = frames.pass_to_boundary(from, to).await? {
+            send(&CloseFrame::for_client(reason), to).await?;
+        }
+        to.shutdown().await
+    };
+    tokio::select! {
+        biased;
+        passed = passed => passed?,
+        () = closing_timeout(closing.clone()) => return Err(io::ErrorKind::TimedOut.into()),
     }
-    to.shutdown().await
+    if closing.borrow().is_some() {
+        let _ = timeout(CLOSE_TIMEOUT, discard(from)).await;
+    }
+    Ok(())
 }
 
 /// Ready once the connection is being closed.
