@@ -49,7 +49,7 @@ type SentRequest = Result<Response<Incoming>, TrySendError<Request<OutgoingBody>
 /// Sends a request and waits for the head of the response.
 pub(super) async fn send(
     lease: &mut ConnectionLease,
-    mut request: Request<OutgoingBody>,
+    mut request: Box<Request<OutgoingBody>>,
     timers: &Rc<TimerPool>,
     leased_at: Instant,
 ) -> Result<Response<Incoming>, FailedAttempt> {
@@ -80,7 +80,7 @@ pub(super) async fn send(
         }
         LeasedChannel::Http2(connection) => {
             prepare_http2(&mut request, &target.state.config)?;
-            match wait.run(connection.send(request), now()).await {
+            match wait.run(connection.send(*request), now()).await {
                 Some(Ok(response)) => Ok(response),
                 Some(Err(failure)) => Err(judge_http2(failure, connection, target, link)),
                 None => Err(ForwardError::ResponseTimedOut.into()),

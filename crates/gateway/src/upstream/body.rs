@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 
-use super::lease::ConnectionLease;
+use super::lease::{ConnectionLease, LeasedChannel};
 use super::outgoing::{BodyLink, LinkState};
 use super::timer::{DeadlineTimer, TimerPool, now};
 
@@ -127,7 +127,13 @@ impl Body for UpstreamBody {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, UpstreamBodyError>>> {
         let this = self.get_mut();
-        let Poll::Ready(polled) = Pin::new(&mut this.incoming).poll_frame(context) else {
+        let incoming = &mut this.incoming;
+        let mut next = |context: &mut Context<'_>| Pin::new(&mut *incoming).poll_frame(context);
+        let polled = match this.lease.as_mut().map(|lease| lease.parts().1) {
+            Some(LeasedChannel::Http1 { connection, .. }) => connection.poll(context, next),
+            _ => next(context),
+        };
+        let Poll::Ready(polled) = polled else {
             return this
                 .poll_timeout(context)
                 .map(|fault| Some(Err(this.fail(fault))));

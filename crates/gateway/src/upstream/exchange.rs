@@ -27,7 +27,6 @@ use super::pool::LocalUpstream;
 use super::shared::{SharedUpstream, TriedTargets};
 use super::timer::{TimerPool, now};
 use super::wire::HeadCopy;
-use crate::body::RequestBody;
 use crate::config::{RetryConfig, RetryOn};
 
 /// One request on its way.
@@ -59,7 +58,7 @@ struct SpareRequest {
 /// The end of one attempt.
 enum AttemptEnd {
     Response(Response<UpstreamBody>),
-    Again(Request<OutgoingBody>),
+    Again(Box<Request<OutgoingBody>>),
 }
 
 // === impl Exchange ===
@@ -88,13 +87,12 @@ impl<'a> Exchange<'a> {
 
     pub(super) async fn run(
         mut self,
-        request: Request<RequestBody>,
+        mut request: Box<Request<OutgoingBody>>,
     ) -> Result<Response<UpstreamBody>, ForwardError> {
         self.upstream.counters.requests.add();
         if let Some(retry) = self.retry {
             self.upstream.budget.deposit(retry.budget_percent);
         }
-        let mut request = request.map(OutgoingBody::new);
         loop {
             match self.attempt(request).await? {
                 AttemptEnd::Response(response) => return Ok(response),
@@ -106,7 +104,7 @@ impl<'a> Exchange<'a> {
 
     async fn attempt(
         &mut self,
-        request: Request<OutgoingBody>,
+        request: Box<Request<OutgoingBody>>,
     ) -> Result<AttemptEnd, ForwardError> {
         let started = now();
         let index = match self.pinned.take() {
@@ -205,7 +203,7 @@ impl<'a> Exchange<'a> {
         &mut self,
         index: usize,
         error: ForwardError,
-        request: Request<OutgoingBody>,
+        request: Box<Request<OutgoingBody>>,
     ) -> Result<AttemptEnd, ForwardError> {
         // For the health of the target, the opening of the connection has counted.
         self.upstream.counters.add_failure(&error);
@@ -235,7 +233,7 @@ impl<'a> Exchange<'a> {
         );
         // A request of which nothing was written is as good as never sent; else its copy must be allowed to take its place.
         let again = match (returned, spare) {
-            (Some(request), _) => Some(*request),
+            (Some(request), _) => Some(request),
             (None, Some(spare)) if spare.fits(repair) => Some(spare.into_request()),
             (None, _) => None,
         };
@@ -319,10 +317,10 @@ impl SpareRequest {
         }
     }
 
-    fn into_request(self) -> Request<OutgoingBody> {
+    fn into_request(self) -> Box<Request<OutgoingBody>> {
         let body = self
             .link
             .map_or(OutgoingBody::Empty, |link| link.begin_again());
-        self.head.into_request(body)
+        Box::new(self.head.into_request(body))
     }
 }

@@ -5,7 +5,6 @@ use std::rc::Rc;
 use super::http1::Http1Connection;
 use super::http2::Http2Connection;
 use super::local::LocalTarget;
-use super::timer::now;
 
 /// A connection, or a stream of one, in use by one request. Dropped before the end of the response, it closes the HTTP/1 connection.
 #[derive(Debug)]
@@ -24,14 +23,14 @@ pub(super) enum LeasedChannel {
     /// A whole connection.
     Http1 {
         /// The connection.
-        connection: Http1Connection,
+        connection: Box<Http1Connection>,
         /// Whether it has served an earlier request.
         is_reused: bool,
     },
     /// A stream of a connection.
     Http2(Rc<Http2Connection>),
     /// A connection that became a tunnel; only its place counts any more.
-    Upgraded(#[expect(dead_code, reason = "it is kept until the tunnel ends")] Http1Connection),
+    Upgraded(#[expect(dead_code, reason = "it is kept until the tunnel ends")] Box<Http1Connection>),
     /// Nothing any more.
     Released,
 }
@@ -54,12 +53,12 @@ impl ConnectionLease {
 
     /// Gives the connection back after the end of a response.
     pub(super) fn finish(mut self) {
-        if let LeasedChannel::Http1 { connection, .. } = &self.channel
+        if let LeasedChannel::Http1 { connection, .. } = &mut self.channel
             // Not so if the request is still being written, or either side wants to close.
             && connection.is_ready()
             && let LeasedChannel::Http1 { mut connection, .. } = self.take_channel()
         {
-            connection.idle_since = now();
+            connection.rest();
             self.target().keep_idle(connection);
             self.target().release_place();
         }
@@ -71,7 +70,8 @@ impl ConnectionLease {
         if !matches!(self.channel, LeasedChannel::Http1 { .. }) {
             return;
         }
-        if let LeasedChannel::Http1 { connection, .. } = self.take_channel() {
+        if let LeasedChannel::Http1 { mut connection, .. } = self.take_channel() {
+            connection.give_task();
             self.channel = LeasedChannel::Upgraded(connection);
         }
     }

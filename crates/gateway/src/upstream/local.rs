@@ -40,7 +40,7 @@ pub(super) struct LocalTarget {
     pub(super) connector: Connector,
     places: Semaphore,
     /// Unused HTTP/1 connections, the one used last at the back.
-    idle: RefCell<VecDeque<Http1Connection>>,
+    idle: RefCell<VecDeque<Box<Http1Connection>>>,
     http2: RefCell<Vec<Rc<Http2Connection>>>,
     /// The line of those who wait for a stream.
     line: Semaphore,
@@ -135,7 +135,7 @@ impl LocalTarget {
     }
 
     /// Keeps a connection for the next request.
-    pub(super) fn keep_idle(&self, connection: Http1Connection) {
+    pub(super) fn keep_idle(&self, connection: Box<Http1Connection>) {
         self.idle.borrow_mut().push_back(connection);
         self.start_reaper();
     }
@@ -209,7 +209,7 @@ impl LocalTarget {
     }
 
     /// The idle connection used last, if it is still good.
-    fn take_idle(&self, now: Instant) -> Option<Http1Connection> {
+    fn take_idle(&self, now: Instant) -> Option<Box<Http1Connection>> {
         let version = self.state.addresses.version();
         loop {
             let mut connection = self.idle.borrow_mut().pop_back()?;
@@ -325,7 +325,7 @@ impl LocalTarget {
         let is_kept = |idle_since: Instant| now < idle_since + timeout;
         self.idle
             .borrow_mut()
-            .retain(|connection| is_kept(connection.idle_since) && connection.is_ready());
+            .retain_mut(|connection| is_kept(connection.idle_since) && connection.is_ready());
         self.http2.borrow_mut().retain(|connection| {
             let is_kept = !connection.is_idle() || is_kept(connection.idle_since.get());
             is_kept && !connection.is_over()

@@ -12,6 +12,7 @@ use super::body::UpstreamBody;
 use super::error::{ForwardError, Reached};
 use super::exchange::Exchange;
 use super::local::LocalTarget;
+use super::outgoing::OutgoingBody;
 use super::shared::{BalanceState, SharedUpstream};
 use super::timer::TimerPool;
 use crate::body::RequestBody;
@@ -56,17 +57,21 @@ impl UpstreamPool {
     /// # Cancel safety
     ///
     /// Dropped, it closes the HTTP/1 connection or resets the HTTP/2 stream of the request; `reached` is true then, too.
-    pub(crate) async fn exchange(
+    pub(crate) fn exchange(
         &self,
         upstream: &Arc<SharedUpstream>,
         request: Request<RequestBody>,
         retry: Option<&RetryConfig>,
         reached: &Cell<Reached>,
-    ) -> Result<Response<UpstreamBody>, ForwardError> {
-        let local = self.local(upstream);
-        Exchange::new(upstream, &local, &self.timers, retry, reached)
-            .run(request)
-            .await
+    ) -> impl Future<Output = Result<Response<UpstreamBody>, ForwardError>> {
+        // In a box from here on, because futures copy what they are given.
+        let request = Box::new(request.map(OutgoingBody::new));
+        async move {
+            let local = self.local(upstream);
+            Exchange::new(upstream, &local, &self.timers, retry, reached)
+                .run(request)
+                .await
+        }
     }
 
     fn local(&self, upstream: &Arc<SharedUpstream>) -> Rc<LocalUpstream> {
