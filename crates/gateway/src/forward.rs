@@ -45,7 +45,7 @@ pub(crate) struct Forward<'a> {
 
 /// A response of an upstream.
 pub(crate) struct Forwarded {
-    pub(crate) response: Response<UpstreamBody>,
+    pub(crate) response: Box<Response<UpstreamBody>>,
     /// The end of the time that the request may take in all.
     pub(crate) deadline: Option<Pin<Box<Sleep>>>,
     /// The upstream's half of an upgraded connection.

@@ -58,7 +58,7 @@ enum Handled {
     /// It gets a response of our own.
     Own(Response<Bytes>, LimitHeaders),
     /// It gets the upstream's.
-    Forwarded(Box<Forwarded>, LimitHeaders),
+    Forwarded(Forwarded, LimitHeaders),
 }
 
 /// A request in its present step.
@@ -292,7 +292,7 @@ impl<S: Store + 'static> GatewayThread<S> {
             Ok(forwarded) => {
                 let status = forwarded.response.status();
                 let limits = charged.settle(&self.limiter, status).await;
-                Ok(Handled::Forwarded(Box::new(forwarded), limits))
+                Ok(Handled::Forwarded(forwarded, limits))
             }
             Err(fault) => {
                 report(upstream, &fault);

@@ -118,21 +118,14 @@ impl<S: Store> Limiter<S> {
         hits: u64,
     ) -> Result<Verdict, LimiterError> {
         let mut verdict = self.unjudged(descriptors);
-        self.check_into(&mut verdict, domain, descriptors, hits)
+        let intent = Intent::Charge(hits.max(1));
+        self.judge_with_bans(&mut verdict, domain, descriptors, intent)
             .await?;
         Ok(verdict)
     }
 
-    /// The same as [`check`](Self::check), for a caller that needs the verdict only to read it: a verdict is large, and each
-    /// function that returns one copies it.
-    ///
-    /// # Errors
-    ///
-    /// As `check`.
-    ///
-    /// # Cancel safety
-    ///
-    /// As `check`.
+    /// The same as [`check`](Self::check), errors and cancellation included, for a caller that needs the verdict only to read it:
+    /// a verdict is large, and each function that returns one copies it.
     pub async fn check_then<T>(
         &self,
         domain: &str,
@@ -141,25 +134,10 @@ impl<S: Store> Limiter<S> {
         then: impl FnOnce(&Verdict) -> T,
     ) -> Result<T, LimiterError> {
         let mut verdict = self.unjudged(descriptors);
-        self.check_into(&mut verdict, domain, descriptors, hits)
+        let intent = Intent::Charge(hits.max(1));
+        self.judge_with_bans(&mut verdict, domain, descriptors, intent)
             .await?;
         Ok(then(&verdict))
-    }
-
-    #[inline]
-    async fn check_into(
-        &self,
-        verdict: &mut Verdict,
-        domain: &str,
-        descriptors: &[Descriptor<'_>],
-        hits: u64,
-    ) -> Result<(), LimiterError> {
-        if self.bans.is_any() {
-            // In a box, so that the future of every other request stays small.
-            verdict.bans = Box::pin(self.banned(&verdict.rules, domain, descriptors)).await;
-        }
-        let intent = Intent::Charge(hits.max(1));
-        self.judge(verdict, domain, descriptors, intent, None).await
     }
 
     /// Returns what every limit of the descriptors says now, bans included, without charging anything:
@@ -178,10 +156,7 @@ impl<S: Store> Limiter<S> {
             descriptor.hits = Hits::Take(0);
         }
         let mut verdict = self.unjudged(&descriptors);
-        if self.bans.is_any() {
-            verdict.bans = Box::pin(self.banned(&verdict.rules, domain, &descriptors)).await;
-        }
-        self.judge(&mut verdict, domain, &descriptors, Intent::Look, None)
+        self.judge_with_bans(&mut verdict, domain, &descriptors, Intent::Look)
             .await?;
         Ok(verdict)
     }
@@ -238,6 +213,20 @@ impl<S: Store> Limiter<S> {
     /// The verdict on a request that no limit applies to.
     pub(crate) fn unjudged(&self, descriptors: &[Descriptor<'_>]) -> Verdict {
         Verdict::new(self.rules.load(), descriptors.len(), self.config)
+    }
+
+    async fn judge_with_bans(
+        &self,
+        verdict: &mut Verdict,
+        domain: &str,
+        descriptors: &[Descriptor<'_>],
+        intent: Intent,
+    ) -> Result<(), LimiterError> {
+        if self.bans.is_any() {
+            // In a box, so that the future of every other request stays small.
+            verdict.bans = Box::pin(self.banned(&verdict.rules, domain, descriptors)).await;
+        }
+        self.judge(verdict, domain, descriptors, intent, None).await
     }
 
     /// Fills in the verdict, in place: moved out of the future, it would be copied whole once more. With a

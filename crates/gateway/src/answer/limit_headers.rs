@@ -21,22 +21,21 @@ const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const X_RETRY_AFTER: HeaderName = HeaderName::from_static("x-ratelimit-retry-after");
 
-/// The texts of small numbers, at the end of each entry. Nearly all numbers of nearly all responses are small, and a value that is not
-/// static is allocated.
-static SMALL_NUMBERS: [[u8; N_DIGITS]; 10_usize.pow(N_DIGITS as u32)] = {
-    let mut texts = [[b'0'; N_DIGITS]; 10_usize.pow(N_DIGITS as u32)];
-    let mut number = 0;
+/// The texts of small numbers, with zeros in front. Nearly all numbers of nearly all responses are small, and a value that is not static
+/// is allocated.
+static SMALL_NUMBERS: [[u8; 3]; 1_000] = {
+    let mut texts = [[b'0'; 3]; 1_000];
+    let mut number = 1;
     while number < texts.len() {
-        texts[number] = [
-            b'0' + (number / 100) as u8,
-            b'0' + (number / 10 % 10) as u8,
-            b'0' + (number % 10) as u8,
-        ];
+        texts[number] = match texts[number - 1] {
+            [hundreds, b'9', b'9'] => [hundreds + 1, b'0', b'0'],
+            [hundreds, tens, b'9'] => [hundreds, tens + 1, b'0'],
+            [hundreds, tens, ones] => [hundreds, tens, ones + 1],
+        };
         number += 1;
     }
     texts
 };
-const N_DIGITS: usize = 3;
 
 // === impl LimitHeaders ===
 

@@ -57,7 +57,7 @@ struct SpareRequest {
 
 /// The end of one attempt.
 enum AttemptEnd {
-    Response(Response<UpstreamBody>),
+    Response(Box<Response<UpstreamBody>>),
     Again(Box<Request<OutgoingBody>>),
 }
 
@@ -88,7 +88,7 @@ impl<'a> Exchange<'a> {
     pub(super) async fn run(
         mut self,
         mut request: Box<Request<OutgoingBody>>,
-    ) -> Result<Response<UpstreamBody>, ForwardError> {
+    ) -> Result<Box<Response<UpstreamBody>>, ForwardError> {
         self.upstream.counters.requests.add();
         if let Some(retry) = self.retry {
             self.upstream.budget.deposit(retry.budget_percent);
@@ -196,7 +196,7 @@ impl<'a> Exchange<'a> {
             self.tried.push(index);
             return AttemptEnd::Again(spare.into_request());
         }
-        AttemptEnd::Response(response)
+        AttemptEnd::Response(Box::new(response))
     }
 
     fn after_failed_connect(

@@ -30,7 +30,9 @@ pub(super) enum LeasedChannel {
     /// A stream of a connection.
     Http2(Rc<Http2Connection>),
     /// A connection that became a tunnel; only its place counts any more.
-    Upgraded(#[expect(dead_code, reason = "it is kept until the tunnel ends")] Box<Http1Connection>),
+    Upgraded(
+        #[expect(dead_code, reason = "it is kept until the tunnel ends")] Box<Http1Connection>,
+    ),
     /// Nothing any more.
     Released,
 }

@@ -63,7 +63,7 @@ impl UpstreamPool {
         request: Request<RequestBody>,
         retry: Option<&RetryConfig>,
         reached: &Cell<Reached>,
-    ) -> impl Future<Output = Result<Response<UpstreamBody>, ForwardError>> {
+    ) -> impl Future<Output = Result<Box<Response<UpstreamBody>>, ForwardError>> {
         // In a box from here on, because futures copy what they are given.
         let request = Box::new(request.map(OutgoingBody::new));
         async move {

@@ -73,7 +73,8 @@ impl UpstreamPool {
         retry: Option<&RetryConfig>,
     ) -> Result<Response<UpstreamBody>, ForwardError> {
         let reached = Cell::default();
-        self.exchange(upstream, request, retry, &reached).await
+        let sent = self.exchange(upstream, request, retry, &reached).await;
+        sent.map(|response| *response)
     }
 }
 
