@@ -1,9 +1,12 @@
 //! Connections of clients: the protocol is detected, heads and bodies are bounded, and the end of the server is observed.
 
 mod detect;
+mod http1;
 mod per_address;
 mod state;
 mod stream;
+#[cfg(test)]
+mod tests;
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -15,7 +18,7 @@ use std::time::Duration;
 
 use http::{HeaderValue, Request, Response};
 use hyper::body::{Body as _, Incoming};
-use hyper::server::conn::{http1, http2};
+use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tidegate_identify::Peer;
@@ -23,14 +26,13 @@ use tidegate_limiter::Store;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::GatewayBounds;
 use crate::executor::StreamExecutor;
 use crate::forward::headers::forwarded_element;
 use crate::response::GatewayBody;
 use crate::thread::GatewayThread;
 use crate::upgrade::Tunnel;
 
-use detect::{Detected, detect};
+use detect::detect;
 pub(crate) use per_address::AddressConnections;
 use per_address::AddressPermit;
 pub(crate) use state::{ConnectionState, RequestGuard};
@@ -87,7 +89,7 @@ const STREAM_SEND_BUFFER: usize = 64 * 1024;
 
 /// Serves one connection until it closes, or until the drain has begun and its requests are answered.
 pub async fn serve_connection<S, I>(
-    io: I,
+    mut io: I,
     client: ClientConnection,
     _permit: ConnectionPermit,
     thread: Rc<GatewayThread<S>>,
@@ -100,17 +102,12 @@ pub async fn serve_connection<S, I>(
     let bounds = &thread.bounds;
     let mut drain = pin!(drain);
     let detected = tokio::select! {
-        detected = detect(io, client.protocol, bounds.idle_timeout) => detected,
+        detected = detect(&mut io, client.protocol, bounds.idle_timeout) => detected,
         // A connection on which nothing was asked has nothing to wait for.
         () = drain.as_mut() => return,
     };
     // A client that closes, or is silent, before its first request is gone.
-    let Some(Detected {
-        io,
-        prefix,
-        protocol,
-    }) = detected
-    else {
+    let Some((protocol, first)) = detected else {
         return;
     };
     let peer_text = match client.peer {
@@ -129,59 +126,11 @@ pub async fn serve_connection<S, I>(
         // An idle HTTP/2 connection is told to go first, by `idle` below, and its bytes are not always those of a head.
         ClientProtocol::Http2 => (bounds.idle_timeout * 3, bounds.idle_timeout * 3),
     };
-    let stream = BoundedStream::new(io, prefix, state, idle_timeout, head_timeout);
+    let stream = BoundedStream::new(io, first, state, idle_timeout, head_timeout);
     match protocol {
-        ClientProtocol::Http1 => serve_http1(stream, context, thread, drain).await,
+        ClientProtocol::Http1 => http1::serve(stream, context, thread, drain).await,
         // Boxed, so that an idle HTTP/1 connection has no room for it.
         ClientProtocol::Http2 => Box::pin(serve_http2(stream, context, thread, drain)).await,
-    }
-}
-
-async fn serve_http1<S, I>(
-    stream: BoundedStream<I>,
-    context: Rc<ConnectionContext>,
-    thread: Rc<GatewayThread<S>>,
-    drain: impl Future<Output = ()>,
-) where
-    S: Store + 'static,
-    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let mut builder = http1::Builder::new();
-    let bounds = &thread.bounds;
-    builder.max_header_size(bounds.max_head_bytes);
-    // hyper has room for its default on the stack and allocates for every other number.
-    if bounds.max_headers != GatewayBounds::DEFAULT_MAX_HEADERS {
-        builder.max_headers(bounds.max_headers);
-    }
-    // hyper keeps room for the future of a request as long as the connection is open. Boxed, an idle connection has none. `Box::pin`
-    // would copy all its room, which is some thousand bytes, and not only the part that is in use.
-    let service = service_fn(|request| {
-        let room = Box::new_uninit();
-        Box::into_pin(Box::write(room, respond(request, &thread, &context)))
-    });
-    let connection = builder
-        .serve_connection(TokioIo::new(stream), service)
-        .with_upgrades();
-    let mut connection = pin!(connection);
-    let mut drain = pin!(drain);
-    // hyper has answered a client that speaks no HTTP; a client that breaks off is not an error of ours.
-    let is_draining = tokio::select! {
-        biased;
-        _ = connection.as_mut() => false,
-        () = drain.as_mut() => {
-            connection.as_mut().graceful_shutdown();
-            let _ = connection.await;
-            true
-        }
-    };
-    let tunnel = context.tunnel.take();
-    if let Some(tunnel) = tunnel {
-        let drain = async {
-            if !is_draining {
-                drain.await;
-            }
-        };
-        Box::pin(tunnel.run(&thread, drain)).await;
     }
 }
 
@@ -288,7 +237,9 @@ impl ConnectionContext {
             _ => {
                 let element =
                     forwarded_element(self.peer_address(), host, Some(self.client.is_tls));
-                *last = Some((host.cloned(), element.clone()));
+                // Copied: the client's value is a part of the buffer that its head was read into, and would keep all of it.
+                let host = host.and_then(|host| HeaderValue::from_bytes(host.as_bytes()).ok());
+                *last = Some((host, element.clone()));
                 element
             }
         }

@@ -1,8 +1,14 @@
 //! The protocol of a connection, by its first bytes.
 
+use std::future::poll_fn;
+use std::io;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncReadExt};
+use bytes::{Bytes, BytesMut};
+use tokio::io::{AsyncRead, ReadBuf};
 use tokio::time::timeout;
 
 use super::ClientProtocol;
@@ -10,88 +16,63 @@ use super::ClientProtocol;
 /// The first bytes of every HTTP/2 connection (RFC 9113, section 3.4).
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// A connection whose protocol is known.
-pub(super) struct Detected<I> {
-    pub(super) io: I,
-    /// The bytes that were read for it.
-    pub(super) prefix: Prefix,
-    pub(super) protocol: ClientProtocol,
-}
+/// Bytes that are read at first; most heads are shorter.
+pub(super) const FIRST_BYTES: usize = 2 * 1024;
 
-/// Bytes that were read before their reader was known.
-#[derive(Debug)]
-pub(super) struct Prefix {
-    bytes: [u8; PREFACE.len()],
-    start: usize,
-    end: usize,
-}
-
-/// Finds the protocol, reading as little as needed. `None` if the client closes or is silent for `most`.
+/// Finds the protocol, and returns the bytes that were read for it. `None` if the client closes or is silent for `most`.
 pub(super) async fn detect<I>(
-    mut io: I,
+    io: &mut I,
     known: Option<ClientProtocol>,
     most: Duration,
-) -> Option<Detected<I>>
+) -> Option<(ClientProtocol, Bytes)>
 where
     I: AsyncRead + Unpin,
 {
-    let mut prefix = Prefix::empty();
-    let protocol = match known {
-        Some(protocol) => protocol,
-        None => timeout(most, prefix.read(&mut io)).await.ok()??,
-    };
-    Some(Detected {
-        io,
-        prefix,
-        protocol,
-    })
+    match known {
+        Some(protocol) => Some((protocol, Bytes::new())),
+        None => timeout(most, read_protocol(io)).await.ok()?,
+    }
 }
 
-// === impl Prefix ===
-
-impl Prefix {
-    const fn empty() -> Self {
-        Self {
-            bytes: [0; PREFACE.len()],
-            start: 0,
-            end: 0,
+async fn read_protocol(io: &mut (impl AsyncRead + Unpin)) -> Option<(ClientProtocol, Bytes)> {
+    let mut first = BytesMut::new();
+    loop {
+        let bytes = poll_fn(|context| poll_first_bytes(io, context)).await;
+        let bytes = bytes.ok().filter(|bytes| !bytes.is_empty())?;
+        first.extend_from_slice(&bytes);
+        let n_bytes = first.len().min(PREFACE.len());
+        if first[..n_bytes] != PREFACE[..n_bytes] {
+            return Some((ClientProtocol::Http1, first.freeze()));
+        }
+        if n_bytes == PREFACE.len() {
+            return Some((ClientProtocol::Http2, first.freeze()));
         }
     }
+}
 
-    /// Takes up to `most` of the bytes.
-    pub(super) fn take(&mut self, most: usize) -> &[u8] {
-        let start = self.start;
-        self.start = self.end.min(start + most);
-        &self.bytes[start..self.start]
-    }
-
-    async fn read(&mut self, io: &mut (impl AsyncRead + Unpin)) -> Option<ClientProtocol> {
-        while self.end < PREFACE.len() {
-            let n_bytes = io.read(&mut self.bytes[self.end..]).await.ok()?;
-            if n_bytes == 0 {
-                return None;
-            }
-            self.end += n_bytes;
-            if self.bytes[..self.end] != PREFACE[..self.end] {
-                return Some(ClientProtocol::Http1);
-            }
-        }
-        Some(ClientProtocol::Http2)
-    }
+/// Reads the bytes that have arrived; none at the end. A client that is silent takes no memory for them.
+pub(super) fn poll_first_bytes(
+    io: &mut (impl AsyncRead + Unpin),
+    context: &mut Context<'_>,
+) -> Poll<io::Result<Bytes>> {
+    let mut room = [MaybeUninit::uninit(); FIRST_BYTES];
+    let mut buffer = ReadBuf::uninit(&mut room);
+    ready!(Pin::new(io).poll_read(context, &mut buffer))?;
+    Poll::Ready(Ok(Bytes::copy_from_slice(buffer.filled())))
 }
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncReadExt;
+
     use super::*;
 
     async fn check(pieces: &[&[u8]], expected: Option<ClientProtocol>) {
-        let mut builder = tokio_test_io(pieces);
-        let detected = detect(&mut builder, None, Duration::from_secs(1)).await;
-        let found = detected.map(|mut detected| {
-            let whole = pieces.concat();
-            let taken = detected.prefix.take(99).to_vec();
-            assert_eq!(taken, whole[..taken.len()]);
-            detected.protocol
+        let mut io = tokio_test_io(pieces);
+        let detected = detect(&mut io, None, Duration::from_secs(1)).await;
+        let found = detected.map(|(protocol, first)| {
+            assert_eq!(first, pieces.concat()[..first.len()]);
+            protocol
         });
         assert_eq!(found, expected);
     }

@@ -14,6 +14,12 @@ pub(crate) struct ConnectionState {
     n_requests: AtomicU64,
     /// Whether the last request had a body.
     had_body: AtomicBool,
+    /// Whether bytes of the next head have arrived.
+    has_head: AtomicBool,
+    /// Whether all that was written is sent. Not so once the connection is shut down.
+    is_flushed: AtomicBool,
+    /// Whether hyper leaves the stream, which stays open.
+    is_parking: AtomicBool,
     exhausted: Notify,
 }
 
@@ -32,6 +38,7 @@ impl ConnectionState {
     pub(crate) fn begin(self: &Arc<Self>, max_requests: u64, has_body: bool) -> RequestGuard {
         self.n_active.fetch_add(1, Ordering::Relaxed);
         self.had_body.store(has_body, Ordering::Relaxed);
+        self.has_head.store(false, Ordering::Relaxed);
         let n_before = self.n_requests.fetch_add(1, Ordering::Relaxed);
         let is_last = n_before + 1 >= max_requests;
         if is_last {
@@ -60,6 +67,43 @@ impl ConnectionState {
     /// Whether the last request had a body.
     pub(super) fn had_body(&self) -> bool {
         self.had_body.load(Ordering::Relaxed)
+    }
+
+    /// Notes bytes that arrived: those of a head, unless a request is in progress.
+    pub(super) fn received(&self) {
+        if self.is_idle() {
+            self.has_head.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether bytes of the next head have arrived.
+    pub(super) fn has_head(&self) -> bool {
+        self.has_head.load(Ordering::Relaxed)
+    }
+
+    /// Notes whether all that was written is sent.
+    pub(super) fn set_flushed(&self, is_flushed: bool) {
+        self.is_flushed.store(is_flushed, Ordering::Relaxed);
+    }
+
+    /// Whether the last response is sent and nothing of the next request has arrived.
+    pub(super) fn is_parkable(&self) -> bool {
+        self.is_idle() && !self.has_head() && self.is_flushed.load(Ordering::Relaxed)
+    }
+
+    /// Notes whether hyper leaves the stream.
+    pub(super) fn set_parking(&self, is_parking: bool) {
+        self.is_parking.store(is_parking, Ordering::Relaxed);
+    }
+
+    /// Whether hyper leaves the stream.
+    pub(super) fn is_parking(&self) -> bool {
+        self.is_parking.load(Ordering::Relaxed)
+    }
+
+    /// The same, and from now on it does not.
+    pub(super) fn take_parking(&self) -> bool {
+        self.is_parking.swap(false, Ordering::Relaxed)
     }
 
     /// The number of requests that were begun.

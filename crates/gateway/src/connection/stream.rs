@@ -19,21 +19,21 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::detect::Prefix;
+use super::detect::poll_first_bytes;
 use super::state::ConnectionState;
 
 /// A client's stream whose reads fail once a head takes too long.
 pub(super) struct BoundedStream<I> {
     io: I,
-    prefix: Prefix,
+    /// Bytes that were read before hyper was there to read them.
+    first: Bytes,
     state: Arc<ConnectionState>,
     idle_timeout: Duration,
     head_timeout: Duration,
-    /// The requests begun before the bytes that arrived last, if those belong to a head.
-    head_after: Option<u64>,
     /// The wait that `deadline` bounds.
     wait: Wait,
     deadline: Instant,
@@ -59,18 +59,17 @@ enum Wait {
 impl<I> BoundedStream<I> {
     pub(super) fn new(
         io: I,
-        prefix: Prefix,
+        first: Bytes,
         state: Arc<ConnectionState>,
         idle_timeout: Duration,
         head_timeout: Duration,
     ) -> Self {
         Self {
             io,
-            prefix,
+            first,
             state,
             idle_timeout,
             head_timeout,
-            head_after: None,
             wait: Wait::None,
             deadline: Instant::now(),
             timer: None,
@@ -78,10 +77,15 @@ impl<I> BoundedStream<I> {
         }
     }
 
-    /// Bytes arrived: those of a head, unless a request is in progress.
-    fn received(&mut self) {
-        if self.state.is_idle() {
-            self.head_after = Some(self.state.n_requests());
+    /// Whether there are bytes that hyper has not read.
+    pub(super) fn has_first(&self) -> bool {
+        !self.first.is_empty()
+    }
+
+    /// Gives back bytes that hyper has read but not used.
+    pub(super) fn unread(&mut self, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.first = [bytes, &self.first].concat().into();
         }
     }
 
@@ -91,7 +95,7 @@ impl<I> BoundedStream<I> {
             return Poll::Pending;
         }
         let n_requests = self.state.n_requests();
-        let (wait, most) = if self.head_after == Some(n_requests) {
+        let (wait, most) = if self.state.has_head() {
             (Wait::Head(n_requests), self.head_timeout)
         } else {
             (Wait::Idle(n_requests), self.idle_timeout)
@@ -124,6 +128,20 @@ impl<I> BoundedStream<I> {
 }
 
 impl<I: AsyncRead + Unpin> BoundedStream<I> {
+    /// Waits for the next head without hyper. An error if the client closes, or is silent for too long.
+    pub(super) fn poll_head(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match poll_first_bytes(&mut self.io, context)? {
+            Poll::Pending => self.poll_wait(context),
+            Poll::Ready(bytes) if bytes.is_empty() => {
+                Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()))
+            }
+            Poll::Ready(bytes) => {
+                self.first = bytes;
+                Poll::Ready(Ok(()))
+            }
+        }
+    }
+
     /// Discards what the client sends until it closes, and not longer than until the deadline.
     fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let mut bytes = [0; DISCARDED_BYTES];
@@ -149,16 +167,18 @@ impl<I: AsyncRead + Unpin> AsyncRead for BoundedStream<I> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        let prefix = this.prefix.take(buffer.remaining());
-        if !prefix.is_empty() {
-            buffer.put_slice(prefix);
-            this.received();
+        // hyper is not between two requests.
+        this.state.set_parking(false);
+        if !this.first.is_empty() {
+            let n_bytes = this.first.len().min(buffer.remaining());
+            buffer.put_slice(&this.first.split_to(n_bytes));
+            this.state.received();
             return Poll::Ready(Ok(()));
         }
         match Pin::new(&mut this.io).poll_read(context, buffer) {
             Poll::Pending => this.poll_wait(context),
             ready @ Poll::Ready(_) => {
-                this.received();
+                this.state.received();
                 ready
             }
         }
@@ -171,6 +191,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for BoundedStream<I> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        self.state.set_flushed(false);
         Pin::new(&mut self.io).poll_write(context, bytes)
     }
 
@@ -179,6 +200,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for BoundedStream<I> {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.state.set_flushed(false);
         Pin::new(&mut self.io).poll_write_vectored(context, slices)
     }
 
@@ -187,11 +209,18 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for BoundedStream<I> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(context)
+        let flushed = Pin::new(&mut self.io).poll_flush(context);
+        self.state
+            .set_flushed(matches!(flushed, Poll::Ready(Ok(()))));
+        flushed
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
+        if this.state.is_parking() {
+            return Poll::Ready(Ok(()));
+        }
+        this.state.set_flushed(false);
         if !this.is_shut_down {
             ready!(Pin::new(&mut this.io).poll_shutdown(context))?;
             this.is_shut_down = true;

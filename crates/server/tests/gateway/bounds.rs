@@ -142,3 +142,37 @@ async fn a_request_in_progress_is_answered_before_the_end() {
     assert_eq!(receive(&mut stream).await.unwrap().status, 200);
     gateway.ended().await;
 }
+
+#[tokio::test]
+async fn an_idle_connection_closes_when_the_server_stops() {
+    let upstream = RecordingUpstream::ok().await;
+    let gateway = RunningGateway::start(upstream.address);
+    let mut stream = gateway.connect().await;
+    stream
+        .write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        .await
+        .unwrap();
+    assert_eq!(receive(&mut stream).await.unwrap().status, 200);
+    gateway.ask_to_stop();
+    assert_eq!(stream.read(&mut [0]).await.unwrap(), 0);
+    gateway.ended().await;
+}
+
+#[tokio::test]
+async fn an_idle_connection_is_closed_after_its_last_request() {
+    let upstream = RecordingUpstream::ok().await;
+    let gateway = start(&upstream);
+    for n_requests in 1..=2 {
+        let mut stream = gateway.connect().await;
+        for _ in 0..n_requests {
+            stream
+                .write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+                .await
+                .unwrap();
+            assert_eq!(receive(&mut stream).await.unwrap().status, 200);
+        }
+        // The idle timeout, and half of it for a busy client; the rest is a slow machine's.
+        let closed = timeout(10 * short().idle_timeout, stream.read(&mut [0])).await;
+        assert_eq!(closed.expect("in time").unwrap(), 0);
+    }
+}

@@ -47,3 +47,45 @@ async fn bytes_flow_both_ways_after_an_upgrade() {
     assert_eq!(rest, b"hellopinglast");
     upstream.await.unwrap();
 }
+
+#[tokio::test]
+async fn a_connection_is_upgraded_after_other_requests() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let gateway = RunningGateway::start(listener.local_addr().unwrap());
+    let upstream = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let answers = [
+            "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n",
+        ];
+        for answer in answers {
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(stream.read_u8().await.unwrap());
+            }
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+        let mut word = [0; 4];
+        stream.read_exact(&mut word).await.unwrap();
+        stream.write_all(&word).await.unwrap();
+    });
+    let mut stream = gateway.connect().await;
+    stream
+        .write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        .await
+        .unwrap();
+    assert_eq!(receive(&mut stream).await.unwrap().status, 200);
+    stream
+        .write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nping")
+        .await
+        .unwrap();
+    let received = receive(&mut stream).await.unwrap();
+    assert_eq!(received.status, 101);
+    let mut rest = received.body().as_bytes().to_vec();
+    timeout(LONG, stream.read_to_end(&mut rest))
+        .await
+        .expect("an end")
+        .unwrap();
+    assert_eq!(rest, b"ping");
+    upstream.await.unwrap();
+}
