@@ -6,7 +6,7 @@
 
 use std::cell::Cell;
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -49,14 +49,18 @@ pub(crate) fn piece_handed_over() {
 impl<F: Future<Output = ()> + 'static> Executor<F> for StreamExecutor {
     fn execute(&self, future: F) {
         let progress = Rc::new(StreamProgress::default());
-        let bounded = bounded(future, Rc::clone(&progress), self.write_timeout);
+        // Boxed, because an `async fn` has room for an argument that it pins twice.
+        let bounded = bounded(Box::pin(future), Rc::clone(&progress), self.write_timeout);
         drop(spawn_local(PROGRESS.scope(progress, bounded)));
     }
 }
 
 /// Runs the task of a stream until it ends, or until its client has taken nothing for `most`; dropping it resets the stream.
-async fn bounded(task: impl Future<Output = ()>, progress: Rc<StreamProgress>, most: Duration) {
-    let mut task = pin!(task);
+async fn bounded(
+    mut task: Pin<Box<impl Future<Output = ()>>>,
+    progress: Rc<StreamProgress>,
+    most: Duration,
+) {
     let mut timer = None;
     poll_fn(|context| {
         if task.as_mut().poll(context).is_ready() {
