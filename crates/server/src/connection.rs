@@ -10,6 +10,7 @@ use tidegate_gateway::{ClientConnection, ConnectionPermit};
 use tidegate_limiter::Store;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::server::TlsStream;
 
 use crate::admin::{self, Scope};
 use crate::cores::Desk;
@@ -86,26 +87,27 @@ impl<S: Store + 'static> Service<S> {
         }
         match self.tls.take() {
             None => self.serve(io?, None).await,
-            // Boxed, so that a connection without TLS has no room for it.
-            Some(tls) => Box::pin(self.serve_tls(io?, tls)).await,
+            // Boxed, so that a connection without TLS has no room for either, and one with TLS none for its handshake.
+            Some(tls) => {
+                if let Some(io) = Box::pin(self.shake_hands(io?, tls)).await {
+                    let handshake = tls::handshake(&io);
+                    Box::pin(self.serve(io, Some(handshake))).await;
+                }
+            }
         }
         Ok(())
     }
 
-    async fn serve_tls<I>(self, io: I, tls: Arc<Tls>)
+    /// The stream is boxed: the state of TLS is large, and a stream is moved from step to step.
+    async fn shake_hands<I>(&self, io: I, tls: Arc<Tls>) -> Option<Box<TlsStream<I>>>
     where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let mut drain = self.desk.drain.clone();
-        let shaken = tokio::select! {
-            shaken = tls.accept(io) => shaken,
+        tokio::select! {
+            shaken = tls.accept(io) => shaken.map(Box::new),
             // Nothing is under way before the handshake is done.
             () = drain.begun() => None,
-        };
-        if let Some(io) = shaken {
-            let handshake = tls::handshake(&io);
-            // The state of TLS is large, and a stream is moved from step to step.
-            self.serve(Box::new(io), Some(handshake)).await;
         }
     }
 
