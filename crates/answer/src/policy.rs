@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
+use memchr::memchr2;
 use tidegate_limiter::{LimitStatus, Mode, Ruling, Verdict};
 
 use crate::seconds;
@@ -138,18 +139,14 @@ pub(crate) fn write_quoted(to: &mut impl fmt::Write, text: &str) -> fmt::Result 
 
 /// Writes printable ASCII as it stands between quotes.
 pub(crate) fn write_escaped(to: &mut impl fmt::Write, text: &str) -> fmt::Result {
-    let is_special = |byte: u8| byte == b'"' || byte == b'\\';
-    // Nearly no text has one, and a fold over all bytes takes a few vector instructions.
-    if !text.bytes().fold(false, |any, byte| any | is_special(byte)) {
-        return to.write_str(text);
+    let mut rest = text;
+    while let Some(index) = memchr2(b'"', b'\\', rest.as_bytes()) {
+        to.write_str(&rest[..index])?;
+        to.write_str("\\")?;
+        to.write_str(&rest[index..=index])?;
+        rest = &rest[index + 1..];
     }
-    for part in text.split_inclusive(['"', '\\']) {
-        match part.strip_suffix(['"', '\\']) {
-            Some(plain) => write!(to, "{plain}\\{}", &part[plain.len()..])?,
-            None => to.write_str(part)?,
-        }
-    }
-    Ok(())
+    to.write_str(rest)
 }
 
 fn is_told(status: &LimitStatus<'_>) -> bool {

@@ -37,6 +37,8 @@ pub(crate) struct Forward<'a> {
     /// The path in its normal form, if another one than the client's is to be sent.
     pub(crate) path: Option<String>,
     pub(crate) connection: &'a ConnectionContext,
+    /// Whether the peer is believed in what it says about its client.
+    pub(crate) is_trusted: bool,
     /// The address that counts as the client's.
     pub(crate) client: Option<IpAddr>,
     /// The limits of the WebSocket connection that it may open.
@@ -150,7 +152,8 @@ impl Forward<'_> {
             head.uri.authority(),
             self.connection,
             self.client,
-            &self.generation.config.client_address,
+            self.is_trusted
+                .then_some(&self.generation.config.client_address.header),
         );
         headers::edit(&mut head.headers, &self.route.request_headers);
         if let Some(protocol) = &upgrade {

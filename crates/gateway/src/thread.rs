@@ -66,6 +66,8 @@ struct Exchange<'a> {
     generation: &'a Generation,
     connection: &'a ConnectionContext,
     noted: NotedHeaders,
+    /// Whether the peer is believed in what it says about its client.
+    is_trusted: bool,
     /// The address that counts as the client's.
     client: Option<IpAddr>,
     /// In a box, because it is handed from step to step.
@@ -132,11 +134,12 @@ impl<S: Store + 'static> GatewayThread<S> {
         };
         let is_last = guard.is_last;
         let is_head = head.method == Method::HEAD;
-        let client = client_address(&head.headers, connection.client.peer, config);
+        let (is_trusted, client) = client_address(&head.headers, connection.client.peer, config);
         let exchange = Exchange {
             generation: &generation,
             connection,
             noted,
+            is_trusted,
             client,
             head,
             body,
@@ -200,6 +203,7 @@ impl<S: Store + 'static> GatewayThread<S> {
                     rewrite: rewrite.as_ref(),
                     path: changed_path(path, rewrite.as_ref()),
                     connection: exchange.connection,
+                    is_trusted: exchange.is_trusted,
                     client: exchange.client,
                     websocket: caller.open_websocket(),
                 };
@@ -314,14 +318,19 @@ impl<S: Store + 'static> GatewayThread<S> {
     }
 }
 
-/// The address that counts as the client's. The lines are looked up only where they are believed.
-fn client_address(headers: &HeaderMap, peer: Peer, config: &GatewayConfig) -> Option<IpAddr> {
+/// Whether the peer is trusted, and the address that counts as the client's.
+fn client_address(
+    headers: &HeaderMap,
+    peer: Peer,
+    config: &GatewayConfig,
+) -> (bool, Option<IpAddr>) {
     let settings = &config.client_address;
     if !settings.trusts(peer) {
-        return settings.find(peer, []);
+        return (false, settings.find(peer, []));
     }
     let lines = address_lines(headers, &settings.header);
-    settings.find(peer, lines.iter().map(HeaderValue::as_bytes))
+    let lines = lines.iter().map(HeaderValue::as_bytes);
+    (true, settings.find_behind(peer, lines))
 }
 
 /// Logs a request that got no response, with the number of those since the last line; clients are not told the cause.

@@ -105,16 +105,20 @@ impl ClientAddress {
     where
         L: IntoIterator<Item = &'a [u8], IntoIter: DoubleEndedIterator>,
     {
-        let of_peer = match peer {
-            Peer::Address(address) => Some(address),
-            Peer::Unix => None,
-        };
-        let found = if self.trusts(peer) {
-            self.told(lines.into_iter()).or(of_peer)
+        if self.trusts(peer) {
+            self.find_behind(peer, lines)
         } else {
-            of_peer
-        };
-        found.map(address::unmap)
+            of_peer(peer)
+        }
+    }
+
+    /// The same for a peer that is [trusted](Self::trusts).
+    pub fn find_behind<'a, L>(&self, peer: Peer, lines: L) -> Option<IpAddr>
+    where
+        L: IntoIterator<Item = &'a [u8], IntoIter: DoubleEndedIterator>,
+    {
+        let told = self.told(lines.into_iter());
+        told.map(address::unmap).or_else(|| of_peer(peer))
     }
 
     /// The address that a trusted peer tells.
@@ -153,6 +157,13 @@ impl ClientAddress {
             }
         }
         client
+    }
+}
+
+fn of_peer(peer: Peer) -> Option<IpAddr> {
+    match peer {
+        Peer::Address(address) => Some(address::unmap(address)),
+        Peer::Unix => None,
     }
 }
 

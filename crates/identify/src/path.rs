@@ -33,6 +33,10 @@ static IS_PLAIN: [bool; 256] = {
 /// upper case, no dot segments; and, as servers have it, no empty segments. Escapes of `;` and `+` stay, because servers tell them from
 /// the characters. It is borrowed if it has only one reading.
 pub fn normal_path(uri: &str) -> Option<Cow<'_, str>> {
+    // Most are nothing but a path: a `?` is not plain.
+    if uri.starts_with('/') && is_plain(uri) {
+        return Some(Cow::Borrowed(uri));
+    }
     let path = without_authority(split_query(uri).0);
     if path.is_empty() {
         return None;

@@ -1,5 +1,6 @@
 //! Headers that tell a client about its limits.
 
+use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
 use tidegate_answer::{DefaultNumbers, Headers};
 use tidegate_limiter::Verdict;
@@ -99,10 +100,8 @@ fn number(number: u64) -> HeaderValue {
         return HeaderValue::from(number);
     };
     let n_zeros = usize::from(number < 100) + usize::from(number < 10);
-    match str::from_utf8(&text[n_zeros..]) {
-        Ok(text) => HeaderValue::from_static(text),
-        Err(_) => HeaderValue::from(number),
-    }
+    let digits = Bytes::from_static(&text[n_zeros..]);
+    HeaderValue::from_maybe_shared(digits).unwrap_or_else(|_| number.into())
 }
 
 #[cfg(test)]

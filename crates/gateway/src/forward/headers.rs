@@ -10,7 +10,7 @@ use http::header::{
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Version};
 use smallvec::SmallVec;
-use tidegate_identify::{AddressHeader, ClientAddress};
+use tidegate_identify::AddressHeader;
 
 use crate::config::HeaderEdits;
 use crate::connection::ConnectionContext;
@@ -104,31 +104,32 @@ pub(crate) fn set_upgrade(headers: &mut HeaderMap, protocol: HeaderValue) {
 }
 
 /// Tells the upstream who asked, by the addresses that are trusted, and that the request came through here. `authority` is that of the
-/// request target, where HTTP/2 names the host; `client` the address that counts as the client's.
+/// request target, where HTTP/2 names the host; `client` the address that counts as the client's; `trusted` the header for which the
+/// peer is trusted, if it is.
 pub(crate) fn set_forwarded(
     headers: &mut HeaderMap,
     version: Version,
     authority: Option<&Authority>,
     connection: &ConnectionContext,
     client: Option<IpAddr>,
-    trusted: &ClientAddress,
+    trusted: Option<&AddressHeader>,
 ) {
     let host = headers.get(HOST).cloned();
     let host = host.or_else(|| HeaderValue::from_str(authority?.as_str()).ok());
-    let is_trusted = trusted.trusts(connection.client.peer);
-    strip_claims(headers, is_trusted.then_some(&trusted.header));
+    strip_claims(headers, trusted);
     let peer = connection.peer_text.as_ref();
     let own = connection.forwarded(host.as_ref());
     // Of a trusted proxy only the list is believed that it is trusted for; the other one is made from the client that was found in it.
-    let addresses = match trusted.header {
-        AddressHeader::XForwardedFor if is_trusted => appended(headers, &X_FORWARDED_FOR, peer),
+    let addresses = match trusted {
+        Some(AddressHeader::XForwardedFor) => appended(headers, &X_FORWARDED_FOR, peer),
         _ => None,
     };
-    let forwarded = match trusted.header {
-        AddressHeader::Forwarded if is_trusted => appended(headers, &FORWARDED, Some(&own)),
+    let forwarded = match trusted {
+        Some(AddressHeader::Forwarded) => appended(headers, &FORWARDED, Some(&own)),
         _ => None,
     };
-    let behind = client.filter(|client| is_trusted && Some(*client) != connection.peer_address());
+    let is_behind = |client: &IpAddr| Some(*client) != connection.peer_address();
+    let behind = client.filter(|client| trusted.is_some() && is_behind(client));
     let addresses = addresses.or_else(|| match behind {
         Some(client) => with_peer(&client.to_string(), peer),
         None => peer.cloned(),

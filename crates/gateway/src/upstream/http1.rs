@@ -63,12 +63,12 @@ struct DriverWaker {
     waker: Waker,
 }
 
-/// Passes wake-ups on to the task that waits for the connection. A driver that is being polled wakes itself only to be polled again, and
-/// then its task is told once, afterwards.
+/// Passes wake-ups on to the task that waits for the connection, unless that task polls the connection just now and looks itself.
 #[derive(Default)]
 struct WakerRelay {
     task: AtomicWaker,
-    is_polled: AtomicBool,
+    /// Whether the task looks itself.
+    is_held: AtomicBool,
     /// Whether something happened since the driver was polled.
     was_woken: AtomicBool,
 }
@@ -120,14 +120,16 @@ impl Http1Connection {
             return part(context);
         }
         // Only the driver can make the part ready, and the part is polled after it. So it needs no waker, which would wake this very
-        // task.
+        // task. In the same way the part may wake the driver, which is polled as soon as the part is pending.
         let mut without_waker = Context::from_waker(Waker::noop());
-        if let Poll::Ready(ready) = part(&mut without_waker) {
-            return Poll::Ready(ready);
+        self.waker.relay.is_held.store(true, Ordering::Relaxed);
+        let mut polled = part(&mut without_waker);
+        if polled.is_pending() {
+            self.waker.relay.task.register(context.waker());
+            self.drive();
+            polled = part(&mut without_waker);
         }
-        self.waker.relay.task.register(context.waker());
-        self.drive();
-        let polled = part(&mut without_waker);
+        self.waker.relay.is_held.store(false, Ordering::Relaxed);
         if polled.is_pending() && self.waker.relay.was_woken.load(Ordering::Relaxed) {
             context.waker().wake_by_ref();
         }
@@ -193,10 +195,7 @@ impl DriverWaker {
 
     fn poll<F: Future + ?Sized>(&self, driver: Pin<&mut F>) -> Poll<F::Output> {
         self.relay.was_woken.store(false, Ordering::Relaxed);
-        self.relay.is_polled.store(true, Ordering::Relaxed);
-        let polled = driver.poll(&mut Context::from_waker(&self.waker));
-        self.relay.is_polled.store(false, Ordering::Relaxed);
-        polled
+        driver.poll(&mut Context::from_waker(&self.waker))
     }
 }
 
@@ -210,7 +209,7 @@ impl Wake for WakerRelay {
 
     fn wake_by_ref(self: &Arc<Self>) {
         self.was_woken.store(true, Ordering::Relaxed);
-        if !self.is_polled.load(Ordering::Relaxed) {
+        if !self.is_held.load(Ordering::Relaxed) {
             self.task.wake();
         }
     }
