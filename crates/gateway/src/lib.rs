@@ -17,6 +17,7 @@ mod counts;
 mod executor;
 mod forward;
 mod gateway;
+mod gather;
 mod guard;
 mod header_lines;
 mod limit;

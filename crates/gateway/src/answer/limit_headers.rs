@@ -24,14 +24,15 @@ const X_RETRY_AFTER: HeaderName = HeaderName::from_static("x-ratelimit-retry-aft
 
 /// The texts of small numbers, with zeros in front. Nearly all numbers of nearly all responses are small, and a value that is not static
 /// is allocated.
-static SMALL_NUMBERS: [[u8; 3]; 1_000] = {
-    let mut texts = [[b'0'; 3]; 1_000];
+static SMALL_NUMBERS: [[u8; 4]; 10_000] = {
+    let mut texts = [[b'0'; 4]; 10_000];
     let mut number = 1;
     while number < texts.len() {
         texts[number] = match texts[number - 1] {
-            [hundreds, b'9', b'9'] => [hundreds + 1, b'0', b'0'],
-            [hundreds, tens, b'9'] => [hundreds, tens + 1, b'0'],
-            [hundreds, tens, ones] => [hundreds, tens, ones + 1],
+            [first, b'9', b'9', b'9'] => [first + 1, b'0', b'0', b'0'],
+            [first, second, b'9', b'9'] => [first, second + 1, b'0', b'0'],
+            [first, second, third, b'9'] => [first, second, third + 1, b'0'],
+            [first, second, third, fourth] => [first, second, third, fourth + 1],
         };
         number += 1;
     }
@@ -97,9 +98,11 @@ impl LimitHeaders {
 fn number(number: u64) -> HeaderValue {
     let small = usize::try_from(number).ok();
     let Some(text) = small.and_then(|index| SMALL_NUMBERS.get(index)) else {
-        return HeaderValue::from(number);
+        // One allocation less than from the number itself.
+        let text = HeaderValue::from_str(itoa::Buffer::new().format(number));
+        return text.unwrap_or_else(|_| number.into());
     };
-    let n_zeros = usize::from(number < 100) + usize::from(number < 10);
+    let n_zeros = [1_000, 100, 10].iter().filter(|it| number < **it).count();
     let digits = Bytes::from_static(&text[n_zeros..]);
     HeaderValue::from_maybe_shared(digits).unwrap_or_else(|_| number.into())
 }
@@ -110,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_number_is_written_as_it_is() {
-        for it in (0..=1_100).chain([u64::MAX]) {
+        for it in (0..=10_100).chain([u64::MAX]) {
             assert_eq!(number(it), it.to_string());
         }
     }

@@ -25,6 +25,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use super::detect::poll_first_bytes;
 use super::state::ConnectionState;
+use crate::gather::poll_write_gathered;
 
 /// A client's stream whose reads fail once a head takes too long.
 pub(super) struct BoundedStream<I> {
@@ -201,7 +202,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for BoundedStream<I> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         self.state.set_flushed(false);
-        Pin::new(&mut self.io).poll_write_vectored(context, slices)
+        poll_write_gathered(&mut self.io, context, slices)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -10,6 +10,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
+use crate::gather::poll_write_gathered;
+
 /// The bytes of one connection.
 #[derive(Debug)]
 pub(super) struct UpstreamStream {
@@ -106,7 +108,7 @@ impl AsyncWrite for UpstreamStream {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         match &mut self.inner {
-            InnerStream::Plain(stream) => Pin::new(stream).poll_write_vectored(context, slices),
+            InnerStream::Plain(stream) => poll_write_gathered(stream, context, slices),
             InnerStream::Tls(stream) => {
                 Pin::new(stream.as_mut()).poll_write_vectored(context, slices)
             }
