@@ -1,6 +1,6 @@
 //! The limiter: rules joined to a store.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
@@ -119,7 +119,10 @@ impl<S: Store> Limiter<S> {
     ) -> Result<Verdict, LimiterError> {
         let mut verdict = self.unjudged(descriptors);
         let intent = Intent::Charge(hits.max(1));
-        self.judge_with_bans(&mut verdict, domain, descriptors, intent)
+        if self.bans.is_any() {
+            verdict.bans = self.banned(&verdict.rules, domain, descriptors).await;
+        }
+        self.judge(&mut verdict, domain, descriptors, intent, None)
             .await?;
         Ok(verdict)
     }
@@ -135,7 +138,10 @@ impl<S: Store> Limiter<S> {
     ) -> Result<T, LimiterError> {
         let mut verdict = self.unjudged(descriptors);
         let intent = Intent::Charge(hits.max(1));
-        self.judge_with_bans(&mut verdict, domain, descriptors, intent)
+        if self.bans.is_any() {
+            verdict.bans = self.banned(&verdict.rules, domain, descriptors).await;
+        }
+        self.judge(&mut verdict, domain, descriptors, intent, None)
             .await?;
         Ok(then(&verdict))
     }
@@ -156,7 +162,10 @@ impl<S: Store> Limiter<S> {
             descriptor.hits = Hits::Take(0);
         }
         let mut verdict = self.unjudged(&descriptors);
-        self.judge_with_bans(&mut verdict, domain, &descriptors, Intent::Look)
+        if self.bans.is_any() {
+            verdict.bans = self.banned(&verdict.rules, domain, &descriptors).await;
+        }
+        self.judge(&mut verdict, domain, &descriptors, Intent::Look, None)
             .await?;
         Ok(verdict)
     }
@@ -215,20 +224,6 @@ impl<S: Store> Limiter<S> {
         Verdict::new(self.rules.load(), descriptors.len(), self.config)
     }
 
-    async fn judge_with_bans(
-        &self,
-        verdict: &mut Verdict,
-        domain: &str,
-        descriptors: &[Descriptor<'_>],
-        intent: Intent,
-    ) -> Result<(), LimiterError> {
-        if self.bans.is_any() {
-            // In a box, so that the future of every other request stays small.
-            verdict.bans = Box::pin(self.banned(&verdict.rules, domain, descriptors)).await;
-        }
-        self.judge(verdict, domain, descriptors, intent, None).await
-    }
-
     /// Fills in the verdict, in place: moved out of the future, it would be copied whole once more. With a
     /// `failure` the store is not called.
     pub(crate) async fn judge(
@@ -275,18 +270,21 @@ impl<S: Store> Limiter<S> {
         Ok(())
     }
 
-    /// The descriptors that are banned now. A refund is none of them, for it must not be refused.
-    async fn banned(
-        &self,
-        rules: &RuleSet,
-        domain: &str,
-        descriptors: &[Descriptor<'_>],
-    ) -> Box<[BannedDescriptor]> {
-        let bans = self.find_bans(rules, domain, descriptors);
-        if bans.is_empty() {
-            return Box::default();
-        }
-        in_force(&bans, self.store.now().await.ok())
+    /// The descriptors that are banned now; a refund is not, because it must not be denied. In a box, so that the future of every
+    /// request without bans stays small.
+    fn banned<'a>(
+        &'a self,
+        rules: &'a RuleSet,
+        domain: &'a str,
+        descriptors: &'a [Descriptor<'_>],
+    ) -> Pin<Box<impl Future<Output = Box<[BannedDescriptor]>>>> {
+        Box::pin(async move {
+            let bans = self.find_bans(rules, domain, descriptors);
+            if bans.is_empty() {
+                return Box::default();
+            }
+            in_force(&bans, self.store.now().await.ok())
+        })
     }
 
     /// The bans on descriptors, and the places of those.
