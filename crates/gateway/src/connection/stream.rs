@@ -78,7 +78,7 @@ impl<I> BoundedStream<I> {
         }
     }
 
-    /// Whether there are bytes that hyper has not read.
+    /// True if there are bytes that hyper has not read.
     pub(super) fn has_first(&self) -> bool {
         !self.first.is_empty()
     }
@@ -122,7 +122,14 @@ impl<I> BoundedStream<I> {
         }
     }
 
-    /// Whether the client may still be sending a body. After a body that was read, the next head was waited for.
+    /// Notes bytes that arrived. Those of a body that hyper discards after the response are not of a head.
+    fn note_received(&self) {
+        if !self.has_unread_body() {
+            self.state.received();
+        }
+    }
+
+    /// True if the client may still be sending a body. After a body that was read, the next head was waited for.
     fn has_unread_body(&self) -> bool {
         self.state.had_body() && self.wait != Wait::Idle(self.state.n_requests())
     }
@@ -173,13 +180,13 @@ impl<I: AsyncRead + Unpin> AsyncRead for BoundedStream<I> {
         if !this.first.is_empty() {
             let n_bytes = this.first.len().min(buffer.remaining());
             buffer.put_slice(&this.first.split_to(n_bytes));
-            this.state.received();
+            this.note_received();
             return Poll::Ready(Ok(()));
         }
         match Pin::new(&mut this.io).poll_read(context, buffer) {
             Poll::Pending => this.poll_wait(context),
             ready @ Poll::Ready(_) => {
-                this.state.received();
+                this.note_received();
                 ready
             }
         }
