@@ -75,10 +75,10 @@ impl Charged {
         self,
         limiter: &Arc<Limiter<S>>,
     ) -> LimitHeaders {
-        for receipt in self.receipts.into_iter().flatten() {
-            if let Some(refund) = start_refund(limiter, receipt) {
-                let _ = refund.await;
-            }
+        // All are started before the first is awaited, because a client that leaves drops this future.
+        let refunds = (self.receipts).map(|receipt| start_refund(limiter, receipt?));
+        for refund in refunds.into_iter().flatten() {
+            let _ = refund.await;
         }
         self.headers
     }
@@ -130,7 +130,90 @@ fn start_refund<S: Store + 'static>(
     }))
 }
 
-/// Whether a limit is settled by the status of the response.
+/// True if a limit is settled by the status of the response.
 pub(crate) fn counts_by_status(limit: &Limit) -> bool {
     limit.counts_status().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use tidegate_limiter::{Descriptor, Entry, Hits, LimiterConfig};
+    use tidegate_rules::{CompileOptions, Source, compile};
+    use tidegate_store::{EmbeddedStore, StoreConfig};
+    use tokio::runtime::{Builder, LocalOptions};
+    use tokio::task::yield_now;
+
+    use super::*;
+
+    const RULES: &str = "
+domain: gateway
+descriptors:
+  - key: address
+    rate_limit: {unit: day, requests_per_unit: 3}
+  - key: user
+    rate_limit: {unit: day, requests_per_unit: 3}
+";
+
+    fn limiter() -> Arc<Limiter<EmbeddedStore>> {
+        let source = Source {
+            name: "test.yaml".to_owned(),
+            bytes: RULES.into(),
+        };
+        let Ok(compiled) = compile(&[source], &CompileOptions::default()) else {
+            panic!("the rules are good");
+        };
+        let store = EmbeddedStore::new(StoreConfig::default());
+        let config = LimiterConfig::default();
+        Arc::new(Limiter::new(store, compiled.rules, config))
+    }
+
+    const fn descriptor<'a>(entries: &'a [Entry<'a>]) -> Descriptor<'a> {
+        Descriptor {
+            entries,
+            hits: Hits::OfRequest,
+            limit: None,
+        }
+    }
+
+    async fn charge(limiter: &Limiter<EmbeddedStore>, key: &str) -> Option<ChargeReceipt> {
+        let entries = [Entry { key, value: "a" }];
+        let descriptors = [descriptor(&entries)];
+        let checked = limiter.check_then("gateway", &descriptors, 1, |verdict| {
+            limiter.receipt(verdict, "gateway", &descriptors, 1, |_| true)
+        });
+        checked.await.unwrap()
+    }
+
+    async fn remaining(limiter: &Limiter<EmbeddedStore>, key: &str) -> u64 {
+        let entries = [Entry { key, value: "a" }];
+        let looked = limiter.look("gateway", &[descriptor(&entries)]).await;
+        let verdict = looked.unwrap();
+        let mut decisions = verdict.limits().filter_map(|limit| limit.decision());
+        decisions.next().unwrap().remaining
+    }
+
+    #[test]
+    fn a_client_that_leaves_during_the_refund_loses_none() {
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build_local(LocalOptions::default())
+            .unwrap();
+        runtime.block_on(async {
+            let limiter = limiter();
+            let charged = Charged {
+                headers: LimitHeaders::None,
+                receipts: [
+                    charge(&limiter, "address").await,
+                    charge(&limiter, "user").await,
+                ],
+            };
+            // Polled once and dropped.
+            assert!(charged.refund(&limiter).now_or_never().is_none());
+            yield_now().await;
+            for key in ["address", "user"] {
+                assert_eq!(remaining(&limiter, key).await, 3, "{key}");
+            }
+        });
+    }
 }
