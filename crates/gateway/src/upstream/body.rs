@@ -84,19 +84,21 @@ impl UpstreamBody {
     }
 
     fn fail(&mut self, fault: UpstreamBodyError) -> UpstreamBodyError {
-        // A client's body that fails ends the exchange too; that is not the target's fault.
-        let is_of_client =
-            (self.link.as_ref()).is_some_and(|link| matches!(link.state(), LinkState::Failed(_)));
+        let link = self.link.as_deref();
+        // A client's body that fails ends the exchange too.
+        let is_failed = link.is_some_and(|link| matches!(link.state(), LinkState::Failed(_)));
+        // As before the head of the response: a target that waits for the client's body is not at fault.
+        let is_of_target = !link.is_some_and(BodyLink::is_held_up_by_client);
         if let Some(lease) = self.lease.take()
-            && !is_of_client
+            && !is_failed
         {
             let target = lease.target();
             target.counters.body_broken.add();
-            let settings = &target.config.passive_health;
-            target
-                .state
-                .health
-                .fail(&target.state.name, settings, now());
+            if is_of_target {
+                let settings = &target.config.passive_health;
+                let health = &target.state.health;
+                health.fail(&target.state.name, settings, now());
+            }
         }
         self.finish();
         fault

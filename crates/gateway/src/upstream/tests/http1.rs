@@ -156,6 +156,32 @@ fn a_body_that_fails_after_the_head_of_the_response_is_not_the_fault_of_the_upst
 }
 
 #[test]
+fn a_client_that_sends_no_body_after_the_head_of_the_response_leaves_the_target_healthy() {
+    run(async {
+        let server = BytesServer::start(|mut connection| async move {
+            connection.head().await;
+            let half = "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf";
+            connection.send(half).await;
+            while connection.body(1).await.is_some() {}
+        })
+        .await;
+        let upstream = upstream(&[&server.url], |config| {
+            config.passive_health.failures = 1;
+            config.timeouts.idle = BRIEF;
+        });
+        let (body, _client) = client_body(100).await;
+        let mut post = request(Method::POST, "/").map(|_| body);
+        post.headers_mut()
+            .insert("content-length", "100".parse().unwrap());
+        let response = pool().send(&upstream, post, None).await.unwrap();
+        let error = response.into_body().collect().await.unwrap_err();
+        assert!(matches!(error, UpstreamBodyError::TimedOut), "{error:?}");
+        assert_eq!(upstream.counters.body_broken.get(), 1);
+        assert!(upstream.gauges().targets[0].is_up);
+    });
+}
+
+#[test]
 fn a_client_that_goes_away_in_its_body_is_not_the_fault_of_the_upstream() {
     run(async {
         let server = BytesServer::start(|mut connection| async move {
