@@ -332,13 +332,15 @@ impl LocalTarget {
         });
         let is_empty = self.idle.borrow().is_empty() && self.http2.borrow().is_empty();
         // The ends of the single connections are not looked for: one timer for all of them closes each within a
-        // quarter of the timeout.
-        (!is_empty).then(|| now + (timeout / 4).max(SHORTEST_REAP))
+        // quarter of the timeout, or the longest interval.
+        (!is_empty).then(|| now + (timeout / 4).clamp(SHORTEST_REAP, LONGEST_REAP))
     }
 }
 
 /// Connections are not looked through more often, however short the timeout is.
 const SHORTEST_REAP: Duration = Duration::from_millis(5);
+/// Connections are looked through at least this often, because one that the target has closed keeps its socket until then.
+const LONGEST_REAP: Duration = Duration::from_secs(1);
 
 async fn reap(target: Weak<LocalTarget>) {
     loop {

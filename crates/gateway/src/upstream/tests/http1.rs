@@ -10,6 +10,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::task::{spawn_local, yield_now};
+use tokio::time::timeout;
 
 use super::super::{ForwardError, Reached, UpstreamBodyError};
 use super::bytes_server::BytesServer;
@@ -305,6 +306,35 @@ fn an_unused_connection_is_closed_after_the_idle_timeout() {
             closes.recv().await.unwrap();
             assert_eq!(upstream.counters.connections.get(), n_connections);
         }
+    });
+}
+
+#[test]
+fn a_connection_that_the_target_closes_is_closed_within_seconds() {
+    run(async {
+        let (closed, mut closes) = mpsc::unbounded_channel();
+        let is_kept = Rc::new(Notify::new());
+        let close = Rc::clone(&is_kept);
+        let server = BytesServer::start(move |mut connection| {
+            let (closed, close) = (closed.clone(), Rc::clone(&close));
+            async move {
+                connection.head().await;
+                connection.send(OK).await;
+                close.notified().await;
+                connection.stream.shutdown().await.unwrap();
+                assert!(connection.head().await.is_none());
+                closed.send(()).unwrap();
+            }
+        })
+        .await;
+        let upstream = upstream(&[&server.url], |config| {
+            config.idle_timeout = Duration::from_mins(10);
+        });
+        let pool = pool();
+        read(pool.send(&upstream, get("/"), None).await.unwrap()).await;
+        is_kept.notify_one();
+        let closed = timeout(Duration::from_secs(10), closes.recv()).await;
+        assert!(closed.is_ok());
     });
 }
 
