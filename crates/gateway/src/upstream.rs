@@ -26,6 +26,7 @@ mod health;
 mod http1;
 mod http2;
 mod lease;
+mod line_opening;
 mod local;
 mod opening;
 mod outgoing;

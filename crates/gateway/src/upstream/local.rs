@@ -7,9 +7,11 @@
 //! find what it opened. Nobody who comes later passes them.
 //!
 //! The deadline of a request ends its wait in line and for a place. A connection that is being opened for it has a timeout of its own.
+//! A target that closes such a connection at once has failed: it is not opened again for the same request.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::io;
 use std::net::SocketAddr;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -25,7 +27,8 @@ use super::error::ForwardError;
 use super::http1::Http1Connection;
 use super::http2::Http2Connection;
 use super::lease::{ConnectionLease, CountedRequest, LeasedChannel};
-use super::opening::open;
+use super::line_opening::{LineOpening, LineOpeningGuard, open_for_line};
+use super::opening::{fail_opening, open};
 use super::shared::SharedUpstream;
 use super::target::TargetState;
 use super::timer::now;
@@ -45,27 +48,15 @@ pub(super) struct LocalTarget {
     /// The line of those who wait for a stream.
     line: Semaphore,
     /// Notified when a stream has ended or the opening of a connection for the line has.
-    stream_freed: Notify,
+    pub(super) stream_freed: Notify,
     /// The opening of a connection for the line.
-    line_opening: RefCell<LineOpening>,
+    pub(super) line_opening: RefCell<LineOpening>,
     /// The protocol of the connection opened last.
     pub(super) negotiated: Cell<Option<WireProtocol>>,
     next_serial: Cell<u64>,
     next_address: Cell<usize>,
     has_reaper: Cell<bool>,
     own: Weak<LocalTarget>,
-}
-
-/// The opening of a connection for the requests in line.
-#[derive(Debug, Default)]
-enum LineOpening {
-    /// None is in progress.
-    #[default]
-    None,
-    /// One is in progress, perhaps begun for a request that has left.
-    InProgress,
-    /// The last one failed, and no request knows yet.
-    Failed(ForwardError),
 }
 
 /// The connections that a request may use.
@@ -223,7 +214,7 @@ impl LocalTarget {
         }
     }
 
-    /// Whether the name still has the address.
+    /// True if the name still has the address.
     fn is_current(&self, address: SocketAddr, list_version: &mut u64, version: u64) -> bool {
         if *list_version != version && self.state.addresses.contains(address) {
             *list_version = version;
@@ -263,6 +254,8 @@ impl LocalTarget {
         };
         // The failure of an opening that an earlier request did not wait for.
         self.take_failed_opening();
+        // The addresses for which this request has opened a connection: one opening is enough, unless they change meanwhile.
+        let mut opened_version = None;
         loop {
             if self.expected_protocol(ProtocolNeed::Any) == WireProtocol::Http1 {
                 // That is what those before us in line found out, or the connection that was opened.
@@ -276,8 +269,20 @@ impl LocalTarget {
                 return Err(error);
             }
             if self.is_opening_for_line() {
-                self.stream_freed.notified().await;
+                // It was begun before the deadline, and has the whole connect timeout.
+                let last = deadline + self.config.timeouts.connect;
+                let ended = timeout_at(last, self.stream_freed.notified());
+                ended.await.map_err(|_| ForwardError::PoolExhausted)?;
                 continue;
+            }
+            let version = self.state.addresses.version();
+            if opened_version == Some(version) {
+                // The target closed the connection before it could be used.
+                return Err(fail_opening(self, io::ErrorKind::ConnectionReset.into()));
+            }
+            if now() >= deadline {
+                // With a free place, `timeout_at` would not look at it.
+                return Err(ForwardError::PoolExhausted);
             }
             let place_or_stream = async {
                 tokio::select! {
@@ -291,14 +296,14 @@ impl LocalTarget {
                 Ok(None) => {}
                 Ok(Some(place)) => {
                     place.forget();
-                    self.line_opening.replace(LineOpening::InProgress);
-                    spawn_local(open_for_line(Rc::clone(self)));
+                    opened_version = Some(version);
+                    spawn_local(open_for_line(LineOpeningGuard::new(self)));
                 }
             }
         }
     }
 
-    fn is_opening_for_line(&self) -> bool {
+    pub(super) fn is_opening_for_line(&self) -> bool {
         matches!(*self.line_opening.borrow(), LineOpening::InProgress)
     }
 
@@ -353,15 +358,4 @@ async fn reap(target: Weak<LocalTarget>) {
         };
         sleep_until(next).await;
     }
-}
-
-/// Opens a connection for the first request in line, or for the one that is first when it is open.
-async fn open_for_line(target: Rc<LocalTarget>) {
-    let ended = match open(Rc::clone(&target), ProtocolNeed::Any).await {
-        // Dropped, it is kept for the request that is first in line.
-        Ok(_) => LineOpening::None,
-        Err(error) => LineOpening::Failed(error),
-    };
-    target.line_opening.replace(ended);
-    target.stream_freed.notify_one();
 }

@@ -24,23 +24,35 @@ pub(super) struct NewConnection {
     channel: LeasedChannel,
 }
 
+/// The place of a connection that is being opened. Dropped, by a panic too, it is released.
+struct TakenPlace<'a>(&'a LocalTarget);
+
 /// Opens a connection on a place that is taken. A failure releases the place.
 pub(super) async fn open(
     target: Rc<LocalTarget>,
     need: ProtocolNeed,
 ) -> Result<NewConnection, ForwardError> {
     let deadline = now() + target.config.timeouts.connect;
-    let error = match timeout_at(deadline, open_within(&target, need, deadline)).await {
-        Ok(Ok(connection)) => return Ok(connection),
-        Ok(Err(error)) if error.kind() != io::ErrorKind::TimedOut => {
-            ForwardError::ConnectFailed(error)
+    let place = TakenPlace(&target);
+    match timeout_at(deadline, open_within(&target, need, deadline)).await {
+        Ok(Ok(connection)) => {
+            // It is the connection's now.
+            std::mem::forget(place);
+            Ok(connection)
         }
-        Ok(Err(_)) | Err(_) => ForwardError::ConnectTimedOut,
-    };
-    target.release_place();
+        Ok(Err(error)) => Err(fail_opening(&target, error)),
+        Err(_) => Err(fail_opening(&target, io::ErrorKind::TimedOut.into())),
+    }
+}
+
+/// Counts an opening that failed for the health of the target.
+pub(super) fn fail_opening(target: &LocalTarget, error: io::Error) -> ForwardError {
     let health = &target.state.health;
     health.fail(&target.state.name, &target.config.passive_health, now());
-    Err(error)
+    match error.kind() {
+        io::ErrorKind::TimedOut => ForwardError::ConnectTimedOut,
+        _ => ForwardError::ConnectFailed(error),
+    }
 }
 
 async fn open_within(
@@ -104,5 +116,13 @@ impl Drop for NewConnection {
             }
             LeasedChannel::Upgraded(_) | LeasedChannel::Released => {}
         }
+    }
+}
+
+// === impl TakenPlace ===
+
+impl Drop for TakenPlace<'_> {
+    fn drop(&mut self) {
+        self.0.release_place();
     }
 }

@@ -1,8 +1,10 @@
 //! Connections that take long to open, and requests that wait for them.
 
 use std::cell::Cell;
+use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,10 +13,11 @@ use http::Response;
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::{sleep, timeout};
 
+use super::super::addresses::{ResolvedAddresses, Resolver};
 use super::super::{ForwardError, SharedUpstream};
 use super::bytes_server::{BytesConnection, BytesServer};
 use super::{OK, get, one_target, pool, read, run, upstream};
-use crate::config::UpstreamProtocol;
+use crate::config::{UpstreamConfig, UpstreamProtocol};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -141,5 +144,67 @@ fn an_http1_connection_is_kept_if_its_request_left_meanwhile() {
         assert_eq!(read(response).await, "ok");
         assert_eq!(n_connections.get(), 1);
         assert_eq!(upstream.gauges().targets[0].in_progress, 0);
+    });
+}
+
+/// The settings of a server, and a `GOAWAY` without an error.
+const SETTINGS_AND_GO_AWAY: &[u8] = b"\0\0\0\x04\0\0\0\0\0\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\0";
+
+#[test]
+fn a_target_that_closes_new_connections_is_not_opened_in_a_loop() {
+    run(async {
+        let n_connections = Rc::new(Cell::new(0));
+        let counted = Rc::clone(&n_connections);
+        let server = BytesServer::start(move |mut connection| {
+            counted.set(counted.get() + 1);
+            async move {
+                connection.send(SETTINGS_AND_GO_AWAY).await;
+                connection.head().await;
+            }
+        })
+        .await;
+        let upstream = upstream(&[&server.url], |config| {
+            config.protocol = UpstreamProtocol::Http2;
+            config.passive_health.failures = 50;
+        });
+        let pool = pool();
+        // Many, because the end of a connection is noticed now while it is opened, now when it is to be used.
+        for n_requests in 1..=50 {
+            assert!(upstream.gauges().targets[0].is_up);
+            let error = pool.send(&upstream, get("/"), None).await.unwrap_err();
+            assert!(matches!(error, ForwardError::ConnectFailed(_)), "{error:?}");
+            assert_eq!(n_connections.get(), n_requests);
+        }
+        assert!(!upstream.gauges().targets[0].is_up);
+    });
+}
+
+/// A resolver that panics at its first look-up.
+#[derive(Debug, Default)]
+struct PanickingResolver(AtomicBool);
+
+impl Resolver for PanickingResolver {
+    fn resolve(&self, _: &str, _: u16) -> ResolvedAddresses {
+        assert!(self.0.swap(true, Ordering::Relaxed), "the first look-up");
+        Box::pin(async { Err(io::Error::other("no answer")) })
+    }
+}
+
+#[test]
+fn an_opening_that_panics_frees_the_line_and_its_place() {
+    run(async {
+        tokio::time::pause();
+        let mut config = UpstreamConfig::new("test", vec!["http://upstream.test".parse().unwrap()]);
+        config.protocol = UpstreamProtocol::Http2;
+        config.max_connections = 1;
+        config.timeouts.connect = 3 * SECOND;
+        let resolver = Arc::<PanickingResolver>::default();
+        let upstream = SharedUpstream::with_resolver(Arc::new(config), None, resolver).unwrap();
+        let pool = pool();
+        for _ in 0..2 {
+            let sent = timeout(60 * SECOND, pool.send(&upstream, get("/"), None)).await;
+            let error = sent.unwrap().unwrap_err();
+            assert!(matches!(error, ForwardError::ConnectFailed(_)), "{error:?}");
+        }
     });
 }
