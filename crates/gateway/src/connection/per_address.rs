@@ -5,18 +5,16 @@ use std::collections::hash_map::Entry;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tidegate_observe::LogSampler;
 use tracing::warn;
 
 /// The open connections of each address. IPv6 addresses of one /64 count as one, because a client usually has them all.
 ///
 /// Connections come and go seldom enough for one lock.
 #[derive(Debug, Default)]
-pub(crate) struct AddressConnections(Mutex<Table>);
-
-#[derive(Debug, Default)]
-struct Table {
-    open: HashMap<IpAddr, usize>,
-    n_denied: u64,
+pub(crate) struct AddressConnections {
+    open: Mutex<HashMap<IpAddr, usize>>,
+    denial_log: LogSampler,
 }
 
 /// The permit of one connection, released when dropped.
@@ -32,15 +30,14 @@ impl AddressConnections {
     /// A permit for a connection of `address`, unless that has `most` already.
     pub(crate) fn take(self: &Arc<Self>, address: IpAddr, most: usize) -> Option<AddressPermit> {
         let address = network(address);
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let open = table.open.entry(address).or_default();
+        let mut table = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = table.entry(address).or_default();
         if *open >= most {
-            table.n_denied += 1;
-            // Clients must not be able to fill a log.
-            if table.n_denied.is_power_of_two() {
+            drop(table);
+            if let Some(n_denied) = self.denial_log.count() {
                 warn!(
                     max_connections_per_address = most,
-                    n_denied = table.n_denied,
+                    n_denied,
                     "connection limit of a client address reached; new connections are closed"
                 );
             }
@@ -58,9 +55,9 @@ impl AddressConnections {
 
 impl Drop for AddressPermit {
     fn drop(&mut self) {
-        let connections = &self.connections.0;
-        let mut table = connections.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Entry::Occupied(mut open) = table.open.entry(self.address) {
+        let table = &self.connections.open;
+        let mut table = table.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Entry::Occupied(mut open) = table.entry(self.address) {
             *open.get_mut() -= 1;
             if *open.get() == 0 {
                 open.remove();
@@ -95,7 +92,7 @@ mod tests {
         drop(first);
         assert!(take("192.0.2.1").is_some());
         drop(second);
-        assert!(connections.0.lock().unwrap().open.is_empty());
+        assert!(connections.open.lock().unwrap().is_empty());
     }
 
     #[test]
