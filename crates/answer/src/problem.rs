@@ -18,7 +18,7 @@ const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#qu
 const ABNORMAL_USAGE: &str =
     "https://iana.org/assignments/http-problem-types#abnormal-usage-detected";
 
-/// Most bodies are no longer.
+/// The usual size of a body, so that it is allocated once.
 const USUAL_BYTES: usize = 512;
 
 /// The inside of a string of JSON.
@@ -88,7 +88,7 @@ fn write_problem(
     Ok(())
 }
 
-/// Why a refused request is, and when to come back, in a sentence. The policies are the verdict's own.
+/// Writes a sentence with the reason for the denial and the time to come back. The policies are the verdict's own.
 pub fn refusal(verdict: &Verdict, policies: &Policies<'_>) -> String {
     let mut text = String::new();
     // Writing to a string does not fail.

@@ -129,7 +129,7 @@ impl GatewayConfig {
         route.missing_token.unwrap_or_else(of_all)
     }
 
-    /// Whether a route looks at tokens at all.
+    /// True if a route looks at tokens at all.
     pub fn needs_token(&self, route: &RouteConfig) -> bool {
         self.identities.tokens().is_some()
             && (self.descriptors_of(route).needs_token()
@@ -142,7 +142,7 @@ impl GatewayConfig {
 // === impl AccessConfig ===
 
 impl AccessConfig {
-    /// Whether a client may connect; one without an address, at a unix socket, may.
+    /// True if a client may connect; one without an address, at a unix socket, may.
     pub fn allows(&self, client: Option<IpAddr>) -> bool {
         let Some(client) = client else { return true };
         let is_allowed = self.allow.as_ref().is_none_or(|allow| allow.holds(client));

@@ -43,7 +43,7 @@ use stream::BoundedStream;
 pub struct ClientConnection {
     /// The other end.
     pub peer: Peer,
-    /// Whether the client speaks TLS.
+    /// True if the client speaks TLS.
     pub is_tls: bool,
     /// The protocol that TLS settled; without it, the first bytes tell.
     pub protocol: Option<ClientProtocol>,
@@ -70,7 +70,7 @@ pub(crate) struct ConnectionContext {
     pub(crate) peer_text: Option<HeaderValue>,
     /// The last `Forwarded` that was made, with the host it names: a client seldom names another.
     forwarded: RefCell<Option<(Option<HeaderValue>, HeaderValue)>>,
-    /// What the connection becomes once its last request is answered.
+    /// The tunnel that the connection becomes once its last request is answered.
     tunnel: RefCell<Option<Tunnel>>,
 }
 

@@ -40,7 +40,7 @@ pub(crate) enum TunnelProtocol {
 #[derive(Debug)]
 pub(crate) struct Activity {
     last: Cell<Instant>,
-    /// Whether bytes wait for a reason of our own.
+    /// True if bytes wait for a reason of our own.
     is_kept: Cell<bool>,
 }
 

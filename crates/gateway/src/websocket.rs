@@ -36,7 +36,7 @@ use client_frames::{ClientEnd, ClientFrames};
 use close::{CloseFrame, CloseReason};
 use frame::FrameSender;
 use meter::{FrameEntries, FrameMeter};
-use passed_frames::{Malformed, PassedFrames};
+use passed_frames::{MalformedFrames, PassedFrames};
 pub(crate) use session::{WebSocketSession, is_websocket};
 
 /// The reason for which the connection is being closed, once there is one.
@@ -79,9 +79,9 @@ pub(crate) async fn relay<S: Store>(
         PassedFrames {
             sender: FrameSender::Server,
             malformed: if session.is_some() {
-                Malformed::Cut
+                MalformedFrames::Cut
             } else {
-                Malformed::Pass
+                MalformedFrames::Pass
             },
             closing: is_closing,
             activity,
@@ -159,7 +159,7 @@ async fn pass_unlimited(
 ) -> io::Result<()> {
     let mut frames = PassedFrames {
         sender: FrameSender::Client,
-        malformed: Malformed::Pass,
+        malformed: MalformedFrames::Pass,
         closing: closing.clone(),
         activity,
     };

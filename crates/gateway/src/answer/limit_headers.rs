@@ -60,7 +60,7 @@ impl LimitHeaders {
         Self::Lines(lines)
     }
 
-    /// Whether another set of headers takes the place of an earlier one.
+    /// True if there is no header to add.
     pub(crate) fn is_empty(&self) -> bool {
         match self {
             Self::None => true,

@@ -46,7 +46,7 @@ const BUSY_PAUSE: Duration = Duration::from_secs(1);
 
 /// The time between the last two requests of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pace {
+enum ClientPace {
     /// Long, or not known yet.
     Slow,
     /// At most the pause of a busy client.
@@ -54,14 +54,14 @@ enum Pace {
 }
 
 /// The reason why hyper is polled no more.
-enum Turn {
+enum ServingEnd {
     Over,
     Drain,
     Idle,
 }
 
 /// The state in which hyper leaves a connection.
-enum Served<I> {
+enum ServedConnection<I> {
     Idle(BoundedStream<I>),
     /// Closed or upgraded.
     Over,
@@ -71,7 +71,7 @@ enum Served<I> {
 
 /// A timer that tells whether a busy connection has become idle.
 struct IdleTimer {
-    pace: Pace,
+    pace: ClientPace,
     pause: Duration,
     sleep: Option<Pin<Box<Sleep>>>,
     /// The requests that were begun before the timer was set.
@@ -88,7 +88,7 @@ pub(super) async fn serve<S, I>(
     S: Store + 'static,
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let mut pace = Pace::Slow;
+    let mut pace = ClientPace::Slow;
     // The idle timeout begins when the connection is parked.
     let pause = BUSY_PAUSE.min(thread.bounds.idle_timeout / 4);
     let is_draining = loop {
@@ -106,16 +106,20 @@ pub(super) async fn serve<S, I>(
             }
             if context.state.n_requests() > 0 {
                 let is_busy = parked_at.elapsed() <= pause;
-                pace = if is_busy { Pace::Busy } else { Pace::Slow };
+                pace = if is_busy {
+                    ClientPace::Busy
+                } else {
+                    ClientPace::Slow
+                };
             }
         }
         // Boxed, so that a parked connection has no room for it.
         let idle_timer = IdleTimer::new(pace, pause);
         let served = serve_until_idle(stream, &context, &thread, drain.as_mut(), idle_timer);
         match Box::pin(served).await {
-            Served::Idle(idle) => stream = idle,
-            Served::Over => break false,
-            Served::Drained => break true,
+            ServedConnection::Idle(idle) => stream = idle,
+            ServedConnection::Over => break false,
+            ServedConnection::Drained => break true,
         }
     };
     let tunnel = context.tunnel.take();
@@ -136,7 +140,7 @@ async fn serve_until_idle<S, I>(
     thread: &GatewayThread<S>,
     mut drain: Pin<&mut impl Future<Output = ()>>,
     mut idle_timer: IdleTimer,
-) -> Served<I>
+) -> ServedConnection<I>
 where
     S: Store + 'static,
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -151,24 +155,24 @@ where
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
     let state = &*context.state;
-    let turn = poll_fn(|context| {
+    let end = poll_fn(|context| {
         if Pin::new(&mut connection).poll(context).is_ready() {
-            return Poll::Ready(Turn::Over);
+            return Poll::Ready(ServingEnd::Over);
         }
         if drain.as_mut().poll(context).is_ready() {
-            return Poll::Ready(Turn::Drain);
+            return Poll::Ready(ServingEnd::Drain);
         }
-        idle_timer.poll(state, context).map(|()| Turn::Idle)
+        idle_timer.poll(state, context).map(|()| ServingEnd::Idle)
     });
-    match turn.await {
+    match end.await {
         // hyper has answered a client that speaks no HTTP; a client that breaks off is not an error of ours.
-        Turn::Over => return Served::Over,
-        Turn::Drain => {
+        ServingEnd::Over => return ServedConnection::Over,
+        ServingEnd::Drain => {
             Pin::new(&mut connection).graceful_shutdown();
             let _ = connection.await;
-            return Served::Drained;
+            return ServedConnection::Drained;
         }
-        Turn::Idle => {}
+        ServingEnd::Idle => {}
     }
     state.set_parking(true);
     Pin::new(&mut connection).graceful_shutdown();
@@ -178,15 +182,15 @@ where
         if !has_ended {
             let _ = connection.await;
         }
-        return Served::Over;
+        return ServedConnection::Over;
     }
     match connection.into_parts() {
         Some(parts) => {
             let mut stream = parts.io.into_inner();
             stream.unread(&parts.read_buf);
-            Served::Idle(stream)
+            ServedConnection::Idle(stream)
         }
-        None => Served::Over,
+        None => ServedConnection::Over,
     }
 }
 
@@ -203,7 +207,7 @@ fn builder(bounds: &GatewayBounds) -> http1::Builder {
 // === impl IdleTimer ===
 
 impl IdleTimer {
-    const fn new(pace: Pace, pause: Duration) -> Self {
+    const fn new(pace: ClientPace, pause: Duration) -> Self {
         Self {
             pace,
             pause,
@@ -217,7 +221,7 @@ impl IdleTimer {
         if !state.is_parkable() {
             return Poll::Pending;
         }
-        if self.pace == Pace::Slow && !state.had_body() {
+        if self.pace == ClientPace::Slow && !state.had_body() {
             return Poll::Ready(());
         }
         match &self.sleep {

@@ -12,13 +12,13 @@ use tokio::sync::Notify;
 pub(crate) struct ConnectionState {
     n_active: AtomicU32,
     n_requests: AtomicU64,
-    /// Whether the last request had a body.
+    /// True if the last request had a body.
     had_body: AtomicBool,
-    /// Whether bytes of the next head have arrived.
+    /// True if bytes of the next head have arrived.
     has_head: AtomicBool,
-    /// Whether all that was written is sent. Not so once the connection is shut down.
+    /// True if all that was written is sent. Not so once the connection is shut down.
     is_flushed: AtomicBool,
-    /// Whether hyper leaves the stream, which stays open.
+    /// True if hyper leaves the stream, which stays open.
     is_parking: AtomicBool,
     exhausted: Notify,
 }
@@ -27,7 +27,7 @@ pub(crate) struct ConnectionState {
 #[derive(Debug)]
 pub(crate) struct RequestGuard {
     state: Arc<ConnectionState>,
-    /// Whether it is the last one that the connection may carry.
+    /// True if it is the last one that the connection may carry.
     pub(crate) is_last: bool,
 }
 
@@ -59,12 +59,12 @@ impl ConnectionState {
         }
     }
 
-    /// Whether no request is in progress.
+    /// True if no request is in progress.
     pub(crate) fn is_idle(&self) -> bool {
         self.n_active.load(Ordering::Relaxed) == 0
     }
 
-    /// Whether the last request had a body.
+    /// True if the last request had a body.
     pub(super) fn had_body(&self) -> bool {
         self.had_body.load(Ordering::Relaxed)
     }
@@ -76,27 +76,27 @@ impl ConnectionState {
         }
     }
 
-    /// Whether bytes of the next head have arrived.
+    /// True if bytes of the next head have arrived.
     pub(super) fn has_head(&self) -> bool {
         self.has_head.load(Ordering::Relaxed)
     }
 
-    /// Notes whether all that was written is sent.
+    /// Notes if all that was written is sent.
     pub(super) fn set_flushed(&self, is_flushed: bool) {
         self.is_flushed.store(is_flushed, Ordering::Relaxed);
     }
 
-    /// Whether the last response is sent and nothing of the next request has arrived.
+    /// True if the last response is sent and nothing of the next request has arrived.
     pub(super) fn is_parkable(&self) -> bool {
         self.is_idle() && !self.has_head() && self.is_flushed.load(Ordering::Relaxed)
     }
 
-    /// Notes whether hyper leaves the stream.
+    /// Notes if hyper leaves the stream.
     pub(super) fn set_parking(&self, is_parking: bool) {
         self.is_parking.store(is_parking, Ordering::Relaxed);
     }
 
-    /// Whether hyper leaves the stream.
+    /// True if hyper leaves the stream.
     pub(super) fn is_parking(&self) -> bool {
         self.is_parking.load(Ordering::Relaxed)
     }

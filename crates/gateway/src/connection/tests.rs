@@ -78,7 +78,7 @@ impl Client {
         Self::connect(bounds(), pending(), 64 * 1024)
     }
 
-    /// Whether nothing but the first bytes of a head is waited for.
+    /// True if nothing but the first bytes of a head is waited for.
     fn is_parked(&self) -> bool {
         self.last_read.load(Ordering::Relaxed) == FIRST_BYTES
     }

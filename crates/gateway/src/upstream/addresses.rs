@@ -78,7 +78,7 @@ impl AddressList {
         }
     }
 
-    /// Whether it never changes.
+    /// True if it never changes.
     pub(super) fn is_literal(&self) -> bool {
         self.is_literal
     }

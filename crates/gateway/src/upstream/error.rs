@@ -35,7 +35,7 @@ pub(crate) enum ForwardError {
     Broken {
         /// The cause.
         source: hyper::Error,
-        /// Whether the target may have seen the request.
+        /// The knowledge about the target: it has seen the request, or may have.
         reached: Reached,
     },
     /// The body of the client's request failed.
@@ -116,7 +116,7 @@ impl ForwardError {
         }
     }
 
-    /// Whether the target may have seen the request in this attempt.
+    /// Returns `No` if the target cannot have seen the request in this attempt.
     pub(crate) fn was_reached(&self) -> Reached {
         match self {
             Self::NoHealthyTarget

@@ -37,12 +37,12 @@ static START: LazyLock<Instant> = LazyLock::new(now);
 // === impl TargetHealth ===
 
 impl TargetHealth {
-    /// Whether health checks took it down.
+    /// True if health checks took it down.
     pub(super) fn is_down(&self) -> bool {
         self.is_down.load(Ordering::Relaxed)
     }
 
-    /// Whether clients' requests failed so often that it is left out.
+    /// True if clients' requests failed so often that it is left out.
     pub(super) fn is_ejected(&self, now: Instant) -> bool {
         let until = self.ejected_until.load(Ordering::Relaxed);
         until != 0 && millis(now) < until

@@ -67,9 +67,9 @@ struct DriverWaker {
 #[derive(Default)]
 struct WakerRelay {
     task: AtomicWaker,
-    /// Whether the task looks itself.
+    /// True if the task looks itself.
     is_held: AtomicBool,
-    /// Whether something happened since the driver was polled.
+    /// True if something happened since the driver was polled.
     was_woken: AtomicBool,
 }
 
@@ -136,12 +136,12 @@ impl Http1Connection {
         polled
     }
 
-    /// Whether something was read since the last request was sent.
+    /// True if something was read since the last request was sent.
     pub(super) fn was_read(&self) -> bool {
         self.read_mark.is_set()
     }
 
-    /// Whether it waits for a request. One that is not in use notices only here that the target has closed it.
+    /// True if it waits for a request. One that is not in use notices only here that the target has closed it.
     pub(super) fn is_ready(&mut self) -> bool {
         if self.waker.relay.was_woken.load(Ordering::Relaxed) {
             self.drive();

@@ -133,12 +133,12 @@ impl Http2Connection {
         self.sender.borrow_mut().try_send_request(request)
     }
 
-    /// Whether another stream may be opened.
+    /// True if another stream may be opened.
     pub(super) fn has_room(&self, max_streams: usize) -> bool {
         !self.is_over() && self.n_streams.get() < max_streams.min(self.peer_max.get())
     }
 
-    /// Whether no stream will be opened any more.
+    /// True if no stream will be opened any more.
     pub(super) fn is_over(&self) -> bool {
         self.is_draining.get() || self.sender.borrow().is_closed()
     }

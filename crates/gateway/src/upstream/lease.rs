@@ -24,7 +24,7 @@ pub(super) enum LeasedChannel {
     Http1 {
         /// The connection.
         connection: Box<Http1Connection>,
-        /// Whether it has served an earlier request.
+        /// True if it has served an earlier request.
         is_reused: bool,
     },
     /// A stream of a connection.

@@ -167,7 +167,7 @@ impl BodyLink {
         self.state.get()
     }
 
-    /// Whether the client's next piece is missing, or will never come.
+    /// True if the client's next piece is missing, or will never come.
     pub(super) fn is_held_up_by_client(&self) -> bool {
         matches!(
             self.state(),
@@ -179,12 +179,12 @@ impl BodyLink {
         self.progress_at.get()
     }
 
-    /// Whether nobody has begun to read it.
+    /// True if nobody has begun to read it.
     pub(super) fn is_untouched(&self) -> bool {
         self.body.borrow().is_replayable() && self.kept.borrow().pieces.is_empty()
     }
 
-    /// Whether all that was read of it is kept.
+    /// True if all that was read of it is kept.
     pub(super) fn is_replayable(&self) -> bool {
         let is_sound = !matches!(self.state(), LinkState::Failed(_) | LinkState::Stopped);
         is_sound && (self.is_untouched() || self.kept.borrow().is_complete)

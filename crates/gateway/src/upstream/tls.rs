@@ -79,7 +79,7 @@ impl ClientTls {
         })
     }
 
-    /// Whether the files held the same when they were read for both.
+    /// True if the files held the same when they were read for both.
     pub(super) fn has_material_of(&self, other: &Self) -> bool {
         self.digest == other.digest
     }

@@ -35,7 +35,7 @@ pub(super) enum ClientEnd {
     /// The connection is to be closed. The frames before are passed, but some may not be written.
     Close {
         reason: CloseReason,
-        /// Whether the client's own close frame was passed on, after which no other may be sent.
+        /// True if the client's own close frame was passed on, after which no other may be sent.
         is_close_passed: bool,
     },
 }

@@ -13,7 +13,7 @@ pub(crate) struct FrameScanner {
     sender: FrameSender,
     /// Bytes of the payload that are still to come.
     payload_left: u64,
-    /// Whether a message has begun whose last frame is still to come.
+    /// True if a message has begun whose last frame is still to come.
     is_in_message: bool,
 }
 

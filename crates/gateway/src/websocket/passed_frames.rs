@@ -13,14 +13,14 @@ use crate::upgrade::Activity;
 /// The frames of one side.
 pub(super) struct PassedFrames<'a> {
     pub(super) sender: FrameSender,
-    pub(super) malformed: Malformed,
+    pub(super) malformed: MalformedFrames,
     pub(super) closing: Closing,
     pub(super) activity: &'a Activity,
 }
 
 /// The treatment of bytes that are not frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Malformed {
+pub(super) enum MalformedFrames {
     /// They end the connection.
     Cut,
     /// They are passed unread, with all that follows. No boundary is found among them.
@@ -61,10 +61,10 @@ impl PassedFrames<'_> {
                     }
                     (Ok(FramePart::Payload { n_bytes }), _) => buffer.pass(n_bytes),
                     (Ok(FramePart::Incomplete), _) => break,
-                    (Err(fault), Malformed::Cut) => {
+                    (Err(fault), MalformedFrames::Cut) => {
                         return Err(io::Error::new(io::ErrorKind::InvalidData, fault));
                     }
-                    (Err(_), Malformed::Pass) => scanner = None,
+                    (Err(_), MalformedFrames::Pass) => scanner = None,
                 }
             }
             if scanner.is_none() {

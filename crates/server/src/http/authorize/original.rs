@@ -37,7 +37,7 @@ impl<'a> Original<'a> {
         }
     }
 
-    /// Whether a browser asks by the request if a page may make another one.
+    /// True if a browser asks by the request if a page may make another one.
     pub(super) fn is_preflight(&self) -> bool {
         let has = |name| self.headers.0.contains_key(name);
         self.method.as_deref() == Some("OPTIONS")
