@@ -4,6 +4,7 @@ mod examples;
 mod explain;
 mod failing;
 mod identity;
+mod parking;
 mod reload;
 mod upstream;
 mod websocket;

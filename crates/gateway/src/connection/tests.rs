@@ -1,5 +1,7 @@
 //! Tests of HTTP/1 connections over a pipe, in paused time. No route fits any request, so all are answered 404.
 
+mod tls;
+
 use std::future::pending;
 use std::io;
 use std::num::NonZeroUsize;
@@ -42,8 +44,8 @@ struct Client {
 }
 
 /// The gateway's end of a connection.
-struct ProbedStream {
-    stream: DuplexStream,
+struct ProbedStream<I = DuplexStream> {
+    stream: I,
     last_read: Arc<AtomicUsize>,
 }
 
@@ -120,7 +122,7 @@ impl Client {
 
 // === impl ProbedStream ===
 
-impl AsyncRead for ProbedStream {
+impl<I: AsyncRead + Unpin> AsyncRead for ProbedStream<I> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -131,7 +133,7 @@ impl AsyncRead for ProbedStream {
     }
 }
 
-impl AsyncWrite for ProbedStream {
+impl<I: AsyncWrite + Unpin> AsyncWrite for ProbedStream<I> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
