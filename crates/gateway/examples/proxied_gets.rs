@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use tidegate_answer::Headers;
 use tidegate_gateway::{
-    AccessConfig, ClientConnection, DenialBody, Gateway, GatewayBounds, GatewayConfig,
-    GatewayThread, HeaderEdits, RouteAction, RouteConfig, RouteMatch, UpstreamConfig,
-    serve_connection,
+    AccessConfig, ClientConnection, DenialBody, EscapedSlashes, Gateway, GatewayBounds,
+    GatewayConfig, GatewayThread, HeaderEdits, RouteAction, RouteConfig, RouteMatch,
+    UpstreamConfig, serve_connection,
 };
 use tidegate_identify::{
     ClientAddress, Grouping, Identities, Peer, Recipe, Recipes, Source as Identity,
@@ -171,6 +171,7 @@ fn config(upstream: SocketAddr, is_limited: bool) -> Result<GatewayConfig, Fault
             upstream: 0,
             rewrite: None,
         },
+        escaped_slashes: EscapedSlashes::Check,
         descriptors: None,
         missing_token: None,
         require: Vec::new(),

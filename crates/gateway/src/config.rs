@@ -15,8 +15,8 @@ use tidegate_identify::{ClientAddress, Identities, MissingToken, Recipes};
 use tidegate_rules::Networks;
 
 pub use route::{
-    HeaderEdits, HeaderMatch, HostMatch, PathMatch, PathPattern, PathPatternFault, PathRewrite,
-    Requirement, RouteAction, RouteConfig, RouteMatch,
+    EscapedSlashes, HeaderEdits, HeaderMatch, HostMatch, PathMatch, PathPattern, PathPatternFault,
+    PathRewrite, Requirement, RouteAction, RouteConfig, RouteMatch,
 };
 pub use upstream::{
     Balance, HealthCheck, PassiveHealth, RetryConfig, RetryOn, TargetConfig, TargetFault, Timeouts,

@@ -32,11 +32,11 @@ mod websocket;
 
 pub use clock::unix_seconds;
 pub use config::{
-    AccessConfig, Balance, CorsConfig, DenialBody, FrameLimit, FrameWindowFault, GatewayBounds,
-    GatewayConfig, HeaderEdits, HeaderMatch, HealthCheck, HostMatch, PassiveHealth, PathMatch,
-    PathPattern, PathPatternFault, PathRewrite, Requirement, RetryConfig, RetryOn, RouteAction,
-    RouteConfig, RouteMatch, TargetConfig, TargetFault, Timeouts, UpstreamConfig, UpstreamProtocol,
-    UpstreamTls, WebSocketLimits, WhenOver,
+    AccessConfig, Balance, CorsConfig, DenialBody, EscapedSlashes, FrameLimit, FrameWindowFault,
+    GatewayBounds, GatewayConfig, HeaderEdits, HeaderMatch, HealthCheck, HostMatch, PassiveHealth,
+    PathMatch, PathPattern, PathPatternFault, PathRewrite, Requirement, RetryConfig, RetryOn,
+    RouteAction, RouteConfig, RouteMatch, TargetConfig, TargetFault, Timeouts, UpstreamConfig,
+    UpstreamProtocol, UpstreamTls, WebSocketLimits, WhenOver,
 };
 pub use connection::{ClientConnection, ClientProtocol, ConnectionPermit, serve_connection};
 pub use cors::is_preflight;

@@ -9,7 +9,7 @@ use http::uri::Authority;
 use tidegate_identify::{LooseReading, normal_host, normal_path};
 
 use crate::answer::Rejection;
-use crate::config::{GatewayConfig, HostMatch, PathMatch, RouteConfig, RouteMatch};
+use crate::config::{EscapedSlashes, GatewayConfig, HostMatch, PathMatch, RouteConfig, RouteMatch};
 use crate::guard::Malformed;
 
 /// The parts of a request by which routes are found.
@@ -24,29 +24,43 @@ pub(crate) struct Routed<'a> {
 }
 
 /// Finds the first route that matches. A request is rejected if its path leads a server that decodes it to another place than the
-/// route was matched by: out of its folder, or to an earlier route.
+/// route was matched by: out of its folder, to another route, or to a path that no route takes.
 pub(crate) fn find<'r>(
     routes: &'r [RouteConfig],
     request: &Routed<'_>,
 ) -> Result<&'r RouteConfig, Rejection> {
     let index = request.first_of(routes).ok_or(Rejection::NoRoute)?;
-    if let Cow::Owned(path) = request.path {
-        let reading = LooseReading::of(path);
-        let is_safe = !reading.is_unsafe
-            && (reading.path == *path || {
-                let path = Cow::Owned(reading.path);
-                let read = Routed {
-                    path: &path,
-                    ..*request
-                };
-                // A later one cannot be meant: `{name}` takes a segment as it is, with the slashes that are escaped in it.
-                read.first_of(routes).is_none_or(|other| other >= index)
-            });
-        if !is_safe {
-            return Err(Malformed::AmbiguousPath.into());
-        }
+    if let Cow::Owned(path) = request.path
+        && !is_unambiguous(path, index, routes, request)
+    {
+        return Err(Malformed::AmbiguousPath.into());
     }
     Ok(&routes[index])
+}
+
+/// Whether servers that read `path` differently reach what the route at `index` is for.
+fn is_unambiguous(path: &str, index: usize, routes: &[RouteConfig], request: &Routed<'_>) -> bool {
+    let reading = LooseReading::of(path);
+    if reading.is_unsafe || reading.path == path {
+        return !reading.is_unsafe;
+    }
+    let taken_by = |path: String| {
+        let path = Cow::Owned(path);
+        let read = Routed {
+            path: &path,
+            ..*request
+        };
+        read.first_of(routes)
+    };
+    let other = taken_by(reading.path);
+    match routes[index].escaped_slashes {
+        EscapedSlashes::Check => other == Some(index),
+        // The upstream is said not to decode slashes. Routes that must hold all the same stand before this one.
+        EscapedSlashes::Keep => {
+            other.is_none_or(|other| other >= index)
+                && taken_by(LooseReading::with_escaped_slashes(path)) == Some(index)
+        }
+    }
 }
 
 // === impl GatewayConfig ===

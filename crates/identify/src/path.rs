@@ -112,6 +112,13 @@ impl LooseReading {
             is_unsafe,
         }
     }
+
+    /// The path of a safe reading by a server that takes an escaped slash for a part of its segment, and decodes all else.
+    pub fn with_escaped_slashes(normal: &str) -> String {
+        // A path with a NUL is not safe, so a NUL can stand for the slash meanwhile.
+        let reading = Self::of(&normal.replace("%2F", "%00"));
+        reading.path.replace("%00", "%2F")
+    }
 }
 
 /// Whether a path has one reading and is in its normal form. One pass over the bytes, because each request takes it.
@@ -312,6 +319,18 @@ mod tests {
         check("/x/.;/y", "/x/y", true);
         check("/login%00", "/login%00", true);
         check("/login%2500", "/login%00", true);
+    }
+
+    #[test]
+    fn a_loose_reading_may_leave_escaped_slashes() {
+        let check = |uri: &str, expected: &str| {
+            let normal = normal_path(uri).unwrap();
+            assert_eq!(LooseReading::with_escaped_slashes(&normal), expected);
+        };
+        check("/a%2fb", "/a%2Fb");
+        check("/a%2Fb;c/d%5ce", "/a%2Fb/d/e");
+        check("/a%252Fb", "/a/b");
+        check("/a%2%2Fb", "/a%252%2Fb");
     }
 
     #[test]

@@ -325,7 +325,7 @@ fn what_the_reader_takes_the_schema_takes_too() {
         "gateway: { upstream: \"http://a:1\", cors: \"*\", bounds: { max_body: 1MiB } }",
         "gateway: { upstreams: { a: \"https://a\", b: { targets: [\"http://b\"], health_check: /up } }, routes: \
          [{ upstream: a, method: GET, header: { x: 1, y: }, retry: [connect, 503] }, { path: /b, respond: 404 }, \
-         { path: /c/*, upstream: b, require: { host: [c] }, request_headers: { set: { x: y } } }] }",
+         { path: \"/c/{id}\", escaped_slashes: keep, upstream: b, require: { host: [c] }, request_headers: { set: { x: y } } }] }",
         "gateway: { upstream: \"http://a:1\", routes: [{ path: /chat, websocket: { descriptors: [{ user: \"header:x-user\" }], \
          messages: { limit: 20 }, control_frames: { limit: 5, window: 1s }, when_over: pause, max_pause: 5s } }] }",
         "identity: { labels: { asn: asn.csv }, tokens: { jwks: keys.json, issuer: any, audience: [a, b] } }",

@@ -17,6 +17,8 @@ pub struct RouteConfig {
     pub name: String,
     /// The requests that take it.
     pub matches: RouteMatch,
+    /// The treatment of escaped slashes in its paths.
+    pub escaped_slashes: EscapedSlashes,
     /// The fate of a request that is allowed.
     pub action: RouteAction,
     /// The descriptors of its requests; without it, the gateway's.
@@ -108,6 +110,16 @@ pub enum PathPatternFault {
         /// The placeholder.
         name: String,
     },
+}
+
+/// The treatment of paths with an escaped slash (`%2F`), which some servers decode before they split the path into segments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EscapedSlashes {
+    /// The route must take the decoded path too.
+    #[default]
+    Check,
+    /// The upstream does not decode them; only an earlier route must not take the decoded path.
+    Keep,
 }
 
 /// A header that a request must have.

@@ -13,7 +13,7 @@ use tidegate_limiter::{Retry, Store, Verdict};
 
 use super::OwnRequest;
 use crate::answer::{self, Rejection};
-use crate::config::{HeaderEdits, RouteAction, RouteConfig, RouteMatch};
+use crate::config::{EscapedSlashes, HeaderEdits, RouteAction, RouteConfig, RouteMatch};
 use crate::limit::Caller;
 use crate::route::{self, Routed};
 use crate::thread::GatewayThread;
@@ -92,6 +92,7 @@ fn no_route() -> RouteConfig {
             content_type: JSON,
             body: Bytes::new(),
         },
+        escaped_slashes: EscapedSlashes::Check,
         descriptors: None,
         missing_token: None,
         require: Vec::new(),

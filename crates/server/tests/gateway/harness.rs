@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tidegate_gateway::{
-    AccessConfig, DenialBody, Gateway, GatewayBounds, GatewayConfig, HeaderEdits, RouteAction,
-    RouteConfig, RouteMatch, UpstreamConfig,
+    AccessConfig, DenialBody, EscapedSlashes, Gateway, GatewayBounds, GatewayConfig, HeaderEdits,
+    RouteAction, RouteConfig, RouteMatch, UpstreamConfig,
 };
 use tidegate_identify::{ClientAddress, Identities, Proxies, Recipe, Recipes, Source, Trust};
 use tidegate_limiter::{Limiter, LimiterConfig};
@@ -296,6 +296,7 @@ pub(crate) fn route(name: &str) -> RouteConfig {
             upstream: 0,
             rewrite: None,
         },
+        escaped_slashes: EscapedSlashes::Check,
         descriptors: None,
         missing_token: None,
         require: Vec::new(),

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use tidegate_gateway::{GatewayBounds, GatewayConfig, PathMatch, PathPattern, RouteConfig};
+use tidegate_gateway::{
+    EscapedSlashes, GatewayBounds, GatewayConfig, PathMatch, PathPattern, Requirement, RouteConfig,
+};
 use tidegate_identify::{Recipe, Recipes, Source};
 
 use crate::harness::{Received, RecordingUpstream, RunningGateway, config, route};
@@ -25,6 +27,7 @@ fn three_routes(mut config: GatewayConfig) -> GatewayConfig {
         named("project", PathMatch::Pattern(project)),
         named("rest", PathMatch::Any),
     ];
+    config.routes[1].escaped_slashes = EscapedSlashes::Keep;
     config
 }
 
@@ -101,13 +104,17 @@ async fn a_path_that_could_lead_elsewhere_is_rejected() {
         "/x/%252e%252e/admin",
         "/x/%252e%252e%252fadmin",
         "/x/%25252e./admin",
-        // The same resource as on an earlier route, for a server that decodes it.
+        // The same resource as on another route, for a server that decodes it.
         "/admin%2Fx",
         "/%2fadmin",
         "/admin%5Cx",
         "/admin;a=b/x",
         "/admin%3Bx",
         "/%2561dmin",
+        "/projects%2F7",
+        // The route keeps escaped slashes, and decides about nothing else.
+        "/projects/7%5Cadmin",
+        "/projects/7%252Fadmin",
         // A server written in C takes `/admin`.
         "/admin%00x",
         "/x%00",
@@ -148,4 +155,65 @@ async fn every_spelling_of_a_path_has_one_counter() {
             "{text}"
         );
     }
+}
+
+#[tokio::test]
+async fn an_escaped_slash_cannot_get_around_a_later_route() {
+    let upstream = RecordingUpstream::ok().await;
+    let mut config = config(upstream.address);
+    let pattern = |text| PathMatch::Pattern(PathPattern::parse(text).unwrap());
+    config.routes = vec![
+        named("public", pattern("/projects/{id}")),
+        named("admin", pattern("/projects/{id}/admin")),
+    ];
+    config.routes[1].require.push(Requirement {
+        source: Source::Header("x-admin".to_owned()),
+        allow: Some(vec!["yes".to_owned()]),
+        deny: Vec::new(),
+    });
+    let gateway = RunningGateway::start_with(config, GatewayBounds::default());
+    for path in [
+        "/projects/7%2Fadmin",
+        "/projects/7%2fadmin",
+        "/projects/7%5Cadmin",
+        "/projects/7\\admin",
+        "/projects/7%252Fadmin",
+        "/projects/7;x%2Fadmin",
+        // No route takes `/projects/7/users`.
+        "/projects/7%2Fusers",
+    ] {
+        let received = get(&gateway, path.as_bytes()).await;
+        assert_eq!(received.status, 400, "{path}");
+    }
+    assert_eq!(get(&gateway, b"/projects/7").await.status, 200);
+    assert_eq!(get(&gateway, b"/projects/7/admin").await.status, 403);
+    assert_eq!(upstream.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_route_that_keeps_escaped_slashes_gives_way_to_earlier_ones() {
+    let upstream = RecordingUpstream::ok().await;
+    let mut config = config(upstream.address);
+    let pattern = |text| PathMatch::Pattern(PathPattern::parse(text).unwrap());
+    config.routes = vec![
+        named("admin", pattern("/projects/{id}/admin")),
+        named("project", pattern("/projects/{id}")),
+        named("issues", pattern("/projects/{id}/issues")),
+    ];
+    config.routes[1].escaped_slashes = EscapedSlashes::Keep;
+    let gateway = RunningGateway::start_with(config, GatewayBounds::default());
+    for (path, status) in [
+        ("/projects/group%2Fname", 200),
+        ("/projects/group%2fissues", 200),
+        ("/projects/group%2Fadmin", 400),
+        ("/projects/group%2Fname/issues", 400),
+    ] {
+        let received = get(&gateway, path.as_bytes()).await;
+        assert_eq!(received.status, status, "{path}");
+    }
+    let requests = upstream.requests();
+    assert!(requests[0].starts_with("GET /projects/group%2Fname HTTP/1.1\r\n"));
+    assert!(requests[1].starts_with("GET /projects/group%2Fissues HTTP/1.1\r\n"));
+    let is_of_project = |request: &String| request.contains("\r\nx-route: project\r\n");
+    assert!(requests.iter().all(is_of_project));
 }

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod extras;
+mod headers;
 mod matching;
 mod route;
 mod upstream;

@@ -2,10 +2,10 @@
 
 use http::HeaderValue;
 use serde_json::{Value as Json, json};
-use tidegate_gateway::{HostMatch, PathMatch, PathPattern};
+use tidegate_gateway::{EscapedSlashes, HostMatch, PathMatch, PathPattern};
 use tidegate_identify::normal_path;
 
-use crate::config::value::{Mismatch, Shown, Value};
+use crate::config::value::{Mismatch, Shown, Value, Words};
 
 /// The path of a route, as it is written and as it matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -157,6 +157,11 @@ impl Value for HostMatch {
     fn schema() -> Json {
         json!({ "type": "string", "minLength": 1 })
     }
+}
+
+impl Words for EscapedSlashes {
+    const EXPECTED: &'static str = "a treatment";
+    const WORDS: &'static [(&'static str, Self)] = &[("check", Self::Check), ("keep", Self::Keep)];
 }
 
 /// A host as it is written.

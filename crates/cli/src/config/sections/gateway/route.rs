@@ -4,21 +4,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes as Body;
-use http::{HeaderName, HeaderValue, Method, StatusCode};
+use http::{HeaderValue, Method, StatusCode};
 use tidegate_gateway::{
-    HeaderEdits, HeaderMatch, HostMatch, PathMatch, PathRewrite, Requirement, RouteAction,
-    RouteConfig, RouteMatch,
+    EscapedSlashes, HeaderEdits, HeaderMatch, HostMatch, PathMatch, PathRewrite, Requirement,
+    RouteAction, RouteConfig, RouteMatch,
 };
 use tidegate_identify::Source;
 use tidegate_rules::document::{Code, Finding};
 
 use super::super::authorize;
 use super::bounds::bytes;
+use super::headers::{edits, header_name};
 use super::matching::{self, HeaderWanted, RoutePath};
 use super::upstream::retry;
 use super::websocket;
-use crate::config::reader::{Item, Section};
-use crate::config::value::{Bytes, Value};
+use crate::config::reader::Section;
+use crate::config::value::Bytes;
 
 /// A route whose upstream is only a name yet.
 #[derive(Clone, Debug)]
@@ -45,6 +46,7 @@ pub(super) fn read(section: &mut Section<'_, '_>) -> RouteDraft {
     );
     let route = RouteConfig {
         name: name.unwrap_or(described),
+        escaped_slashes: escaped_slashes(section),
         action,
         descriptors: authorize::own_descriptors(
             section,
@@ -81,6 +83,7 @@ pub(super) fn to_upstream(matches: RouteMatch, upstream: usize) -> RouteConfig {
             upstream,
             rewrite: None,
         },
+        escaped_slashes: EscapedSlashes::Check,
         descriptors: None,
         missing_token: None,
         require: Vec::new(),
@@ -308,61 +311,13 @@ fn requirements(section: &mut Section<'_, '_>) -> Vec<Requirement> {
     all
 }
 
-/// Headers that frame a message or belong to one connection, which only the gateway sets.
-const FRAMING: [&str; 8] = [
-    "connection",
-    "content-length",
-    "keep-alive",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
-
-fn edits(mut section: Section<'_, '_>) -> HeaderEdits {
-    let remove: Vec<HeaderName> = section.list("remove", "Headers that are removed", Vec::new());
-    let mut lines = |name, about| {
-        let items = section.named_blocks(name, about, Some("value"), |section| {
-            let value: Option<HeaderValue> = section.optional("value", "Its value");
-            if value.is_none() && !section.is_written("value") {
-                section.missing("value", "write its value, or \"\" for an empty one");
-            }
-            value
-        });
-        let mut lines = Vec::with_capacity(items.len());
-        for item in items {
-            let name = header_name(&mut section, &item);
-            lines.extend(name.zip(item.value));
-        }
-        lines
-    };
-    let set = lines("set", "Headers that replace every line of the same name");
-    let add = lines("add", "Headers that stand beside lines of the same name");
-    let removed = remove.iter().map(|name| ("remove", name));
-    let set_or_added = [("set", &set), ("add", &add)]
-        .into_iter()
-        .flat_map(|(field, lines)| lines.iter().map(move |(name, _)| (field, name)));
-    for (field, name) in removed.chain(set_or_added) {
-        if FRAMING.contains(&name.as_str()) {
-            let message = format!("`{name}` belongs to the connection and cannot be changed");
-            section.fault(field, Code::BadValue, message, "leave it out");
-        }
-    }
-    HeaderEdits { remove, set, add }
-}
-
-/// The name of a header that stands as a key.
-fn header_name<T>(section: &mut Section<'_, '_>, item: &Item<T>) -> Option<HeaderName> {
-    match HeaderName::parse(&item.name) {
-        Ok(name) => Some(name),
-        Err(mismatch) => {
-            let message = format!("`{}` is not {}", item.name, mismatch.expected);
-            let finding = Finding::error(Code::BadValue, item.span, message);
-            section.report(finding.hint(mismatch.hint));
-            None
-        }
-    }
+fn escaped_slashes(section: &mut Section<'_, '_>) -> EscapedSlashes {
+    let treatment: Option<EscapedSlashes> = section.optional(
+        "escaped_slashes",
+        "The treatment of paths with %2F: check (400 if the route does not take the decoded path too), or keep for an upstream \
+         that does not decode it; check, if not set",
+    );
+    treatment.unwrap_or_default()
 }
 
 fn total_timeout(section: &mut Section<'_, '_>) -> Option<Duration> {
