@@ -65,11 +65,11 @@ pub(crate) fn counted_path(uri: &str) -> Option<Cow<'_, str>> {
     })
 }
 
-/// The segment of the path in its normal form with this number, counted from 1.
+/// The segment with this number, counted from 1, of the path by which requests are counted.
 pub(crate) fn path_segment(uri: &str, number: NonZeroU8) -> Option<Cow<'_, str>> {
     // The text before the first slash is segment 0.
     let number = usize::from(number.get());
-    match normal_path(uri)? {
+    match counted_path(uri)? {
         Cow::Borrowed(path) => path.split('/').nth(number).map(Cow::Borrowed),
         Cow::Owned(path) => path
             .split('/')
@@ -344,7 +344,15 @@ mod tests {
         check("/users/42/posts", 3, Some("posts"));
         check("/users/42/posts", 4, None);
         check("//users/./%34%32", 2, Some("42"));
-        check("/users/a%2fb", 2, Some("a%2Fb"));
+        check("/users/42;a=1", 2, Some("42"));
+        check("/users/42;a=2/posts", 2, Some("42"));
+        check("/users;x/%2534%2532", 2, Some("42"));
+        check("/login;x", 1, Some("login"));
+        check("/;x/login", 1, Some("login"));
+        check("/users\\42", 2, Some("42"));
+        check("/users/a%2fb", 2, Some("a"));
+        check("/users/a%2fb", 3, Some("b"));
+        check("/users/caf%c3%a9", 2, Some("caf%C3%A9"));
         check("/users/", 2, Some(""));
         check("/", 1, Some(""));
         check("*", 1, None);

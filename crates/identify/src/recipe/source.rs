@@ -18,9 +18,9 @@ pub enum Source {
     Cookie(String),
     /// `method`: the method.
     Method,
-    /// `path`: the path in its normal form, without the query.
+    /// `path`: the path without the query, in one spelling for all that some server reads alike.
     Path,
-    /// `path_segment:N`: the Nth segment of the path in its normal form, counted from 1.
+    /// `path_segment:N`: the Nth segment of the value of `path`, counted from 1.
     PathSegment(NonZeroU8),
     /// `host`: the host in lower case, without port.
     Host,

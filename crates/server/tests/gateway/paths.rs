@@ -1,5 +1,6 @@
 //! Paths that servers read differently: the upstream gets the path that the route was matched by, or none.
 
+use std::num::NonZeroU8;
 use std::sync::Arc;
 
 use tidegate_gateway::{
@@ -216,4 +217,29 @@ async fn a_route_that_keeps_escaped_slashes_gives_way_to_earlier_ones() {
     assert!(requests[1].starts_with("GET /projects/group%2Fissues HTTP/1.1\r\n"));
     let is_of_project = |request: &String| request.contains("\r\nx-route: project\r\n");
     assert!(requests.iter().all(is_of_project));
+}
+
+#[tokio::test]
+async fn every_spelling_of_a_segment_has_one_counter() {
+    let upstream = RecordingUpstream::ok().await;
+    let mut config = config(upstream.address);
+    let second = Source::PathSegment(NonZeroU8::new(2).unwrap());
+    let by_segment = Recipe::new([("user", second)]);
+    config.descriptors = Arc::new(Recipes::new(vec![by_segment]).unwrap());
+    let gateway = RunningGateway::start_with(config, GatewayBounds::default());
+    let spellings = [
+        "/users/42",
+        "/users/42;a=1",
+        "/users/42;a=2/posts",
+        "/users/%34%32",
+        "/users/%2534%2532",
+        "/users%2F42",
+        "/users;x/42%3Bx",
+    ];
+    for (remaining, path) in (0..10).rev().zip(spellings) {
+        let received = get(&gateway, path.as_bytes()).await;
+        let remaining = remaining.to_string();
+        let told = received.header("x-ratelimit-remaining");
+        assert_eq!(told, Some(&*remaining), "{path}");
+    }
 }
