@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use tidegate_limiter::{ChargeReceipt, Limit, Limiter, Store};
-use tokio::task::{JoinHandle, spawn_local};
 
 use crate::answer::LimitHeaders;
+use crate::refund::{ReceiptGuard, start_refund};
 use crate::upstream::Reached;
 
 /// The charges of a request that is allowed.
@@ -39,6 +39,15 @@ impl Charged {
             headers,
             receipts: [receipt, None],
         }
+    }
+
+    /// Hands the charges of one step to a guard, so that they are refunded if the client leaves before the next step is decided.
+    pub(crate) fn guarded<S: Store + 'static>(
+        self,
+        limiter: &Arc<Limiter<S>>,
+    ) -> (LimitHeaders, ReceiptGuard<'_, S>) {
+        let [receipt, _] = self.receipts;
+        (self.headers, ReceiptGuard::new(limiter, receipt))
     }
 
     /// Adds the charges of limits that needed a token. Of the others, those stay refundable that count by status.
@@ -114,20 +123,6 @@ impl<S: Store + 'static> Drop for RefundGuard<'_, S> {
             }
         }
     }
-}
-
-/// Refunds in a task of its own: a client that goes away meanwhile must not lose its refund. A store that fails keeps the charge.
-fn start_refund<S: Store + 'static>(
-    limiter: &Arc<Limiter<S>>,
-    receipt: ChargeReceipt,
-) -> Option<JoinHandle<()>> {
-    if receipt.is_empty() {
-        return None;
-    }
-    let limiter = Arc::clone(limiter);
-    Some(spawn_local(async move {
-        let _ = limiter.refund(receipt).await;
-    }))
 }
 
 /// True if a limit is settled by the status of the response.

@@ -23,6 +23,7 @@ mod header_lines;
 mod limit;
 mod noted_headers;
 mod own;
+mod refund;
 mod response;
 mod route;
 mod thread;
@@ -42,5 +43,6 @@ pub use connection::{ClientConnection, ClientProtocol, ConnectionPermit, serve_c
 pub use cors::is_preflight;
 pub use gateway::{Gateway, GatewayError};
 pub use header_lines::HeaderLines;
+pub use refund::ReceiptGuard;
 pub use thread::GatewayThread;
 pub use upstream::{FetchError, fetch};

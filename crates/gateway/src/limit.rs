@@ -18,6 +18,7 @@ use crate::clock::unix_seconds;
 use crate::config::{GatewayConfig, RouteConfig};
 use crate::connection::ConnectionContext;
 use crate::header_lines::HeaderLines;
+use crate::refund::ReceiptGuard;
 use crate::thread::GatewayThread;
 use crate::websocket::WebSocketSession;
 
@@ -66,28 +67,32 @@ impl Caller<'_> {
     ) -> Result<(Charged, Option<Arc<Claims>>), Rejection> {
         let missing = self.config.missing_token(self.route);
         let decide = async |claims: Option<&Arc<Claims>>, part| {
-            self.decide(thread, lines, claims, part).await
+            let charged = self.decide(thread, lines, claims, part).await?;
+            Ok::<_, Rejection>(charged.guarded(&thread.limiter))
+        };
+        let kept = |(headers, guard): (LimitHeaders, ReceiptGuard<'_, S>)| {
+            Charged::new(headers, guard.disarm())
         };
         let identities = &self.config.identities;
         let steps = identities.decide_in_steps(lines, missing, unix_seconds(), decide);
         match steps.await? {
-            LimitSteps::One { charged, claims } => Ok((charged, claims)),
+            LimitSteps::One { charged, claims } => Ok((kept(charged), claims)),
             LimitSteps::Two {
                 first,
                 second: Ok(second),
                 claims,
-            } => Ok((first.and(second), claims)),
+            } => Ok((kept(first).and(kept(second)), claims)),
             LimitSteps::Two {
-                first,
+                first: (_, guard),
                 second: Err(denied),
                 ..
             } => {
                 // A denied request costs nothing in its other limits.
-                first.refund(&thread.limiter).await;
+                guard.refund().await;
                 Err(denied)
             }
             LimitSteps::Rejected { first, rejection } => {
-                Err(reject(thread, first, rejection.into()).await)
+                Err(reject(thread, kept(first), rejection.into()).await)
             }
         }
     }

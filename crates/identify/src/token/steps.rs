@@ -44,6 +44,10 @@ impl Identities {
     /// # Errors
     ///
     /// The denial of the first or only step; nothing is charged then.
+    ///
+    /// # Cancel safety
+    ///
+    /// If this is dropped while the second step is decided, the charges of the first are dropped: `C` must refund them then.
     pub async fn decide_in_steps<C, E>(
         &self,
         headers: &dyn Headers,

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use hyper::header::HeaderMap;
-use tidegate_gateway::{HeaderLines, unix_seconds};
+use tidegate_gateway::{HeaderLines, ReceiptGuard, unix_seconds};
 use tidegate_identify::{Claims, DescribedPart, Identities, LimitSteps, MissingToken};
-use tidegate_limiter::{ChargeReceipt, Store, Verdict};
-use tokio::task::spawn_local;
+use tidegate_limiter::{Store, Verdict};
 
 use super::original::Original;
 use crate::answer::Refusal;
@@ -23,12 +22,11 @@ pub(super) struct Caller<'a, S> {
 }
 
 /// Limits that allow the request.
-#[derive(Default)]
-struct Charged {
+struct Charged<'a, S: Store + 'static> {
     /// None if the request has no descriptor.
     verdict: Option<Verdict>,
-    /// Kept for the first of two steps only.
-    receipt: Option<ChargeReceipt>,
+    /// The charges of the first of two steps, which are refunded if the proxy leaves before the second is decided.
+    guard: ReceiptGuard<'a, S>,
 }
 
 /// A request that is not allowed.
@@ -43,13 +41,13 @@ impl<S: Store + 'static> Caller<'_, S> {
     /// Decides the limits of the request; `None` if it has no descriptor.
     pub(super) async fn check(&self) -> Result<Option<Verdict>, Refusal> {
         match self.charge().await {
-            Ok(charged) => Ok(charged.verdict),
+            Ok(verdict) => Ok(verdict),
             Err(NotAllowed::Denied(verdict)) => Ok(Some(*verdict)),
             Err(NotAllowed::Refused(refusal)) => Err(refusal),
         }
     }
 
-    async fn charge(&self) -> Result<Charged, NotAllowed> {
+    async fn charge(&self) -> Result<Option<Verdict>, NotAllowed> {
         // A browser sends no token with a preflight.
         let missing = if self.original.is_preflight() {
             MissingToken::Anonymous
@@ -58,7 +56,8 @@ impl<S: Store + 'static> Caller<'_, S> {
         };
         let recipes = &self.visit.door.authorize.descriptors;
         if !recipes.needs_token() && missing == MissingToken::Anonymous {
-            return self.decide(None, DescribedPart::All).await;
+            let charged = self.decide(None, DescribedPart::All).await?;
+            return Ok(charged.keep());
         }
         let lines = HeaderLines(self.headers);
         let decide = async |claims: Option<&Arc<Claims>>, part| self.decide(claims, part).await;
@@ -66,17 +65,23 @@ impl<S: Store + 'static> Caller<'_, S> {
             .identities
             .decide_in_steps(&lines, missing, unix_seconds(), decide);
         match steps.await? {
-            LimitSteps::One { charged, .. } => Ok(charged),
+            LimitSteps::One { charged, .. } => Ok(charged.keep()),
             LimitSteps::Two { first, second, .. } => match second {
-                Ok(second) if second.verdict.is_some() => Ok(second),
-                Ok(_) => Ok(first),
+                Ok(second) => {
+                    let first = first.keep();
+                    Ok(second.keep().or(first))
+                }
                 Err(denied) => {
                     // A denied request costs nothing in its other limits.
-                    self.refund(first).await;
+                    first.guard.refund().await;
                     Err(denied)
                 }
             },
-            LimitSteps::Rejected { rejection, .. } => Err(NotAllowed::Refused(rejection.into())),
+            LimitSteps::Rejected { first, rejection } => {
+                // The charges stay: tokens must not be guessed at any rate.
+                first.keep();
+                Err(NotAllowed::Refused(rejection.into()))
+            }
         }
     }
 
@@ -85,14 +90,18 @@ impl<S: Store + 'static> Caller<'_, S> {
         &self,
         claims: Option<&Arc<Claims>>,
         part: DescribedPart,
-    ) -> Result<Charged, NotAllowed> {
+    ) -> Result<Charged<'_, S>, NotAllowed> {
         let recipes = &self.visit.door.authorize.descriptors;
+        let limiter = &self.visit.door.limiter;
         let claims = claims.map(|claims| &**claims);
         let request = self.original.request(&self.identities, claims);
         let values = recipes.values(&request);
         let described = recipes.describe(&values, part);
         if described.is_empty() {
-            return Ok(Charged::default());
+            return Ok(Charged {
+                verdict: None,
+                guard: ReceiptGuard::new(limiter, None),
+            });
         }
         let descriptors = described.descriptors();
         let verdict = self
@@ -103,22 +112,22 @@ impl<S: Store + 'static> Caller<'_, S> {
         if !verdict.is_allowed() {
             return Err(NotAllowed::Denied(Box::new(verdict)));
         }
-        let limiter = &self.visit.door.limiter;
         let is_first = part == DescribedPart::WithoutToken;
         let receipt = limiter.receipt(&verdict, self.domain, &descriptors, 1, |_| is_first);
         Ok(Charged {
             verdict: Some(verdict),
-            receipt,
+            guard: ReceiptGuard::new(limiter, receipt),
         })
     }
+}
 
-    async fn refund(&self, charged: Charged) {
-        if let Some(receipt) = charged.receipt {
-            let limiter = Arc::clone(&self.visit.door.limiter);
-            // In a task of its own: a proxy that goes away meanwhile must not lose the refund. A store that fails keeps the charge.
-            let refund = spawn_local(async move { limiter.refund(receipt).await });
-            let _ = refund.await;
-        }
+// === impl Charged ===
+
+impl<S: Store + 'static> Charged<'_, S> {
+    /// Leaves the charges as they are, and gives the verdict.
+    fn keep(self) -> Option<Verdict> {
+        self.guard.disarm();
+        self.verdict
     }
 }
 
