@@ -221,6 +221,8 @@ fn without_dots(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -283,6 +285,23 @@ mod tests {
         check("/x/%2e%2e/%6cogin//", "/login/");
         check("/a%2fb;c", "/a%2Fb;c");
         check("/é\\", "/%C3%A9%5C");
+    }
+
+    proptest! {
+        /// A route is matched by the normal form and cuts the forwarded one at the same slash.
+        #[test]
+        fn both_forms_have_the_same_segments(path in "/([/.;%\\\\@:é]|%2[eEfF5]|%40|%3[aB]|%5c|[ab2]){0,12}") {
+            let normal = normal_path(&path).expect("a path");
+            let forwarded = forwarded_path(&path);
+            prop_assert_eq!(normal_path(&forwarded), Some(normal.clone()));
+            let n_segments = |path: &str| path.split('/').count();
+            prop_assert_eq!(n_segments(&forwarded), n_segments(&normal));
+            let pairs = normal.split('/').zip(forwarded.split('/'));
+            for (segment, sent) in pairs.skip(1) {
+                let (segment, sent) = (format!("/{segment}"), format!("/{sent}"));
+                prop_assert_eq!(normal_path(&sent), Some(Cow::Owned(segment)));
+            }
+        }
     }
 
     #[test]

@@ -236,16 +236,47 @@ impl PathPattern {
 
     /// Whether `path` matches.
     pub fn matches(&self, path: &str) -> bool {
-        self.walk(path, |_, _| {})
+        let Some(mut left) = path.strip_prefix('/').map(Some) else {
+            return false;
+        };
+        for segment in &self.segments {
+            let Some(rest) = left else { return false };
+            let (part, after) = match rest.split_once('/') {
+                Some((part, after)) => (part, Some(after)),
+                None => (rest, None),
+            };
+            match segment {
+                Segment::Rest(_) => return true,
+                Segment::Text(text) if text == part => {}
+                Segment::One(_) if !part.is_empty() => {}
+                Segment::Text(_) | Segment::One(_) => return false,
+            }
+            left = after;
+        }
+        left.is_none()
     }
 
-    /// The values of the placeholders, if `path` matches.
-    pub fn values<'p>(&'p self, path: &'p str) -> Option<BTreeMap<&'p str, &'p str>> {
+    /// The values of the placeholders in `path`, if `normal` matches, which has the same segments with other escapes.
+    pub fn values<'p>(&'p self, normal: &str, path: &'p str) -> Option<BTreeMap<&'p str, &'p str>> {
+        if !self.matches(normal) {
+            return None;
+        }
         let mut values = BTreeMap::new();
-        self.walk(path, |name, value| {
-            values.insert(name, value);
-        })
-        .then_some(values)
+        let mut left = path.strip_prefix('/')?;
+        for segment in &self.segments {
+            let (part, after) = left.split_once('/').unwrap_or((left, ""));
+            match segment {
+                Segment::Text(_) => {}
+                Segment::One(name) => {
+                    values.insert(name.as_str(), part);
+                }
+                Segment::Rest(name) => {
+                    values.insert(name.as_str(), left);
+                }
+            }
+            left = after;
+        }
+        Some(values)
     }
 
     /// The names of the placeholders.
@@ -254,30 +285,6 @@ impl PathPattern {
             Segment::Text(_) => None,
             Segment::One(name) | Segment::Rest(name) => Some(name.as_str()),
         })
-    }
-
-    fn walk<'p>(&'p self, path: &'p str, mut found: impl FnMut(&'p str, &'p str)) -> bool {
-        let Some(mut left) = path.strip_prefix('/').map(Some) else {
-            return false;
-        };
-        for segment in &self.segments {
-            let Some(rest) = left else { return false };
-            if let Segment::Rest(name) = segment {
-                found(name, rest);
-                return true;
-            }
-            let (part, after) = match rest.split_once('/') {
-                Some((part, after)) => (part, Some(after)),
-                None => (rest, None),
-            };
-            match segment {
-                Segment::Text(text) if text == part => {}
-                Segment::One(name) if !part.is_empty() => found(name, part),
-                _ => return false,
-            }
-            left = after;
-        }
-        left.is_none()
     }
 }
 
@@ -314,7 +321,7 @@ mod tests {
 
     fn check(pattern: &str, path: &str, expected: Option<&[(&str, &str)]>) {
         let pattern = PathPattern::parse(pattern).unwrap();
-        let values = pattern.values(path);
+        let values = pattern.values(path, path);
         let expected = expected.map(|pairs| pairs.iter().copied().collect());
         assert_eq!(values, expected, "{pattern:?} {path}");
         assert_eq!(pattern.matches(path), expected.is_some());
