@@ -10,7 +10,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tidegate_identify::{
-    AcceptedNames, DescribedPart, Headers, Identities, Recipe, Recipes, Request, TokenFound,
+    AcceptedNames, DescribedPart, Headers, Identities, MissingToken, Recipe, Recipes, Request,
     TokenKeys, TokenSettings, TokenVerifier,
 };
 
@@ -41,9 +41,8 @@ fn main() {
     let settings = TokenSettings::new(AcceptedNames::Any, AcceptedNames::Any);
     let tokens = TokenVerifier::new(settings, TokenKeys::from_secret(&secret).unwrap());
     let identities = Identities::default().with_tokens(Arc::new(tokens));
-    if let TokenFound::Unverified(token) = identities.find_token(&headers, 0) {
-        identities.verify(&token, 0).unwrap();
-    }
+    let verified = identities.claims(&headers, MissingToken::Deny, 0);
+    assert!(verified.is_ok());
     let described = describe_repeatedly(&recipes, &identities, &headers, times);
     println!("{described} described");
 }
@@ -62,14 +61,10 @@ fn describe_repeatedly(
 
 /// One request whose token, if the recipes need it, is known already.
 fn describe(recipes: &Recipes, identities: &Identities, headers: &TwoHeaders) -> usize {
-    let found = if recipes.needs_token() {
-        identities.find_token(headers, 0)
+    let claims = if recipes.needs_token() {
+        identities.claims(headers, MissingToken::Deny, 0).unwrap()
     } else {
-        TokenFound::Absent
-    };
-    let claims = match &found {
-        TokenFound::Verified(claims) => Some(&**claims),
-        _ => None,
+        None
     };
     let request = Request {
         method: Some("GET"),
@@ -78,7 +73,7 @@ fn describe(recipes: &Recipes, identities: &Identities, headers: &TwoHeaders) ->
         client: Some([203, 0, 113, 7].into()),
         headers,
         identities,
-        claims,
+        claims: claims.as_deref(),
         certificate: None,
         route: None,
     };

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crate::api_key::{ApiKey, ApiKeys};
 use crate::label::LabelTable;
-use crate::token::{BadToken, MissingToken, TokenVerifier};
-use crate::{Claims, Headers, Request, TokenFault, UnverifiedToken};
+use crate::token::{BadToken, MissingToken, TokenVerifier, UnverifiedToken};
+use crate::{Claims, Headers, Request, TokenFault};
 
 /// The keys and tables by which callers are identified. A reload replaces it as a whole; parts that did not change can be
 /// shared, because each is behind an [`Arc`].
@@ -20,7 +20,7 @@ pub struct Identities {
 
 /// The token of a request, before any signature is checked.
 #[derive(Clone, Debug)]
-pub enum TokenFound<'a> {
+pub(crate) enum TokenFound<'a> {
     /// The request has no token, or no tokens are configured.
     Absent,
     /// The same token was verified before and has not expired.
@@ -71,7 +71,7 @@ impl Identities {
     /// Finds the token of a request at the configured place. Checks no signature, so it is cheap.
     ///
     /// `now_s` is the time in seconds since 1970.
-    pub fn find_token<'a>(&self, headers: &'a dyn Headers, now_s: u64) -> TokenFound<'a> {
+    pub(crate) fn find_token<'a>(&self, headers: &'a dyn Headers, now_s: u64) -> TokenFound<'a> {
         match &self.tokens {
             None => TokenFound::Absent,
             Some(tokens) => tokens.find(headers, now_s),
@@ -80,7 +80,7 @@ impl Identities {
 
     /// Verifies the signature and the registered claims of a token, and remembers a good token until it expires. This
     /// costs CPU time, also for a forged token: decide limits that need no token first.
-    pub fn verify(
+    pub(crate) fn verify(
         &self,
         token: &UnverifiedToken<'_>,
         now_s: u64,

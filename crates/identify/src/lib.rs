@@ -33,7 +33,7 @@ mod uri;
 pub use api_key::{ApiKeyHasher, ApiKeyPlace, ApiKeyTable, ApiKeys, ShortHashKey};
 pub use client::{AddressHeader, ClientAddress, Peer, Proxies, Proxy, ProxyFault, Trust};
 pub use grouping::{BadPrefix, Grouping};
-pub use identities::{Identities, TokenFound};
+pub use identities::Identities;
 pub use label::{LabelFault, LabelFaultKind, LabelFaults, LabelTable};
 pub use path::{LooseReading, forwarded_path, normal_path};
 pub use recipe::{
@@ -44,7 +44,7 @@ pub use request::{Headers, Request, join_lines};
 pub use token::{
     AcceptedNames, BadToken, ClaimPath, ClaimPathFault, Claims, LimitSteps, MissingToken,
     TokenFault, TokenKeyFault, TokenKeys, TokenPlace, TokenPlaceFault, TokenRejection,
-    TokenSettings, TokenVerifier, UnverifiedToken,
+    TokenSettings, TokenVerifier,
 };
 pub use uri::{host as normal_host, query_parameters};
 

@@ -179,7 +179,7 @@ impl Recipes {
         &self.sources
     }
 
-    /// Returns true if some value may come from a token, so that [`find_token`](crate::Identities::find_token) is of use.
+    /// Returns true if some value may come from a token, so that the [claims](crate::Identities::claims) are of use.
     pub const fn needs_token(&self) -> bool {
         self.needing_token != 0
     }

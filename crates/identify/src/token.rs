@@ -28,7 +28,8 @@ pub use keys::{TokenKeyFault, TokenKeys};
 pub use place::{TokenPlace, TokenPlaceFault};
 pub use steps::LimitSteps;
 
-use crate::{Headers, TokenFound};
+use crate::Headers;
+use crate::identities::TokenFound;
 use cache::{TokenCache, TokenHash};
 
 /// The settings of tokens. Issuers and audiences have no default: accepting any of them must be said.
@@ -92,7 +93,7 @@ pub struct TokenVerifier {
 
 /// A token that was found in a request and may be forged.
 #[derive(Clone)]
-pub struct UnverifiedToken<'a> {
+pub(crate) struct UnverifiedToken<'a> {
     text: Cow<'a, str>,
     hash: TokenHash,
 }

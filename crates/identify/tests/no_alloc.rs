@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tidegate_identify::{
     AcceptedNames, AddressHeader, ClientAddress, DescribedPart, Headers, Identities, LabelTable,
-    Peer, Recipe, Recipes, Request, TokenFound, TokenKeys, TokenSettings, TokenVerifier,
+    MissingToken, Peer, Recipe, Recipes, Request, TokenKeys, TokenSettings, TokenVerifier,
 };
 
 /// A token, and the header `x-user`.
@@ -34,9 +34,8 @@ fn token(secret: &[u8]) -> String {
 }
 
 fn describe(recipes: &Recipes, identities: &Identities, headers: &TokenAndUser) {
-    let TokenFound::Verified(claims) = identities.find_token(headers, 0) else {
-        panic!("the token was verified before")
-    };
+    let claims = identities.claims(headers, MissingToken::Deny, 0);
+    let claims = claims.expect("the token was verified before");
     let request = Request {
         method: Some("GET"),
         uri: Some("/posts/42?page=3"),
@@ -44,7 +43,7 @@ fn describe(recipes: &Recipes, identities: &Identities, headers: &TokenAndUser) 
         client: Some([203, 0, 113, 7].into()),
         headers,
         identities,
-        claims: Some(&claims),
+        claims: claims.as_deref(),
         certificate: None,
         route: Some("posts"),
     };
@@ -63,9 +62,8 @@ fn an_ordinary_description_allocates_nothing() {
         .with_tokens(Arc::new(tokens))
         .with_labels("asn", Arc::new(labels));
     let headers = TokenAndUser(token(&secret));
-    if let TokenFound::Unverified(token) = identities.find_token(&headers, 0) {
-        identities.verify(&token, 0).unwrap();
-    }
+    let verified = identities.claims(&headers, MissingToken::Deny, 0);
+    assert!(verified.is_ok());
     for sources in [
         &["client_address"][..],
         &["header:x-user"],

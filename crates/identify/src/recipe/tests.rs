@@ -6,9 +6,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::*;
+use crate::identities::TokenFound;
 use crate::{
     AcceptedNames, ApiKeyHasher, ApiKeyTable, ApiKeys, ClaimPath, Claims, Headers, Identities,
-    LabelTable, TokenFound, TokenKeys, TokenSettings, TokenVerifier,
+    LabelTable, TokenKeys, TokenSettings, TokenVerifier,
 };
 
 const SECRET: &[u8] = b"a secret that only tests share..";
