@@ -29,12 +29,12 @@ const VARY_ORIGIN: HeaderValue = HeaderValue::from_static("origin");
 pub(crate) struct ExposedHeaders(HeaderValue);
 
 /// Whether a browser asks by this request if a page may make another one. Such a request is not charged, because the page has
-/// not asked for anything yet.
-pub fn is_preflight(head: &Parts) -> bool {
-    head.method == Method::OPTIONS
-        && !head.headers.contains_key(UPGRADE)
-        && head.headers.contains_key(ORIGIN)
-        && head.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+/// not asked for anything yet, and needs no token.
+pub fn is_preflight(method: &(impl PartialEq<Method> + ?Sized), headers: &HeaderMap) -> bool {
+    *method == Method::OPTIONS
+        && !headers.contains_key(UPGRADE)
+        && headers.contains_key(ORIGIN)
+        && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
 /// The answer to a preflight for a path of our own; [`ExposedHeaders::allow`] adds the origin.

@@ -60,7 +60,7 @@ impl OwnRequest<'_> {
         if path != "usage" {
             return Err(Rejection::NoRoute);
         }
-        if is_preflight(self.head) {
+        if is_preflight(&self.head.method, &self.head.headers) {
             return Ok(answer_preflight(self.head));
         }
         if self.head.method != Method::GET && self.head.method != Method::HEAD {

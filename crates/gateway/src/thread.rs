@@ -237,8 +237,9 @@ impl<S: Store + 'static> GatewayThread<S> {
         exchange: &Exchange<'_>,
         caller: &Caller<'_>,
     ) -> Result<Charged, Rejection> {
-        if is_preflight(&exchange.head) && exchange.body.is_end_stream() {
-            let (config, head) = (&exchange.generation.config, &exchange.head);
+        let head = &exchange.head;
+        if is_preflight(&head.method, &head.headers) && exchange.body.is_end_stream() {
+            let config = &exchange.generation.config;
             charge_built_in(self, config, head, exchange.client, "preflight", PREFLIGHTS).await?;
             return Ok(Charged::default());
         }

@@ -94,7 +94,7 @@ impl Explained<'_> {
             }
         };
         say(format!("route `{}`: {}", route.name, self.action(route)));
-        if is_preflight(&self.head) {
+        if is_preflight(&self.head.method, &self.head.headers) {
             say("decision: allowed, because preflights have a limit of their own".to_owned());
             return text;
         }

@@ -438,9 +438,12 @@ async fn a_token_can_be_demanded() {
         "Access-Control-Request-Method: GET",
         "X-Forwarded-For: 203.0.113.3",
     ];
+    // No browser asks for an upgrade in a preflight.
+    let upgrade = [preflight, &["Upgrade: websocket"]].concat();
     // A caller without a token meets the limit of its address all the same.
-    let asked: [&[&str]; 4] = [&[client], &[client], &[&ann, other], preflight];
-    assert_eq!(statuses(&server, &asked).await, [401, 429, 200, 200]);
+    let asked: [&[&str]; 5] = [&[client], &[client], &[&ann, other], preflight, &upgrade];
+    let expected = [401, 429, 200, 200, 401];
+    assert_eq!(statuses(&server, &asked).await, expected);
 }
 
 #[tokio::test]

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use hyper::header::{ACCESS_CONTROL_REQUEST_METHOD, HeaderMap, HeaderName, HeaderValue, ORIGIN};
-use tidegate_gateway::HeaderLines;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use tidegate_gateway::{HeaderLines, is_preflight};
 use tidegate_identify::{Claims, Identities, Request};
 
 use super::AuthorizeConfig;
@@ -39,10 +39,8 @@ impl<'a> Original<'a> {
 
     /// True if a browser asks by the request if a page may make another one.
     pub(super) fn is_preflight(&self) -> bool {
-        let has = |name| self.headers.0.contains_key(name);
-        self.method.as_deref() == Some("OPTIONS")
-            && has(ORIGIN)
-            && has(ACCESS_CONTROL_REQUEST_METHOD)
+        let method = self.method.as_deref();
+        method.is_some_and(|method| is_preflight(method, self.headers.0))
     }
 
     /// The request of a caller with these claims. Nobody tells of client certificates here, and routes belong to the gateway.
