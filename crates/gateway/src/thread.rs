@@ -212,12 +212,9 @@ impl<S: Store + 'static> GatewayThread<S> {
                     .await
             }
             RouteAction::Redirect { status, location } => {
-                let query = head.uri.query();
                 let limits = charged.settle(&self.limiter, *status).await;
-                Ok(Handled::Own(
-                    redirect(*status, location, &path, query)?,
-                    limits,
-                ))
+                let response = redirect(*status, location, &path, head.uri.query())?;
+                Ok(Handled::Own(response, limits))
             }
             RouteAction::Respond {
                 status,
