@@ -41,7 +41,8 @@ GET over one connection: of 1,200 the first 200 do not count; the recorder looks
 and at a few after them. *Beside* is tidegate without limits. Latency is measured by an open
 loop of our own over 64 connections, without limits: requests begin when they are due, and the latency counts from then. Memory is the
 growth of the resident set over 10,000 idle connections, each after one GET, of new processes; *beside* is a bare hyper server with a
-`header_read_timeout`. Seven rounds, proxies interleaved (A B, B A, …), three of memory and one of instructions: the median, with the
+`header_read_timeout`. tidegate takes a connection from hyper after its first GET, until the next one begins; a client with GETs less than a second
+apart has its buffers for a second or two longer. Seven rounds, proxies interleaved (A B, B A, …), three of memory and one of instructions: the median, with the
 least and the greatest in brackets; a ratio is the median of the ratios of each round.
 
 ";
