@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
+use tokio::task::yield_now;
 use tokio::time::{Sleep, sleep};
 
 /// The body of a request on its way to an upstream.
@@ -71,6 +72,9 @@ struct GateState {
 
 /// The time after which a body is sent though the upstream has not asked for it.
 const CONTINUE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Pieces of an unwanted body that are read before the response; a piece is what hyper has read at once.
+const MAX_UNWANTED_PIECES: usize = 4;
 
 // === impl RequestBody ===
 
@@ -222,4 +226,26 @@ impl ContinueGate {
         }
         self.0.is_open.load(Ordering::Acquire)
     }
+}
+
+/// Reads what has arrived of a body that nobody wants. True if more is to come: hyper then closes the connection after the response, and
+/// the client has to know.
+pub(crate) async fn has_more(body: Option<Incoming>) -> bool {
+    let Some(mut body) = body else {
+        return true;
+    };
+    let mut without_waker = Context::from_waker(Waker::noop());
+    for _ in 0..MAX_UNWANTED_PIECES {
+        match Pin::new(&mut body).poll_frame(&mut without_waker) {
+            Poll::Ready(Some(Ok(_))) => {}
+            Poll::Ready(None) => return false,
+            Poll::Ready(Some(Err(_))) => return true,
+            // hyper reads a body once it was asked for, and needs a turn for it.
+            Poll::Pending => yield_now().await,
+        }
+        if body.is_end_stream() {
+            return false;
+        }
+    }
+    true
 }

@@ -4,7 +4,8 @@ use bytes::Bytes;
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
-    ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, UPGRADE, VARY,
+    ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, COOKIE,
+    HeaderName, ORIGIN, UPGRADE, VARY,
 };
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
@@ -24,6 +25,16 @@ const ANY: HeaderValue = HeaderValue::from_static("*");
 const TRUE: HeaderValue = HeaderValue::from_static("true");
 const VARY_ORIGIN: HeaderValue = HeaderValue::from_static("origin");
 
+/// Headers with which no browser sends a preflight, and by which a server may take it for another request.
+const NEVER_IN_PREFLIGHTS: [HeaderName; 6] = [
+    AUTHORIZATION,
+    COOKIE,
+    UPGRADE,
+    HeaderName::from_static("x-http-method"),
+    HeaderName::from_static("x-http-method-override"),
+    HeaderName::from_static("x-method-override"),
+];
+
 /// The list of headers that pages may read.
 #[derive(Clone, Debug)]
 pub(crate) struct ExposedHeaders(HeaderValue);
@@ -32,9 +43,17 @@ pub(crate) struct ExposedHeaders(HeaderValue);
 /// not asked for anything yet, and needs no token.
 pub fn is_preflight(method: &(impl PartialEq<Method> + ?Sized), headers: &HeaderMap) -> bool {
     *method == Method::OPTIONS
-        && !headers.contains_key(UPGRADE)
-        && headers.contains_key(ORIGIN)
-        && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+        && is_one(headers, ORIGIN)
+        && is_one(headers, ACCESS_CONTROL_REQUEST_METHOD)
+        && !NEVER_IN_PREFLIGHTS
+            .iter()
+            .any(|name| headers.contains_key(name))
+}
+
+/// True if there is one line of a header, and it is not empty.
+fn is_one(headers: &HeaderMap, name: HeaderName) -> bool {
+    let mut lines = headers.get_all(name).iter();
+    lines.next().is_some_and(|line| !line.is_empty()) && lines.next().is_none()
 }
 
 /// The answer to a preflight for a path of our own; [`ExposedHeaders::allow`] adds the origin.
@@ -88,6 +107,49 @@ impl ExposedHeaders {
     pub(crate) fn extend(&self, headers: &mut HeaderMap) {
         if headers.contains_key(ACCESS_CONTROL_ALLOW_ORIGIN) {
             headers.append(ACCESS_CONTROL_EXPOSE_HEADERS, self.0.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(lines: &[(&'static str, &'static str)], expected: bool) {
+        let headers: HeaderMap = lines
+            .iter()
+            .map(|(name, value)| {
+                (
+                    HeaderName::from_static(name),
+                    HeaderValue::from_static(value),
+                )
+            })
+            .collect();
+        assert_eq!(
+            is_preflight(&Method::OPTIONS, &headers),
+            expected,
+            "{lines:?}"
+        );
+    }
+
+    #[test]
+    fn only_a_request_that_a_browser_would_send_is_a_preflight() {
+        let origin = ("origin", "https://a.example");
+        let method = ("access-control-request-method", "DELETE");
+        check(&[origin, method], true);
+        check(&[("origin", "null"), method], true);
+        check(&[method], false);
+        check(&[origin], false);
+        check(&[("origin", ""), method], false);
+        check(&[origin, origin, method], false);
+        check(&[origin, ("access-control-request-method", "")], false);
+        for name in [
+            "authorization",
+            "cookie",
+            "upgrade",
+            "x-http-method-override",
+        ] {
+            check(&[origin, method, (name, "x")], false);
         }
     }
 }

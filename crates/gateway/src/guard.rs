@@ -24,14 +24,37 @@ pub(crate) enum Malformed {
     LengthAndEncoding,
     #[error("the only Expect allowed is 100-continue")]
     BadExpectation,
+    #[error("methods are written in capital letters")]
+    BadMethodCase,
     #[error("CONNECT is not supported")]
     Connect,
     #[error("the path could lead elsewhere if its escapes are decoded")]
     AmbiguousPath,
 }
 
+/// The methods that servers know, the most frequent ones first.
+const METHODS: [Method; 9] = [
+    Method::GET,
+    Method::POST,
+    Method::PUT,
+    Method::PATCH,
+    Method::DELETE,
+    Method::HEAD,
+    Method::OPTIONS,
+    Method::CONNECT,
+    Method::TRACE,
+];
+
 /// Checks a request, and gives the host and port that it names.
 pub(crate) fn check(head: &Parts, noted: NotedHeaders) -> Result<Option<&str>, Malformed> {
+    if !METHODS.contains(&head.method) {
+        // Some servers take `post` for POST, and routes and limits do not.
+        let name = head.method.as_str();
+        let is_same = |method: &Method| method.as_str().eq_ignore_ascii_case(name);
+        if METHODS.iter().any(is_same) {
+            return Err(Malformed::BadMethodCase);
+        }
+    }
     // RFC 8441 makes a CONNECT with a path of a WebSocket; we do not offer it, so no client may ask for it.
     if head.method == Method::CONNECT {
         return Err(Malformed::Connect);
@@ -188,5 +211,20 @@ mod tests {
             &expects,
             Err(Malformed::BadExpectation),
         );
+    }
+
+    #[test]
+    fn a_known_method_is_written_in_capital_letters() {
+        let check = |method: &str, expected| {
+            let request = Request::builder().method(method).header("host", "a");
+            let (head, ()) = request.body(()).unwrap().into_parts();
+            let found = super::check(&head, NotedHeaders::of(&head.headers));
+            assert_eq!(found, expected, "{method}");
+        };
+        check("POST", Ok(Some("a")));
+        check("PURGE", Ok(Some("a")));
+        check("purge", Ok(Some("a")));
+        check("post", Err(Malformed::BadMethodCase));
+        check("Get", Err(Malformed::BadMethodCase));
     }
 }

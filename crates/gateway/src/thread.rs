@@ -14,7 +14,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, LOCATION, ORIGIN};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::{Body, Incoming};
 use tidegate_answer::Headers;
 use tidegate_identify::{Peer, normal_host, normal_path};
@@ -23,12 +23,13 @@ use tidegate_observe::Recorder;
 use tracing::warn;
 
 use crate::answer::{self, Dialogue, LimitHeaders, Rejection};
+use crate::body::has_more;
 use crate::charged::{Charged, RefundGuard};
 use crate::config::{GatewayBounds, GatewayConfig, RouteAction, RouteConfig};
 use crate::connection::{ConnectionContext, RequestGuard};
 use crate::cors::{ExposedHeaders, is_preflight};
 use crate::counts::{Origin, ResponseCounts};
-use crate::forward::headers::address_lines;
+use crate::forward::headers::{address_lines, remove_bad_length};
 use crate::forward::{Forward, ForwardFault, Forwarded, changed_path};
 use crate::gateway::{Gateway, Generation};
 use crate::guard;
@@ -72,7 +73,8 @@ struct Exchange<'a> {
     client: Option<IpAddr>,
     /// In a box, because it is handed from step to step.
     head: Box<Parts>,
-    body: Incoming,
+    /// There until it is forwarded.
+    body: &'a mut Option<Incoming>,
 }
 
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
@@ -121,7 +123,8 @@ impl<S: Store + 'static> GatewayThread<S> {
             .has(NotedHeader::Upgrade)
             .then(|| hyper::upgrade::on(&mut request));
         let (head, body) = request.into_parts();
-        let head = Box::new(head);
+        let (version, has_body) = (head.version, !body.is_end_stream());
+        let (head, mut body) = (Box::new(head), Some(body));
         let dialogue = if noted.has(NotedHeader::ContentType) {
             Dialogue::of(&head.headers)
         } else {
@@ -142,13 +145,16 @@ impl<S: Store + 'static> GatewayThread<S> {
             is_trusted,
             client,
             head,
-            body,
+            body: &mut body,
         };
         let (own, limits) = match self.handle(exchange).await {
             Ok(Handled::Forwarded(forwarded, limits)) => {
                 self.counts
                     .add(Origin::Upstream, forwarded.response.status());
                 let mut response = forwarded.into_response(upgrade, connection, guard);
+                if is_head {
+                    remove_bad_length(response.headers_mut());
+                }
                 if origin.is_some() {
                     self.exposed.extend(response.headers_mut());
                 }
@@ -166,7 +172,9 @@ impl<S: Store + 'static> GatewayThread<S> {
         if let (Some(cors), Some(origin)) = (&config.cors, &origin) {
             self.exposed.allow(cors, origin, response.headers_mut());
         }
-        finish(response, limits, is_last)
+        let may_close = has_body && version < Version::HTTP_2;
+        let closes = may_close && (noted.has(NotedHeader::Expect) || has_more(body).await);
+        finish(response, limits, is_last || closes)
     }
 
     async fn handle(&self, exchange: Exchange<'_>) -> Result<Handled, Rejection> {
@@ -208,8 +216,8 @@ impl<S: Store + 'static> GatewayThread<S> {
                     websocket: caller.open_websocket(),
                 };
                 drop(host);
-                self.forward(forward, exchange.head, exchange.body, charged)
-                    .await
+                let body = exchange.body.take().ok_or(Rejection::NoRoute)?;
+                self.forward(forward, exchange.head, body, charged).await
             }
             RouteAction::Redirect { status, location } => {
                 let limits = charged.settle(&self.limiter, *status).await;
@@ -235,7 +243,8 @@ impl<S: Store + 'static> GatewayThread<S> {
         caller: &Caller<'_>,
     ) -> Result<Charged, Rejection> {
         let head = &exchange.head;
-        if is_preflight(&head.method, &head.headers) && exchange.body.is_end_stream() {
+        let is_empty = exchange.body.as_ref().is_none_or(Body::is_end_stream);
+        if is_preflight(&head.method, &head.headers) && is_empty {
             let config = &exchange.generation.config;
             charge_built_in(self, config, head, exchange.client, "preflight", PREFLIGHTS).await?;
             return Ok(Charged::default());
@@ -309,7 +318,8 @@ impl<S: Store + 'static> GatewayThread<S> {
     /// Rejects a body that says itself that it is too large.
     fn check_length(&self, exchange: &Exchange<'_>, route: &RouteConfig) -> Result<(), Rejection> {
         let max_bytes = route.max_body_bytes.unwrap_or(self.bounds.max_body_bytes);
-        if exchange.body.size_hint().lower() > max_bytes {
+        let length = exchange.body.as_ref().map(|body| body.size_hint().lower());
+        if length.is_some_and(|length| length > max_bytes) {
             return Err(Rejection::BodyTooLarge { max_bytes });
         }
         Ok(())

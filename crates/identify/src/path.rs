@@ -14,7 +14,8 @@ use crate::uri::{escaped, split_query};
 pub struct LooseReading {
     /// The path, in its normal form.
     pub path: String,
-    /// True if dot segments or a NUL come to light, so that the path leads elsewhere than its normal form or is cut short.
+    /// True if dot segments, a NUL or overlong forms of dots and slashes come to light, so that the path leads elsewhere than its normal
+    /// form or is cut short.
     pub is_unsafe: bool,
 }
 
@@ -94,7 +95,11 @@ impl LooseReading {
                 decoded.push(byte);
             }
         }
-        let mut is_unsafe = decoded.contains(&0);
+        // A server that decodes before it looks for the query ends the path there.
+        let end = decoded.iter().position(|byte| matches!(byte, b'?' | b'#'));
+        decoded.truncate(end.unwrap_or(decoded.len()));
+        let is_overlong = |pair: &[u8]| matches!(pair, b"\xC0\xAE" | b"\xC0\xAF" | b"\xC1\x9C");
+        let mut is_unsafe = decoded.contains(&0) || decoded.windows(2).any(is_overlong);
         let mut path = String::with_capacity(normal.len());
         let segments = decoded.split(|byte| matches!(byte, b'/' | b'\\'));
         // The first one is what stands before the first slash.
@@ -321,6 +326,9 @@ mod tests {
         check("/100%25", "/100%25", false);
         check("/caf%C3%A9%20x", "/caf%C3%A9%20x", false);
         check("/a%252Fb", "/a/b", false);
+        check("/login%3Fx", "/login", false);
+        check("/login%2523x/y", "/login", false);
+        check("/%C0%AE%C0%AE/login", "/%C0%AE%C0%AE/login", true);
         for unsafe_uri in [
             "/x/..%2flogin",
             "/x%2f..%2flogin",

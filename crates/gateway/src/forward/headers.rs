@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use http::header::{
-    CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, FORWARDED, GetAll, HOST, HeaderName, TE, UPGRADE,
-    VIA,
+    CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, FORWARDED, GetAll, HOST, HeaderName, TE,
+    TRANSFER_ENCODING, UPGRADE, VIA,
 };
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Version};
@@ -70,6 +70,10 @@ pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) -> Option<HeaderValue> {
         let mut lines = headers.get_all(TE).iter();
         lines.any(|line| names_trailers(line.as_bytes()))
     };
+    if names.contains(&TRANSFER_ENCODING) {
+        // The encoding wins, and the length is removed (RFC 9112, section 6.3).
+        headers.remove(CONTENT_LENGTH);
+    }
     for name in &names {
         headers.remove(name);
     }
@@ -94,6 +98,16 @@ pub(crate) fn join_cookies(headers: &mut HeaderMap) {
     // Values stay values when they are joined.
     if let Ok(joined) = HeaderValue::from_bytes(&joined) {
         headers.insert(COOKIE, joined);
+    }
+}
+
+/// Removes the length of a response without a body, if it is not one number: hyper looks at it only where a body follows.
+pub(crate) fn remove_bad_length(headers: &mut HeaderMap) {
+    let mut lines = headers.get_all(CONTENT_LENGTH).iter();
+    let is_number = |line: &HeaderValue| line.as_bytes().iter().all(u8::is_ascii_digit);
+    let is_good = lines.next().is_none_or(is_number) && lines.next().is_none();
+    if !is_good {
+        headers.remove(CONTENT_LENGTH);
     }
 }
 

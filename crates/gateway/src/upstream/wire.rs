@@ -1,8 +1,9 @@
 //! Requests in the form of the protocol that carries them, and copies of them.
 
-use http::header::HOST;
+use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Extensions, HeaderName, HeaderValue, Method, Request, Uri, Version};
+use hyper::body::Body as _;
 
 use super::error::ForwardError;
 use super::outgoing::OutgoingBody;
@@ -26,6 +27,15 @@ const USUAL_HEAD_BYTES: usize = 512;
 /// Gives a request the form of HTTP/1: `Host` and a URI in origin form.
 pub(super) fn prepare_http1(request: &mut Request<OutgoingBody>) {
     *request.version_mut() = Version::HTTP_11;
+    let has_seldom_a_body = matches!(*request.method(), Method::GET | Method::HEAD);
+    if has_seldom_a_body && !request.body().is_end_stream() {
+        // hyper sends no body of unknown length with these methods, unless it is announced.
+        let length = request.headers().get(CONTENT_LENGTH);
+        if length.is_none() {
+            let chunked = HeaderValue::from_static("chunked");
+            request.headers_mut().insert(TRANSFER_ENCODING, chunked);
+        }
+    }
     if request.uri().authority().is_none() {
         return;
     }

@@ -227,3 +227,48 @@ async fn an_upstream_of_http_1_0_does_not_make_the_response_one() {
         "{received:?}"
     );
 }
+
+#[tokio::test]
+async fn a_get_with_chunks_arrives_whole() {
+    let upstream = RecordingUpstream::ok().await;
+    let gateway = RunningGateway::start(upstream.address);
+    for method in ["GET", "POST"] {
+        let request = format!(
+            "{method} / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
+        );
+        let received = gateway.send(request.as_bytes()).await.unwrap();
+        assert_eq!(received.status, 200, "{method}");
+    }
+    for request in upstream.requests() {
+        assert!(request.ends_with("3\r\nabc\r\n0\r\n\r\n"), "{request}");
+    }
+}
+
+#[tokio::test]
+async fn an_encoding_wins_over_a_length_of_the_upstream() {
+    let upstream = RecordingUpstream::start(
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+    )
+    .await;
+    let gateway = RunningGateway::start(upstream.address);
+    let request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    let received = gateway.send(request).await.unwrap();
+    assert_eq!(received.header("content-length"), None);
+    assert!(received.body().contains("abc"), "{}", received.body());
+}
+
+#[tokio::test]
+async fn a_head_with_a_bad_length_is_answered_without_one() {
+    for length in ["3\r\nContent-Length: 3", "+3", "3, 3"] {
+        let response = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
+        let upstream = RecordingUpstream::start(response.leak().as_bytes()).await;
+        let gateway = RunningGateway::start(upstream.address);
+        let mut client = gateway.connect().await;
+        let request = b"HEAD / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+        client.write_all(request).await.unwrap();
+        let mut received = String::new();
+        client.read_to_string(&mut received).await.unwrap();
+        assert!(received.starts_with("HTTP/1.1 200"), "{length}: {received}");
+        assert!(!received.contains("content-length"), "{length}: {received}");
+    }
+}

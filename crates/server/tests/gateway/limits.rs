@@ -259,3 +259,37 @@ async fn a_flood_of_preflights_is_limited() {
     }
     assert_eq!(n_allowed, 200);
 }
+
+#[tokio::test]
+async fn a_denial_says_that_it_closes_if_the_body_is_still_to_come() {
+    let upstream = RecordingUpstream::ok().await;
+    let gateway = RunningGateway::start(upstream.address);
+    exhaust(&gateway, "u").await;
+    let head = "POST / HTTP/1.1\r\nHost: a\r\nX-User: u\r\nContent-Length: 5\r\n";
+    let mut client = gateway.connect().await;
+    client
+        .write_all(format!("{head}\r\n").as_bytes())
+        .await
+        .unwrap();
+    let denied = receive(&mut client).await.unwrap();
+    assert_eq!(
+        (denied.status, denied.header("connection")),
+        (429, Some("close"))
+    );
+    let mut client = gateway.connect().await;
+    let expecting = format!("{head}Expect: 100-continue\r\n\r\n");
+    client.write_all(expecting.as_bytes()).await.unwrap();
+    let denied = receive(&mut client).await.unwrap();
+    assert_eq!(
+        (denied.status, denied.header("connection")),
+        (429, Some("close"))
+    );
+    // A body that is there with the head costs no connection.
+    let mut client = gateway.connect().await;
+    for _ in 0..3 {
+        let whole = format!("{head}\r\nhello");
+        client.write_all(whole.as_bytes()).await.unwrap();
+        let denied = receive(&mut client).await.unwrap();
+        assert_eq!((denied.status, denied.header("connection")), (429, None));
+    }
+}
