@@ -65,11 +65,15 @@ fn write_problem(
     json.push_str("\",\"status\":");
     json.push_str(Buffer::new().format(status));
     json.push_str(",\"detail\":\"");
-    write_refusal(&mut EscapedText(json), verdict, policies)?;
+    write_refusal(json, verdict, policies, |json, name| {
+        write_quoted(&mut EscapedText(json), name)
+    })?;
     json.push('"');
     if let Some(instance) = instance {
-        json.push_str(",\"instance\":");
-        write_quoted(json, instance)?;
+        // A URI has no character that needs an escape.
+        json.push_str(",\"instance\":\"");
+        json.push_str(instance);
+        json.push('"');
     }
     let mut separator = ",\"violated-policies\":[";
     for name in violated(verdict, policies) {
@@ -92,45 +96,53 @@ fn write_problem(
 pub fn refusal(verdict: &Verdict, policies: &Policies<'_>) -> String {
     let mut text = String::new();
     // Writing to a string does not fail.
-    let _ = write_refusal(&mut text, verdict, policies);
+    let _ = write_refusal(&mut text, verdict, policies, write_quoted);
     text
 }
 
-fn write_refusal(to: &mut impl Write, verdict: &Verdict, policies: &Policies<'_>) -> fmt::Result {
+/// Writes the sentence, and the name of a limit in it by `write_name`; the rest needs no escapes anywhere.
+fn write_refusal(
+    to: &mut String,
+    verdict: &Verdict,
+    policies: &Policies<'_>,
+    write_name: impl FnOnce(&mut String, &str) -> fmt::Result,
+) -> fmt::Result {
     let seconds = seconds::retry_after(verdict);
     let deciding = verdict.deciding();
     let decision = deciding.as_ref().and_then(LimitStatus::decision);
     let named = deciding.as_ref().and_then(|status| policies.find(status));
     let without_time = if verdict.ban().is_some() {
-        to.write_str("the caller is banned")?;
+        to.push_str("the caller is banned");
         " until the ban is lifted"
     } else if deciding.as_ref().is_some_and(LimitStatus::is_hidden) && decision.is_some() {
-        to.write_str("a limit is used up")?;
+        to.push_str("a limit is used up");
         "; the same request is never allowed"
     } else if let (Some(policy), Some(_)) = (named, decision) {
         if seconds.is_none() && policy.limit > 0 {
-            to.write_str("the request costs more than ")?;
+            to.push_str("the request costs more than ");
         }
-        to.write_str("the limit ")?;
-        write_quoted(to, &policy.name)?;
+        to.push_str("the limit ");
+        write_name(to, &policy.name)?;
         match seconds {
             Some(_) => {
-                to.write_str(" is used up")?;
+                to.push_str(" is used up");
                 ""
             }
             None if policy.limit == 0 => " lets nothing pass",
             None => " ever lets pass at once",
         }
     } else {
-        to.write_str("the limits could not be checked, and the rules refuse what is not checked")?;
+        to.push_str("the limits could not be checked, and the rules refuse what is not checked");
         "; try again later"
     };
     let Some(seconds) = seconds else {
-        return to.write_str(without_time);
+        to.push_str(without_time);
+        return Ok(());
     };
-    to.write_str("; come back in ")?;
-    to.write_str(Buffer::new().format(seconds))?;
-    to.write_str(if seconds == 1 { " second" } else { " seconds" })
+    to.push_str("; come back in ");
+    to.push_str(Buffer::new().format(seconds));
+    to.push_str(if seconds == 1 { " second" } else { " seconds" });
+    Ok(())
 }
 
 // === impl EscapedText ===
