@@ -1,7 +1,9 @@
 //! The headers on which the way of a request depends.
 
-use http::HeaderMap;
 use http::header::{CONTENT_TYPE, EXPECT, HeaderName, ORIGIN, TRANSFER_ENCODING, UPGRADE};
+use http::{HeaderMap, HeaderValue};
+
+use crate::answer::Dialogue;
 
 /// A header on which the way of a request depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,12 +43,28 @@ impl NotedHeaders {
     pub(crate) const fn has(self, header: NotedHeader) -> bool {
         self.0 >> header as u8 & 1 == 1
     }
+
+    /// The client's side of the response to a request with these headers.
+    pub(crate) fn dialogue(self, headers: &HeaderMap) -> Dialogue {
+        if self.has(NotedHeader::ContentType) {
+            Dialogue::of(headers)
+        } else {
+            Dialogue::Http
+        }
+    }
+
+    /// The origin of the page that sends a request with these headers.
+    pub(crate) fn origin(self, headers: &HeaderMap) -> Option<HeaderValue> {
+        if self.has(NotedHeader::Origin) {
+            headers.get(ORIGIN).cloned()
+        } else {
+            None
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
 
     #[test]

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONNECTION, CONTENT_LENGTH, LOCATION, ORIGIN};
+use http::header::{CONNECTION, CONTENT_LENGTH, LOCATION};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use hyper::body::{Body, Incoming};
@@ -22,7 +22,7 @@ use tidegate_limiter::{Limiter, Store};
 use tidegate_observe::Recorder;
 use tracing::warn;
 
-use crate::answer::{self, Dialogue, LimitHeaders, Rejection};
+use crate::answer::{self, LimitHeaders, Rejection};
 use crate::body::has_more;
 use crate::charged::{Charged, RefundGuard};
 use crate::config::{GatewayBounds, GatewayConfig, RouteAction, RouteConfig};
@@ -125,18 +125,9 @@ impl<S: Store + 'static> GatewayThread<S> {
         let (head, body) = request.into_parts();
         let (version, has_body) = (head.version, !body.is_end_stream());
         let (head, mut body) = (Box::new(head), Some(body));
-        let dialogue = if noted.has(NotedHeader::ContentType) {
-            Dialogue::of(&head.headers)
-        } else {
-            Dialogue::Http
-        };
-        let origin = if noted.has(NotedHeader::Origin) {
-            head.headers.get(ORIGIN).cloned()
-        } else {
-            None
-        };
-        let is_last = guard.is_last;
-        let is_head = head.method == Method::HEAD;
+        let dialogue = noted.dialogue(&head.headers);
+        let origin = noted.origin(&head.headers);
+        let (is_last, is_head) = (guard.is_last, head.method == Method::HEAD);
         let (is_trusted, client) = client_address(&head.headers, connection.client.peer, config);
         let exchange = Exchange {
             generation: &generation,
