@@ -120,9 +120,12 @@ class HostileHttp2(World):
         for length, pieces in ((5, [b"abc"]), (3, [b"abc", b"de"]), (3, [b"abcde"]), (0, [b"a"])):
             with self.subTest(length=length, pieces=pieces):
                 client = self.connect()
-                client.request(1, ("content-length", str(length)), method="POST", path=f"/length/{length}", end=False)
+                head = [(":method", "POST"), (":scheme", "http"), (":path", f"/length/{length}")]
+                head += [(":authority", "world.example"), ("content-length", str(length))]
                 *first, last = pieces
-                client.send(*[data(1, piece) for piece in first], data(1, last, end=True))
+                # At once: a request that is whole by its head may be answered before its surplus comes.
+                body = [*[data(1, piece) for piece in first], data(1, last, end=True)]
+                client.send(headers(1, head, False), *body)
                 client.until_done(1)
                 self.assertNotEqual(client.statuses.get(1), 200)
         # What was too long may have arrived before that was known, but no byte more than the head says.
