@@ -37,7 +37,7 @@ pub(crate) struct Forward<'a> {
     /// The path in its normal form, if another one than the client's is to be sent.
     pub(crate) path: Option<String>,
     pub(crate) connection: &'a ConnectionContext,
-    /// Whether the peer is believed in what it says about its client.
+    /// True if the peer is believed in what it says about its client.
     pub(crate) is_trusted: bool,
     /// The address that counts as the client's.
     pub(crate) client: Option<IpAddr>,

@@ -38,7 +38,7 @@ pub(crate) fn find<'r>(
     Ok(&routes[index])
 }
 
-/// Whether servers that read `path` differently reach what the route at `index` is for.
+/// True if servers that read `path` differently reach what the route at `index` is for.
 fn is_unambiguous(path: &str, index: usize, routes: &[RouteConfig], request: &Routed<'_>) -> bool {
     let reading = LooseReading::of(path);
     if reading.is_unsafe || reading.path == path {

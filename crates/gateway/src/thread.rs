@@ -67,7 +67,7 @@ struct Exchange<'a> {
     generation: &'a Generation,
     connection: &'a ConnectionContext,
     noted: NotedHeaders,
-    /// Whether the peer is believed in what it says about its client.
+    /// True if the peer is believed in what it says about its client.
     is_trusted: bool,
     /// The address that counts as the client's.
     client: Option<IpAddr>,
@@ -317,7 +317,7 @@ impl<S: Store + 'static> GatewayThread<S> {
     }
 }
 
-/// Whether the peer is trusted, and the address that counts as the client's.
+/// The trust in the peer, and the address that counts as the client's.
 fn client_address(
     headers: &HeaderMap,
     peer: Peer,

@@ -126,7 +126,7 @@ impl LooseReading {
     }
 }
 
-/// Whether a path has one reading and is in its normal form. One pass over the bytes, because each request takes it.
+/// True if a path has one reading and is in its normal form. One pass over the bytes, because each request takes it.
 fn is_plain(path: &str) -> bool {
     let mut before = 0;
     path.bytes().all(|byte| {
@@ -137,7 +137,7 @@ fn is_plain(path: &str) -> bool {
     })
 }
 
-/// Whether a path may have this byte as it is (RFC 3986, section 3.3).
+/// True if a path may have this byte as it is (RFC 3986, section 3.3).
 const fn is_legal(byte: u8) -> bool {
     is_unreserved(byte)
         || matches!(
@@ -146,7 +146,7 @@ const fn is_legal(byte: u8) -> bool {
         )
 }
 
-/// Whether an escape of this byte means the same as the byte, by every reading.
+/// True if an escape of this byte means the same as the byte, by every reading.
 const fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
