@@ -207,6 +207,7 @@ impl<S: Store + 'static> GatewayThread<S> {
                     websocket: caller.open_websocket(),
                 };
                 drop(host);
+                // Nobody has taken it before, so it is there.
                 let body = exchange.body.take().ok_or(Rejection::NoRoute)?;
                 self.forward(forward, exchange.head, body, charged).await
             }
