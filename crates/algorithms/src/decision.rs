@@ -60,4 +60,16 @@ impl Decision {
     pub const fn is_allowed(&self) -> bool {
         matches!(self.outcome, Outcome::Allowed { .. })
     }
+
+    /// The decision on a look, where this one is on a cost of 0 and `next` on a cost of 1: denied if `next` is.
+    #[must_use]
+    pub const fn unless_full(self, next: &Self) -> Self {
+        match next.outcome {
+            Outcome::Denied { .. } => Self {
+                outcome: next.outcome,
+                ..self
+            },
+            Outcome::Allowed { .. } => self,
+        }
+    }
 }

@@ -41,7 +41,7 @@ pub trait Store: Send + Sync {
         Err(StoreError::NoStandby)
     }
 
-    /// Says what `charge` would at cost 0, and changes nothing.
+    /// Says what `charge` would at cost 0, but denies if a cost of 1 does not fit, until one does; changes nothing.
     fn peek(
         &self,
         key: CounterKey<'_>,
@@ -73,6 +73,12 @@ pub trait Store: Send + Sync {
         Err(StoreError::NoStandby)
     }
 
+    /// Whether a fixed window that nodes share in this way counts what it denies under
+    /// [`Charging::EveryMatch`]. A node that decides by its part of a limit counts only what it allows.
+    fn counts_denials(&self, _consistency: Consistency) -> bool {
+        true
+    }
+
     /// Forgets one counter. Says whether there was one.
     fn reset(
         &self,
@@ -80,6 +86,16 @@ pub trait Store: Send + Sync {
         quota: &Quota,
         consistency: Consistency,
     ) -> impl Future<Output = Result<bool, StoreError>> + Send;
+
+    /// Makes sure that limits with these quotas can all be counted: to be called before rules are
+    /// put in force. What only older rules needed may be forgotten.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot; then nothing is changed.
+    fn reserve(&self, _quotas: &mut dyn Iterator<Item = &Quota>) -> Result<(), StoreError> {
+        Ok(())
+    }
 
     /// The time now, by which everything is decided.
     fn now(&self) -> impl Future<Output = Result<Time, StoreError>> + Send;

@@ -24,6 +24,7 @@ mod locks;
 #[cfg(all(loom, test))]
 mod loom_tests;
 mod quick;
+mod recycle;
 mod refund;
 mod room;
 mod sip;
@@ -42,6 +43,7 @@ use tidegate_algorithms::{Decision, Headroom, Quota, RefundTo, Time};
 use self::core::Core;
 pub use self::fingerprint::Digester;
 use self::fingerprint::Fingerprinter;
+use self::layout::Layout;
 pub use self::snapshot::{Restored, SnapshotError, Written};
 use crate::report::StoreReport;
 use crate::{
@@ -174,9 +176,7 @@ impl<C: Clock> EmbeddedStore<C> {
             on_full: OnFull::Allow,
             consistency: Consistency::Strict,
         };
-        let mut decisions = Decisions::new();
-        self.charge_now(&[charge], Charging::AllOrNone, &mut decisions)?;
-        Ok(decisions[0])
+        self.core.look(&self.fingerprinter, &self.clock, &charge)
     }
 
     /// [`Store::refund`] without a future.
@@ -195,6 +195,12 @@ impl<C: Clock> EmbeddedStore<C> {
     pub fn reset_now(&self, key: CounterKey<'_>, quota: &Quota) -> Result<bool, StoreError> {
         self.core
             .reset(&self.fingerprinter, &self.clock, key, quota)
+    }
+
+    /// [`Store::reserve`], which this store needs for its table of layouts.
+    fn reserve_layouts(&self, quotas: &mut dyn Iterator<Item = &Quota>) -> Result<(), StoreError> {
+        let layouts: Vec<_> = quotas.map(Layout::of).collect();
+        self.core.reserve(&layouts, self.clock.now())
     }
 
     /// [`Store::list`] without a future.
@@ -241,6 +247,10 @@ impl<C: Clock> Store for EmbeddedStore<C> {
         _: Consistency,
     ) -> impl Future<Output = Result<bool, StoreError>> + Send {
         ready(self.reset_now(key, quota))
+    }
+
+    fn reserve(&self, quotas: &mut dyn Iterator<Item = &Quota>) -> Result<(), StoreError> {
+        self.reserve_layouts(quotas)
     }
 
     fn now(&self) -> impl Future<Output = Result<Time, StoreError>> + Send {

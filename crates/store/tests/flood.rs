@@ -119,9 +119,18 @@ impl Dam {
 
 /// `limit` an hour.
 fn hourly(limit: u64, algorithm: Algorithm) -> Quota {
+    quota(limit, HOUR, algorithm)
+}
+
+/// `limit` a day.
+fn daily(limit: u64, algorithm: Algorithm) -> Quota {
+    quota(limit, 24 * HOUR, algorithm)
+}
+
+fn quota(limit: u64, window: Duration, algorithm: Algorithm) -> Quota {
     Quota::new(&QuotaSpec {
         limit,
-        window: HOUR,
+        window,
         algorithm,
         allowance: Allowance::Hard,
     })
@@ -141,6 +150,33 @@ fn an_offender_stays_refused() {
             assert!(!again.is_allowed(), "{algorithm:?}, wave {wave}");
         }
         assert!(dam.stats().evicted > 0, "{algorithm:?}: {:?}", dam.stats());
+    }
+}
+
+/// The same while the flood drives its own callers over their limit, and a caller that
+/// comes then is counted: those whom nobody asks for any more make way, denied or not.
+#[test]
+fn an_offender_stays_denied_among_others() {
+    for algorithm in ALGORITHMS {
+        let dam = Dam::new();
+        let day = daily(3, algorithm);
+        while dam.charge("offender", &day, OnFull::Allow).is_allowed() {}
+        for second in 0..30 {
+            for n in 0..MOST_SLOTS / 16 {
+                let key = format!("second {second}, {n}");
+                for _ in 0..4 {
+                    dam.charge(&key, &day, OnFull::Allow);
+                }
+            }
+            dam.advance(Duration::from_secs(1));
+            let again = dam.charge("offender", &day, OnFull::Allow);
+            assert!(!again.is_allowed(), "{algorithm:?}, second {second}");
+        }
+        let admitted = |dam: &Dam| {
+            let asks = [(); 9].map(|()| dam.charge("fresh", &day, OnFull::Allow));
+            asks.iter().filter(|decision| decision.is_allowed()).count()
+        };
+        assert_eq!(admitted(&dam), admitted(&Dam::new()), "{algorithm:?}");
     }
 }
 
@@ -228,7 +264,7 @@ fn there_is_room_after_the_wait() {
             let offender = format!("offender {n}");
             dam.charge(&offender, &one, OnFull::Deny);
             dam.charge(&offender, &one, OnFull::Deny);
-            dam.advance(Duration::from_micros(10));
+            dam.advance(Duration::from_micros(1));
         }
         let denied = dam.charge("caller", &one, OnFull::Deny);
         dam.advance(wait(&denied).saturating_sub(Duration::from_nanos(1)));

@@ -15,6 +15,40 @@ use crate::{Admission, Charge, Charging};
 
 const TEN_YEARS: Duration = Duration::from_hours(3_653 * 24);
 
+/// A look at a full limit is denied for as long as a request of cost 1 is.
+pub fn a_look_is_denied_until_a_cost_of_1_fits<S: Subject>() {
+    for algorithm in ALGORITHMS {
+        let mut bench = Bench::<S>::new();
+        let (five, ann) = (per_minute(5, algorithm), key(1, &["ann"]));
+        bench.advance(Duration::from_secs(7));
+        let capacity = bench.peek(ann, &five).limit;
+        assert!(bench.peek(ann, &five).is_allowed(), "{algorithm:?}");
+        for _ in 0..capacity {
+            assert!(bench.take(ann, &five, 1).is_allowed(), "{algorithm:?}");
+        }
+        let looked = bench.peek(ann, &five);
+        let Outcome::Denied {
+            retry: Retry::After(wait),
+        } = looked.outcome
+        else {
+            panic!("{algorithm:?}: {looked:?}");
+        };
+        // In whole microseconds, which every store can tell apart.
+        let moment = Duration::from_micros(1);
+        let micros = wait.as_nanos().div_ceil(moment.as_nanos());
+        let just_before = u64::try_from(micros - 1).expect("a minute at most");
+        bench.advance(Duration::from_micros(just_before));
+        assert!(!bench.peek(ann, &five).is_allowed(), "{algorithm:?}");
+        bench.advance(moment);
+        assert!(bench.peek(ann, &five).is_allowed(), "{algorithm:?}");
+        assert!(bench.take(ann, &five, 1).is_allowed(), "{algorithm:?}");
+        let none = per_minute(0, algorithm);
+        let never = bench.peek(key(2, &["bob"]), &none).outcome;
+        let retry = Retry::Never;
+        assert_eq!(never, Outcome::Denied { retry }, "{algorithm:?}");
+    }
+}
+
 /// A limit raised beyond what its counter had room for goes on from the old count; lowered again,
 /// it refuses what was admitted above it.
 pub fn a_wider_limit_goes_on_from_the_old_count<S: Subject>() {

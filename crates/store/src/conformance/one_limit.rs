@@ -99,6 +99,8 @@ impl<S: Subject> Pair<S> {
             Act::Peek { headroom } => {
                 let commit = Commit::Nothing;
                 let expected = self.oracle.decide(0, headroom, self.now, commit);
+                let next = self.oracle.decide(1, headroom, self.now, commit);
+                let expected = expected.unless_full(&next);
                 let decision = self.bench.peek_with(counter, &self.quota, headroom);
                 prop_assert_eq!(decision, expected, "a look at {:?}", self.now);
             }

@@ -114,6 +114,13 @@ impl<'a> Account<'a> {
         decision
     }
 
+    /// Decides on a look: what remains, denied if a cost of 1 does not fit.
+    pub(super) fn look(&self, charge: &Charge<'_>, now: Time) -> Decision {
+        let (decision, _) = self.decide(charge, 0, now);
+        let (next, _) = self.decide(charge, 1, now);
+        decision.unless_full(&next)
+    }
+
     /// Takes back what the request charged, for it is refused as a whole: what an admitting limit
     /// says remains, remains.
     pub(super) fn uncharge(&mut self, charge: &Charge<'_>, decision: &mut Decision, now: Time) {

@@ -1,6 +1,9 @@
 //! One request: hold its counters, let each limit speak, and charge as its charging says.
 
+use std::slice;
+
 use smallvec::SmallVec;
+use tidegate_algorithms::Decision;
 
 use super::account::Account;
 use super::claim::claim_all;
@@ -45,8 +48,8 @@ impl Core {
                 most: MAX_CHARGES,
             });
         }
-        let (mut claims, claim_of) = claim_all(self, fingerprinter, charges)?;
-        let hold = self.hold(&mut claims, clock);
+        let (mut claims, claim_of) = claim_all(self, fingerprinter, clock, charges)?;
+        let hold = self.hold(&mut claims, clock)?;
         let mut accounts: SmallVec<[Account<'_>; 8]> = SmallVec::new();
         for claim in &claims {
             accounts.push(self.open(claim, &hold));
@@ -64,5 +67,21 @@ impl Core {
             self.close(account, claim, &hold);
         }
         Ok(Receipt::new(hold.now, admission))
+    }
+
+    /// Looks at one counter.
+    pub(super) fn look(
+        &self,
+        fingerprinter: &Fingerprinter,
+        clock: &impl Clock,
+        charge: &Charge<'_>,
+    ) -> Result<Decision, StoreError> {
+        let (mut claims, _) = claim_all(self, fingerprinter, clock, slice::from_ref(charge))?;
+        let hold = self.hold(&mut claims, clock)?;
+        let account = self.open(&claims[0], &hold);
+        let decision = account.look(charge, hold.now);
+        // Frees the slot of a caller never seen.
+        self.close(&account, &claims[0], &hold);
+        Ok(decision)
     }
 }

@@ -47,6 +47,8 @@ enum Obstacle {
     OutOfOrder,
     /// A shard changed its size meanwhile.
     Resized,
+    /// The number of a layout was retired meanwhile.
+    Retired,
     /// There is no room for this claim.
     NoRoom { claim: usize, now: Time },
 }
@@ -66,6 +68,7 @@ impl<'a> Claim<'a> {
     fn new(
         core: &Core,
         fingerprinter: &Fingerprinter,
+        clock: &impl Clock,
         key: CounterKey<'_>,
         quota: &'a Quota,
     ) -> Result<Self, StoreError> {
@@ -75,13 +78,19 @@ impl<'a> Claim<'a> {
             quota,
             cost: 0,
             hash,
-            tag: Tag::new(hash, core.layouts.number(layout)?),
+            tag: Tag::new(hash, core.number(layout, clock)?),
             layout,
             home: core.table.home(hash),
             place: None,
             is_new: false,
             is_at_cap: false,
         })
+    }
+
+    /// Gives the claim the number that its layout has now.
+    fn renumber(&mut self, core: &Core, clock: &impl Clock) -> Result<(), StoreError> {
+        self.tag = Tag::new(self.hash, core.number(self.layout, clock)?);
+        Ok(())
     }
 
     fn find(&self, locks: &Locks<'_>, set: SetId) -> Option<Place> {
@@ -95,27 +104,25 @@ impl<'a> Claim<'a> {
 pub(super) fn claim_one<'a>(
     core: &Core,
     fingerprinter: &Fingerprinter,
+    clock: &impl Clock,
     key: CounterKey<'_>,
     quota: &'a Quota,
 ) -> Result<Claims<'a>, StoreError> {
-    Ok(SmallVec::from_iter([Claim::new(
-        core,
-        fingerprinter,
-        key,
-        quota,
-    )?]))
+    let claim = Claim::new(core, fingerprinter, clock, key, quota)?;
+    Ok(SmallVec::from_iter([claim]))
 }
 
 /// The distinct counters of `charges`, and for each charge which one it is.
 pub(super) fn claim_all<'a>(
     core: &Core,
     fingerprinter: &Fingerprinter,
+    clock: &impl Clock,
     charges: &[Charge<'a>],
 ) -> Result<(Claims<'a>, SmallVec<[usize; 8]>), StoreError> {
     let mut claims = Claims::new();
     let mut claim_of = SmallVec::new();
     for charge in charges {
-        let claim = Claim::new(core, fingerprinter, charge.key, charge.quota)?;
+        let claim = Claim::new(core, fingerprinter, clock, charge.key, charge.quota)?;
         let is_same = |other: &Claim<'_>| other.tag == claim.tag && other.hash == claim.hash;
         let index = claims.iter().position(is_same).unwrap_or_else(|| {
             claims.push(claim);
@@ -136,13 +143,22 @@ pub(super) fn claim_all<'a>(
 impl Core {
     /// Finds all `claims`, makes room for the absent ones that want it, and holds them at one
     /// instant of `clock`.
-    pub(super) fn hold(&self, claims: &mut [Claim<'_>], clock: &impl Clock) -> Hold<'_> {
+    pub(super) fn hold(
+        &self,
+        claims: &mut [Claim<'_>],
+        clock: &impl Clock,
+    ) -> Result<Hold<'_>, StoreError> {
         let mut reach = Reach::Primary;
         loop {
             match self.try_hold(claims, reach, clock) {
-                Ok(hold) => return hold,
+                Ok(hold) => return Ok(hold),
                 Err(Obstacle::OutOfOrder) => reach = Reach::Both,
                 Err(Obstacle::Resized) => {}
+                Err(Obstacle::Retired) => {
+                    for claim in &mut *claims {
+                        claim.renumber(self, clock)?;
+                    }
+                }
                 Err(Obstacle::NoRoom { claim, now }) => {
                     let claim = &mut claims[claim];
                     let growth = self.grow(claim.home.primary.shard, claim.home.size, now);
@@ -170,6 +186,10 @@ impl Core {
             .any(|claim| self.table.size(claim.home.primary.shard) != claim.home.size)
         {
             return Err(Obstacle::Resized);
+        }
+        let is_current = |it: &Claim<'_>| self.layouts.is_current(it.tag.layout(), it.layout);
+        if !claims.iter().all(is_current) {
+            return Err(Obstacle::Retired);
         }
         for claim in &mut *claims {
             claim.place = claim.find(&locks, claim.home.primary);
@@ -205,7 +225,7 @@ impl Core {
             let is_at_cap = claim.is_at_cap || !self.can_grow(home.primary.shard);
             let room = self.free_room(locks, home, &taken, now).or_else(|| {
                 if is_at_cap {
-                    self.evicted_room(locks, home, &taken)
+                    self.evicted_room(locks, home, &taken, now)
                 } else {
                     self.moved_room(locks, home, &taken, now)
                 }

@@ -19,6 +19,8 @@ pub(super) struct Core {
     pub(super) table: Table,
     pub(super) arena: Arena,
     pub(super) layouts: Layouts,
+    /// When layout numbers were last recycled, in nanoseconds; 0 if never.
+    pub(super) recycled_at: AtomicU64,
     pub(super) budget: Budget,
     /// Where the search for blocks to take goes on.
     pub(super) hand: AtomicU64,
@@ -43,6 +45,7 @@ impl Core {
             table,
             arena: Arena::try_new(max_bytes)?,
             layouts: Layouts::new(),
+            recycled_at: AtomicU64::new(0),
             budget: Budget::new((max_bytes as u64).saturating_sub(taken)),
             hand: AtomicU64::new(0),
             max_bytes: max_bytes as u64,

@@ -1,19 +1,33 @@
 //! What the state words of a limit look like: their shape and the window that gives them meaning.
 //!
 //! A slot has ten bits for it, so that anybody who meets the slot, not only the limit it belongs
-//! to, can tell when its state has expired. Layouts are numbered as they are first seen.
+//! to, can tell when its state has expired. Layouts are numbered as they are first seen, and a
+//! number is given out again when no slot names it any more:
+//!
+//! ```text
+//!          assign             retire                   release
+//!  free ───────────► in use ───────────► retired ───────────────► free
+//!                       ▲                   │ a live slot names it
+//!                       └───────────────────┘ restore
+//! ```
+//! A retired number still tells how states read, but nobody writes a slot with it: a number is looked
+//! up before a set is locked and has to be [current](Layouts::is_current) under the lock. So after it
+//! was retired, one look at each shard tells whether a slot names it (see [`recycle`](super::recycle)).
 
 use std::ops::RangeInclusive;
+use std::sync::PoisonError;
 
 use tidegate_algorithms::{Meter, Quota, Time};
 
-use super::sync::{AtomicU64, Ordering};
-use crate::StoreError;
+use super::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 
 /// How many layouts there can be: ten bits, of which 0 marks an empty slot.
 pub(super) const LAYOUTS: usize = if cfg!(loom) { 4 } else { 1024 };
 
 const SHAPE_BITS: u32 = 3;
+
+/// Marks the word of a retired number. A window has at most 60 bits, so it is free.
+const RETIRED: u64 = 1 << 63;
 
 /// The windows that a quota may have, in nanoseconds: a millisecond to ten years, and a little.
 const WINDOWS: RangeInclusive<u64> = 1_000_000..=1 << 59;
@@ -50,8 +64,17 @@ pub(super) enum Shape {
 /// All layouts in use, by number.
 #[derive(Debug)]
 pub(super) struct Layouts {
-    /// `window << 3 | shape`, 0 where free. Open addressing; never removed.
+    /// `window << 3 | shape`, 0 where free. Open addressing; a search does not end at a free place,
+    /// because a layout before it may have been released.
     words: Box<[AtomicU64]>,
+    /// Held while a number is assigned or recycled.
+    assigning: Mutex<()>,
+}
+
+/// The right to assign and recycle numbers, which one thread has at a time. Taken before any set.
+pub(super) struct Assignment<'l> {
+    layouts: &'l Layouts,
+    _guard: MutexGuard<'l, ()>,
 }
 
 // === impl LayoutId ===
@@ -128,33 +151,42 @@ impl Layouts {
     pub(super) fn new() -> Self {
         Self {
             words: (0..LAYOUTS).map(|_| AtomicU64::new(0)).collect(),
+            assigning: Mutex::new(()),
         }
     }
 
-    /// The number of `layout`, given now if it has none yet.
-    pub(super) fn number(&self, layout: Layout) -> Result<LayoutId, StoreError> {
+    /// The number of `layout`, if it has one.
+    pub(super) fn search(&self, layout: Layout) -> Option<LayoutId> {
         let word = layout.to_word();
-        for probe in 0..LAYOUTS {
-            let number = place(word, probe);
-            if number == 0 {
-                continue;
-            }
-            // Relaxed: a word is written once and says all there is to know.
-            let mut found = self.words[number].load(Ordering::Relaxed);
-            if found == 0 {
-                let race = self.words[number].compare_exchange(
-                    0,
-                    word,
-                    Ordering::Relaxed,
-                    Ordering::Relaxed,
-                );
-                found = race.err().unwrap_or(word);
-            }
-            if found == word {
-                return Ok(LayoutId::at(number));
-            }
+        let mut places = (0..LAYOUTS).map(|probe| place(word, probe));
+        places
+            .find(|&number| self.words[number].load(Ordering::Relaxed) == word)
+            .map(LayoutId::at)
+    }
+
+    /// How many numbers are free.
+    pub(super) fn unused(&self) -> usize {
+        let is_free = |word: &&AtomicU64| word.load(Ordering::Relaxed) == 0;
+        self.words.iter().skip(1).filter(is_free).count()
+    }
+
+    /// Waits for the right to assign numbers.
+    pub(super) fn assignment(&self) -> Assignment<'_> {
+        Assignment {
+            layouts: self,
+            _guard: self
+                .assigning
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
         }
-        Err(StoreError::TooManyWindows { most: LAYOUTS - 1 })
+    }
+
+    /// Whether `number` still stands for `layout`. For the holder of a set: while it stays held, a
+    /// slot of it with that number can be written.
+    #[inline]
+    pub(super) fn is_current(&self, number: LayoutId, layout: Layout) -> bool {
+        // Relaxed: a thread that retired the number before it locked this set was seen with the lock.
+        self.words[usize::from(number.0)].load(Ordering::Relaxed) == layout.to_word()
     }
 
     /// The number of `layout`, if it has one and it is where one would look first.
@@ -171,7 +203,56 @@ impl Layouts {
             .words
             .get(usize::from(number.0))?
             .load(Ordering::Relaxed);
-        Layout::from_word(word)
+        Layout::from_word(word & !RETIRED)
+    }
+}
+
+// === impl Assignment ===
+
+impl Assignment<'_> {
+    /// The number of `layout`, given now if it has none yet; `None` if all are in use.
+    pub(super) fn number(&self, layout: Layout) -> Option<LayoutId> {
+        let word = layout.to_word();
+        self.layouts.search(layout).or_else(|| {
+            let number = (0..LAYOUTS)
+                .map(|probe| place(word, probe))
+                .find(|&number| number != 0 && self.word(number) == 0)?;
+            self.put(number, word);
+            Some(LayoutId::at(number))
+        })
+    }
+
+    /// Retires the numbers of layouts for which `is_idle` holds, and lists them.
+    pub(super) fn retire(&self, is_idle: impl Fn(LayoutId, Layout) -> bool) -> Vec<LayoutId> {
+        let mut retired = Vec::new();
+        for number in (1..LAYOUTS).map(LayoutId::at) {
+            let layout = self.layouts.get(number);
+            if layout.is_some_and(|layout| is_idle(number, layout)) {
+                let place = usize::from(number.0);
+                self.put(place, self.word(place) | RETIRED);
+                retired.push(number);
+            }
+        }
+        retired
+    }
+
+    /// Puts a retired number back in use.
+    pub(super) fn restore(&self, number: LayoutId) {
+        let place = usize::from(number.0);
+        self.put(place, self.word(place) & !RETIRED);
+    }
+
+    /// Frees a retired number that no slot names.
+    pub(super) fn release(&self, number: LayoutId) {
+        self.put(usize::from(number.0), 0);
+    }
+
+    fn word(&self, number: usize) -> u64 {
+        self.layouts.words[number].load(Ordering::Relaxed)
+    }
+
+    fn put(&self, number: usize, word: u64) {
+        self.layouts.words[number].store(word, Ordering::Relaxed);
     }
 }
 

@@ -12,7 +12,7 @@ use super::claim::{Claim, Hold};
 use super::core::Core;
 use super::state::{EXPIRES, State, WIDE_WORDS, fits_narrow, over_since, put_over_since};
 use super::table::LockedSet;
-use super::tag::Form;
+use super::tag::{Form, Pass};
 
 /// Entries a new log has room for: a caller seen a few times costs one cache line.
 const FIRST_ENTRIES: u64 = 8;
@@ -67,12 +67,14 @@ impl Core {
         if account.is_changed() {
             self.write(set, at.slot, account, claim);
         }
-        let tag = set.tag(at.slot);
-        if account
-            .refused
-            .is_some_and(|refused| refused != tag.is_refused())
-        {
-            set.put_tag(at.slot, tag.with_refused(!tag.is_refused()));
+        if let Some(is_refused) = account.refused {
+            let tag = set.tag(at.slot).with_refused(is_refused);
+            let tag = if claim.is_new {
+                tag
+            } else {
+                tag.marked(Pass::at(hold.now))
+            };
+            set.put_tag(at.slot, tag);
         }
     }
 

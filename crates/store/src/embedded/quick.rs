@@ -12,7 +12,7 @@ use super::layout::{Layout, Shape};
 use super::ledger::expires_at;
 use super::state::{State, fits_narrow};
 use super::table::{LockedSet, SetId, WAYS, choices};
-use super::tag::{Form, Tag};
+use super::tag::{Form, Pass, Tag};
 use crate::{Admission, Charge, Charging, Clock, Decisions, Mode, Receipt};
 
 /// What one request asks of one limit.
@@ -50,7 +50,7 @@ impl Core {
         let (first, second) = choices(hash, size);
         let second = SetId { shard, set: second };
         let primary = self.table.lock(SetId { shard, set: first });
-        if self.table.size(shard) != size {
+        if self.table.size(shard) != size || !self.layouts.is_current(number, layout) {
             return None;
         }
         let asked = Asked {
@@ -107,7 +107,7 @@ impl Core {
                 .into_iter()
                 .flat_map(|set| (0..WAYS).map(move |slot| (set, slot)));
             let is_at_cap = !self.can_grow(sets[0].id().shard);
-            is_at_cap.then(|| self.evict(slots)).flatten()
+            is_at_cap.then(|| self.evict(slots, now)).flatten()
         })
     }
 }
@@ -141,8 +141,9 @@ impl Asked<'_> {
         if is_charged || is_clamped {
             set.put_state(slot, next);
         }
-        if is_refused != tag.is_refused() && !is_look {
-            set.put_tag(slot, tag.with_refused(is_refused));
+        let next_tag = tag.with_refused(is_refused).marked(Pass::at(now));
+        if next_tag != tag && !is_look {
+            set.put_tag(slot, next_tag);
         }
         decisions.push(decision);
         let is_admitted = !is_refused || self.charge.mode == Mode::Shadow;

@@ -25,8 +25,8 @@ impl Core {
         cost: u64,
         to: RefundTo,
     ) -> Result<(), StoreError> {
-        let mut claims = claim_one(self, fingerprinter, key, quota)?;
-        let hold = self.hold(&mut claims, clock);
+        let mut claims = claim_one(self, fingerprinter, clock, key, quota)?;
+        let hold = self.hold(&mut claims, clock)?;
         let claim = &claims[0];
         if claim.place.is_some() {
             let mut account = self.open(claim, &hold);
@@ -42,8 +42,8 @@ impl Core {
         key: CounterKey<'_>,
         quota: &Quota,
     ) -> Result<bool, StoreError> {
-        let mut claims = claim_one(self, fingerprinter, key, quota)?;
-        let hold = self.hold(&mut claims, clock);
+        let mut claims = claim_one(self, fingerprinter, clock, key, quota)?;
+        let hold = self.hold(&mut claims, clock)?;
         let Some(at) = claims[0].place else {
             return Ok(false);
         };

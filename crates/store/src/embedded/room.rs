@@ -7,7 +7,7 @@ use super::claim::Claim;
 use super::core::Core;
 use super::locks::{Locks, Place};
 use super::table::{Home, LockedSet, SetId, WAYS, choices};
-use super::tag::Tag;
+use super::tag::{Pass, Tag};
 
 // === impl Core ===
 
@@ -45,32 +45,43 @@ impl Core {
         locks: &Locks<'_>,
         home: &Home,
         taken: &[Place],
+        now: Time,
     ) -> Option<Place> {
         let slots = untaken(locks, home, taken).map(|at| (locks.set(at.held), at.slot));
-        let (set, slot) = self.evict(slots)?;
+        let (set, slot) = self.evict(slots, now)?;
         let held = locks.index_of(set.id())?;
         Some(Place { held, slot })
     }
 
-    /// Evicts the counter that expires first among `slots`, those that were refused aside: an almost
-    /// full bucket goes before a half-empty one.
+    /// Evicts the counter that expires first among `slots`: an almost full bucket goes before a
+    /// half-empty one, a denied counter after all others, and one that was asked for again within the
+    /// last second not at all. Where several expire together, as windows do, chance decides: the first
+    /// one would always be the newest.
     pub(super) fn evict<'s, 't>(
         &self,
         slots: impl Iterator<Item = (&'s LockedSet<'t>, usize)>,
+        now: Time,
     ) -> Option<(&'s LockedSet<'t>, usize)>
     where
         't: 's,
     {
+        let pass = Pass::at(now);
+        let turn = self.evicted.get().wrapping_mul(2).wrapping_add(1);
         let (set, slot) = slots
-            .filter(|(set, slot)| !set.tag(*slot).is_refused())
-            .min_by_key(|(set, slot)| self.expires_at(set.tag(*slot), set.state(*slot)))?;
+            .filter(|(set, slot)| set.tag(*slot).evictable_at(pass) <= now)
+            .min_by_key(|(set, slot)| {
+                let tag = set.tag(*slot);
+                let expires_at = self.expires_at(tag, set.state(*slot));
+                let chance = tag.fingerprint().wrapping_mul(turn) >> u32::BITS;
+                (tag.is_refused(), expires_at, chance)
+            })?;
         self.vacate(set, slot);
         self.evicted.add_one();
         Some((set, slot))
     }
 
-    /// When the first slot in the sets of a claim will be free or, if one is and only a block is
-    /// wanting, when the claim's own window will have passed over all that is there now.
+    /// When the first slot in the sets of a claim will be free or evictable or, if one is and only a
+    /// block is wanting, when the claim's own window will have passed over all that is there now.
     pub(super) fn room_at(&self, locks: &Locks<'_>, claim: &Claim<'_>, now: Time) -> Time {
         let whole = || now.plus(claim.quota.window());
         if claim.place.is_some() {
@@ -80,7 +91,9 @@ impl Core {
             .places([claim.home.primary, claim.home.secondary])
             .map(|at| {
                 let set = locks.set(at.held);
-                self.expires_at(set.tag(at.slot), set.state(at.slot))
+                let tag = set.tag(at.slot);
+                let expires_at = self.expires_at(tag, set.state(at.slot));
+                expires_at.min(tag.evictable_at(Pass::at(now)))
             })
             .min()
             .unwrap_or_else(whole)

@@ -33,8 +33,8 @@ use crate::{Clock, EmbeddedStore, MemoryRefused, StoreConfig};
 /// How a snapshot begins.
 const MAGIC: [u8; 8] = *b"TIDEGATE";
 
-/// The format this program writes and the only one it reads.
-const VERSION: u32 = 1;
+/// The format this program writes. It reads the one before, too, which had other tags.
+const VERSION: u32 = 2;
 
 /// The first byte of each kind of frame.
 const ORIGIN: u8 = 1;
@@ -76,7 +76,9 @@ pub enum SnapshotError {
     #[error("it is no snapshot of counters")]
     NotASnapshot,
     /// Another version of this program wrote it.
-    #[error("it is written in format {found}, this version of tidegate reads format {VERSION}")]
+    #[error(
+        "it is written in format {found}, this version of tidegate reads formats 1 to {VERSION}"
+    )]
     UnknownVersion {
         /// The version it has.
         found: u32,
@@ -114,7 +116,7 @@ impl<C: Clock> EmbeddedStore<C> {
     ///
     /// It decides as that store would; the time since counts as time. Counters that have expired at
     /// `clock`'s now are left out. If `config` has less memory than there was, counters make way as
-    /// they do at the cap: those that expire first, and none that was refused unless all were.
+    /// they do at the cap: those that expire first, and denied ones after all others.
     ///
     /// Every byte is checked: a snapshot that is not as it was written yields an error, never
     /// another count.

@@ -1,5 +1,5 @@
 //! Finding a block when the arena has none left: a hand goes round the table and frees the blocks
-//! of the expired or, if there are none within its reach, of counters that were never refused.
+//! of the expired or, if there are none within its reach, of counters that nobody asked for lately.
 //!
 //! Without it blocks of the expired would come back only as new keys happen upon their slots, and
 //! a flood of keys would keep all others from being counted until it expires.
@@ -17,7 +17,7 @@ use super::tag::Form;
 enum Prey {
     /// All blocks of the expired.
     Expired,
-    /// The block of a set that expires first, unless its counter was refused.
+    /// The block of a set that is worth least, unless its counter was asked for lately.
     Live,
 }
 
@@ -105,7 +105,10 @@ impl Core {
                 .filter(|&slot| self.is_free(set, slot, now))
                 .map(|slot| self.vacate(set, slot))
                 .count(),
-            Prey::Live => self.evict(boxed.map(|slot| (set, slot))).iter().count(),
+            Prey::Live => self
+                .evict(boxed.map(|slot| (set, slot)), now)
+                .iter()
+                .count(),
         }
     }
 }

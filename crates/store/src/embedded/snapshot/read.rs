@@ -23,6 +23,7 @@ const MOST_SHARD_BITS: u32 = 20;
 /// Where the counters come from.
 #[derive(Clone, Copy)]
 struct Origin {
+    version: u32,
     fingerprinter: Fingerprinter,
     shard_bits: u32,
     written_at: Time,
@@ -52,7 +53,8 @@ pub(super) fn restore<C: Clock>(
     input: impl Read,
 ) -> Result<(EmbeddedStore<C>, Restored), SnapshotError> {
     let mut frames = FrameReader::begin(input)?;
-    let origin = Origin::read(frames.next()?)?;
+    let version = frames.version();
+    let origin = Origin::read(frames.next()?, version)?;
     let mut restoration = Restoration::new(config, origin, clock.now())?;
     while restoration.read(frames.next()?)? == Progress::More {}
     frames.finish()?;
@@ -69,7 +71,7 @@ pub(super) fn restore<C: Clock>(
 // === impl Origin ===
 
 impl Origin {
-    fn read(mut fields: Fields<'_>) -> Result<Self, SnapshotError> {
+    fn read(mut fields: Fields<'_>, version: u32) -> Result<Self, SnapshotError> {
         if fields.u8()? != ORIGIN {
             return Err(fields.damaged("it does not begin with its origin"));
         }
@@ -82,6 +84,7 @@ impl Origin {
             return Err(fields.damaged("more shards than there can be"));
         }
         Ok(Self {
+            version,
             fingerprinter: Fingerprinter { secret, lost },
             shard_bits,
             written_at,
@@ -148,8 +151,8 @@ impl Restoration {
             let (number, word) = (fields.u16()?, fields.u64()?);
             let layout = Layout::from_foreign_word(word)
                 .ok_or_else(|| fields.damaged("an unknown algorithm or window"))?;
-            let own = self.core.layouts.number(layout);
-            let own = own.map_err(|_| fields.damaged("too many windows"))?;
+            let own = self.core.layouts.assignment().number(layout);
+            let own = own.ok_or_else(|| fields.damaged("too many windows"))?;
             *self
                 .layouts
                 .get_mut(usize::from(number))
@@ -159,7 +162,12 @@ impl Restoration {
     }
 
     fn read_counter(&mut self, shard: u32, fields: &mut Fields<'_>) -> Result<(), SnapshotError> {
-        let written = Tag::from_word(fields.u64()?);
+        let word = fields.u64()?;
+        let written = if self.origin.version == 1 {
+            Tag::from_version_1(word)
+        } else {
+            Tag::from_word(word)
+        };
         let number = usize::from(written.layout().get());
         let (number, layout) = self.layouts[number]
             .ok_or_else(|| fields.damaged("a counter of no known algorithm and window"))?;

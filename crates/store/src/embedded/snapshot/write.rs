@@ -6,7 +6,7 @@ use tidegate_algorithms::Time;
 
 use super::super::core::Core;
 use super::super::fingerprint::Fingerprinter;
-use super::super::layout::{LAYOUTS, LayoutId};
+use super::super::layout::{LAYOUTS, Layout};
 use super::super::table::{LockedSet, SET_BYTES, WAYS};
 use super::super::tag::Form;
 use super::frame::FrameWriter;
@@ -19,8 +19,8 @@ struct Part {
     counters: u64,
     /// The counters, one after the other.
     bytes: Vec<u8>,
-    /// Whether a counter has that layout, by number.
-    uses: Vec<bool>,
+    /// The layouts that the counters have, by number.
+    layouts: Vec<Option<Layout>>,
 }
 
 // === impl Core ===
@@ -41,7 +41,7 @@ impl Core {
             part.collect(self, shard, clock.now());
             counters += part.counters;
             if part.counters > 0 {
-                frames.write(&part.body(self, shard))?;
+                frames.write(&part.body(shard))?;
             }
         }
         frames.write(&end(counters))?;
@@ -72,7 +72,7 @@ impl Part {
         Self {
             counters: 0,
             bytes: Vec::with_capacity(capacity),
-            uses: vec![false; LAYOUTS],
+            layouts: vec![None; LAYOUTS],
         }
     }
 
@@ -80,7 +80,7 @@ impl Part {
     fn collect(&mut self, core: &Core, shard: u32, now: Time) {
         self.counters = 0;
         self.bytes.clear();
-        self.uses.fill(false);
+        self.layouts.fill(None);
         let sets = core.lock_shard(shard);
         for set in &sets {
             for slot in (0..WAYS).filter(|&slot| !core.is_free(set, slot, now)) {
@@ -92,8 +92,9 @@ impl Part {
     fn add(&mut self, core: &Core, set: &LockedSet<'_>, slot: usize) {
         let (tag, state) = (set.tag(slot), set.state(slot));
         self.counters += 1;
-        self.uses[usize::from(tag.layout().get())] = true;
-        put(&mut self.bytes, tag.word());
+        // Now, because a number may mean another layout when no slot names it any more.
+        self.layouts[usize::from(tag.layout().get())] = core.layouts.get(tag.layout());
+        put(&mut self.bytes, tag.unmarked().word());
         match tag.form() {
             Form::Narrow => put(&mut self.bytes, state),
             Form::Boxed => {
@@ -107,10 +108,10 @@ impl Part {
     }
 
     /// The body of the shard's frame.
-    fn body(&self, core: &Core, shard: u32) -> Vec<u8> {
-        let numbers = (0_u16..).zip(&self.uses).filter(|(_, is_used)| **is_used);
-        let layouts: Vec<_> = numbers
-            .filter_map(|(number, _)| Some((number, core.layouts.get(LayoutId::new(number))?)))
+    fn body(&self, shard: u32) -> Vec<u8> {
+        let layouts: Vec<_> = (0_u16..)
+            .zip(&self.layouts)
+            .filter_map(|(number, layout)| Some((number, (*layout)?)))
             .collect();
         let mut body = Vec::with_capacity(self.bytes.len() + layouts.len() * 10 + 16);
         body.push(SHARD);
