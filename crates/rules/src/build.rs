@@ -9,6 +9,7 @@ use crate::identity::{PathDigest, Shape};
 use crate::limit::{Limit, Terms};
 use crate::network::Networks;
 use crate::pattern::{Pattern, Wildcard};
+use crate::pattern_index::PatternIndex;
 use crate::rule::{Location, MetricDetail, Rule, RuleId};
 use crate::rule_set::{Branch, Domain, Node, NodeId, RuleSet};
 
@@ -64,6 +65,11 @@ fn build_domain(draft: DraftDomain, first_rule: usize, findings: &Findings) -> D
     };
     for rule in draft.rules {
         builder.add(rule, &root);
+    }
+    for node in &mut builder.domain.nodes {
+        for branch in node.branches.values_mut() {
+            branch.index = PatternIndex::new(&branch.patterns);
+        }
     }
     builder.domain
 }

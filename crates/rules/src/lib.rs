@@ -43,6 +43,7 @@ mod metadata;
 mod network;
 mod node;
 mod pattern;
+mod pattern_index;
 mod read;
 mod report;
 mod rule;

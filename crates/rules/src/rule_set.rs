@@ -1,6 +1,7 @@
 //! The compiled rules, and the walk from a descriptor to the rule that holds it.
 
 use crate::pattern::{Pattern, Subject};
+use crate::pattern_index::PatternIndex;
 use crate::rule::{Rule, RuleId};
 use crate::table::Table;
 
@@ -58,6 +59,8 @@ pub(crate) struct Branch {
     pub(crate) exact: Table<NodeId>,
     /// In the order of the file.
     pub(crate) patterns: Vec<(Pattern, NodeId)>,
+    /// The patterns made ready to be searched together, if there are many.
+    pub(crate) index: Option<PatternIndex>,
     /// The bare key.
     pub(crate) default: Option<NodeId>,
 }
@@ -133,7 +136,8 @@ impl Domain {
         self.rules.iter()
     }
 
-    /// The rule at the node that the last entry reaches; allocates nothing.
+    /// The rule at the node that the last entry reaches. Allocates nothing, unless the value holds parts of many patterns of its key
+    /// that have several parts each.
     ///
     /// At each level the exact value goes first, then the patterns in the order of the file, then
     /// the bare key; what was chosen is never taken back. A node without limits is `None` if it has
@@ -148,19 +152,45 @@ impl Domain {
     }
 }
 
+impl Domain {
+    /// True if a descriptor with these keys, in this order, reaches a rule for some values.
+    pub fn has_rule_for<'k>(&self, keys: impl IntoIterator<Item = &'k str>) -> bool {
+        let mut reached: Vec<&Node> = self.nodes.first().into_iter().collect();
+        for key in keys {
+            let branches = reached.iter().filter_map(|node| node.branches.get(key));
+            let children = branches.flat_map(Branch::children);
+            reached = children.map(|child| &self.nodes[child]).collect();
+        }
+        reached.iter().any(|node| node.rule.is_some())
+    }
+}
+
 // === impl Branch ===
 
 impl Branch {
+    fn children(&self) -> impl Iterator<Item = NodeId> {
+        let exact = self.exact.values().copied();
+        let patterns = self.patterns.iter().map(|(_, node)| *node);
+        exact.chain(patterns).chain(self.default)
+    }
+
     /// The child that takes `value`.
     pub(crate) fn choose(&self, value: &str) -> Option<NodeId> {
         if let Some(node) = self.exact.get(value) {
             return Some(*node);
         }
         let subject = Subject::new(value);
-        self.patterns
-            .iter()
-            .find(|(pattern, _)| pattern.matches(&subject))
-            .map(|(_, node)| *node)
-            .or(self.default)
+        let found = match &self.index {
+            Some(index) => {
+                let matches = |place: usize| self.patterns[place].0.matches(&subject);
+                let place = index.find(value, matches);
+                place.map(|place| &self.patterns[place])
+            }
+            None => self
+                .patterns
+                .iter()
+                .find(|(pattern, _)| pattern.matches(&subject)),
+        };
+        found.map(|(_, node)| *node).or(self.default)
     }
 }

@@ -28,6 +28,15 @@ impl<T> Table<T> {
         }
     }
 
+    pub(crate) fn values(&self) -> impl Iterator<Item = &T> {
+        let (few, many) = match self {
+            Self::Few(entries) => (Some(entries), None),
+            Self::Many(entries) => (None, Some(entries)),
+        };
+        let few = few.into_iter().flatten().map(|(_, value)| value);
+        few.chain(many.into_iter().flat_map(HashMap::values))
+    }
+
     pub(crate) fn insert(&mut self, key: &str, value: T) {
         if let Some(known) = self.get_mut(key) {
             *known = value;
@@ -84,6 +93,16 @@ impl<T> Table<T> {
             .flatten()
             .map(|(key, value)| (&**key, value));
         few.chain(many)
+    }
+
+    /// The values, in no particular order.
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        let (few, many) = match self {
+            Self::Few(entries) => (Some(entries), None),
+            Self::Many(entries) => (None, Some(entries)),
+        };
+        let few = few.into_iter().flatten().map(|(_, value)| value);
+        few.chain(many.into_iter().flat_map(HashMap::values_mut))
     }
 
     fn get_mut(&mut self, key: &str) -> Option<&mut T> {

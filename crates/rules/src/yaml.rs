@@ -16,14 +16,14 @@ use crate::node::{Kind, Node, Pair, Scalar, Style};
 use crate::span::Span;
 use settle::settle;
 
-/// The largest file: some forty thousand rules.
-pub(crate) const MAX_FILE_BYTES: usize = 4 << 20;
+/// The largest file: some hundred and fifty thousand rules.
+pub(crate) const MAX_FILE_BYTES: usize = 16 << 20;
 
 /// The deepest nesting of lists and blocks: forty levels of descriptors, with their limits.
 pub(crate) const MAX_DEPTH: usize = 96;
 
-/// The most nodes of all files together, aliases expanded: ten for each of the most rules.
-pub(crate) const MAX_NODES: usize = 1_000_000;
+/// The most nodes of all files together, aliases expanded: eleven for each of 180,000 plain rules.
+pub(crate) const MAX_NODES: usize = 2_000_000;
 
 /// A scalar counts as one node more for each so many bytes, for an alias copies them as well.
 const BYTES_PER_NODE: usize = 64;

@@ -130,7 +130,7 @@ fn nesting_without_end_is_refused() {
 
 #[test]
 fn an_oversized_file_is_refused() {
-    let text = format!("domain: d\n#{}", "x".repeat(5 << 20));
+    let text = format!("domain: d\n#{}", "x".repeat(16 << 20));
     assert_eq!(codes(&compile_err(&text)), ["too-large"]);
 }
 
