@@ -72,6 +72,11 @@ local function weigh(c, a)
   local at = math.ceil((now + later) / a[6])
   if c.entries > 0 and c.newest > at then at = c.newest end
   local cost = c.due + a[1]
+  -- A look asks when a cost of 1 fits.
+  if a[1] == 0 then
+    want(c, a, cost + 1, a[3])
+    want(c, a, cost + 1, a[2])
+  end
   if fit(c, a, c.used) then
     if a[1] > 0 then c.next, c.next_n = at, math.min(c.due, a[7]) end
     return true

@@ -92,9 +92,12 @@ local function weigh(c, a)
   local cost = c.due + a[1]
   local fits = fit(c, a, used)
   if fits and a[1] > 0 then c.added = c.due else c.is_looked = true end
-  if c.total > 0 and not fits then
+  -- A look asks when a cost of 1 fits.
+  local is_full = a[1] == 0 and used + cost >= a[2]
+  if c.total > 0 and (is_full or not fits) then
     local room = a[2] - cost
     if room < 0 then room = a[3] - cost end
+    if is_full and room > 0 then room = room - 1 end
     if room >= 0 then want_oldest(c, a, room) end
   end
   return fits

@@ -176,10 +176,7 @@ impl Store for RedisStore {
             on_full: OnFull::Allow,
             consistency,
         };
-        let mut decisions = Decisions::new();
-        self.charge(&[charge], Charging::AllOrNone, &mut decisions)
-            .await?;
-        Ok(decisions[0])
+        self.look_at_one(&charge).await
     }
 
     async fn refund(

@@ -1,8 +1,12 @@
 //! How to reach Redis, and how long to wait for it.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use tokio::task::spawn_blocking;
 
 use super::Address;
 use super::timeout::TimeoutBounds;
@@ -67,6 +71,9 @@ pub struct Credentials {
     pub user: Option<String>,
     /// The password.
     pub password: String,
+    /// A file with the password, which is read again for every connection. If it cannot be read, the password above
+    /// is sent.
+    pub password_file: Option<PathBuf>,
 }
 
 /// How connections are encrypted.
@@ -91,6 +98,9 @@ pub enum Verification {
     /// Not at all: whoever sits between us and the server can read and forge everything.
     None,
 }
+
+/// Far more than any password has.
+const MAX_PASSWORD_BYTES: u64 = 64 * 1024;
 
 // === impl ClientConfig ===
 
@@ -126,7 +136,50 @@ impl ClientConfig {
     }
 }
 
+// === impl TlsOptions ===
+
+impl TlsOptions {
+    /// True if they name files, which may change.
+    pub(super) const fn has_files(&self) -> bool {
+        self.ca.is_some() || self.certificate.is_some() || self.key.is_some()
+    }
+}
+
 // === impl Credentials ===
+
+impl Credentials {
+    /// The password as its file has it now, if it has one.
+    pub(crate) async fn current_password(&self) -> String {
+        let Some(path) = self.password_file.clone() else {
+            return self.password.clone();
+        };
+        let read = spawn_blocking(move || read_regular(&path, MAX_PASSWORD_BYTES)).await;
+        let text = read
+            .ok()
+            .and_then(Result::ok)
+            .and_then(|bytes| String::from_utf8(bytes).ok());
+        // Editors end a file with a line break, and no password does.
+        let text = text.map(|text| text.trim_end_matches(['\r', '\n']).to_owned());
+        text.filter(|text| !text.is_empty())
+            .unwrap_or_else(|| self.password.clone())
+    }
+}
+
+/// The content of a regular file of at most so many bytes. To open or to read a FIFO or a device may take for ever.
+pub(super) fn read_regular(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
+    let look = fs::metadata(path)?;
+    if !look.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    let file = File::open(path)?;
+    file.take(max_bytes.saturating_add(1))
+        .read_to_end(&mut bytes)?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length > max_bytes) {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
+    Ok(bytes)
+}
 
 impl fmt::Debug for Credentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -194,7 +194,8 @@ impl Session {
     }
 
     async fn authenticate(&mut self, credentials: &Credentials) -> Result<(), SessionError> {
-        let password = credentials.password.as_str();
+        let password = credentials.current_password().await;
+        let password = password.as_str();
         let asked = match &credentials.user {
             Some(user) => self.ask(&["AUTH", user, password]).await,
             None => self.ask(&["AUTH", password]).await,

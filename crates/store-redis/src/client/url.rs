@@ -221,7 +221,11 @@ fn sentinel(parts: Parts<'_>, query: &mut Query) -> Result<ClientConfig, UrlErro
     };
     let user = query.take("sentinel_user");
     let credentials = match query.take("sentinel_password") {
-        Some(password) => Some(Credentials { user, password }),
+        Some(password) => Some(Credentials {
+            user,
+            password,
+            password_file: None,
+        }),
         None if user.is_some() => return Err(UrlError::NoPassword),
         None => None,
     };
@@ -261,6 +265,7 @@ fn credentials(text: &str) -> Result<Credentials, UrlError> {
     Ok(Credentials {
         user: (!user.is_empty()).then_some(user),
         password: percent_decoded(password)?,
+        password_file: None,
     })
 }
 

@@ -53,6 +53,12 @@ impl Account {
         decision
     }
 
+    /// What the limit says to a look: what remains, denied if a cost of 1 does not fit.
+    pub(crate) fn look_at_next(&self, charge: &Charge<'_>, now: Time) -> Decision {
+        let decide = |cost| self.decide(charge, cost, self.over_since, now);
+        decide(0).unless_full(&decide(1))
+    }
+
     /// What remains to a limit that admits a request which is refused as a whole.
     pub(crate) fn look(&self, charge: &Charge<'_>, decision: &mut Decision, now: Time) {
         let untouched = self.decide(charge, 0, self.was_over_since, now);

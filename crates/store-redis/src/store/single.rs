@@ -1,6 +1,6 @@
 //! What is asked about one counter: the shortest way for most requests.
 
-use tidegate_algorithms::{Quota, RefundTo};
+use tidegate_algorithms::{Decision, Quota, RefundTo, Time};
 use tidegate_store::{
     Admission, Charge, Charging, Consistency, CounterKey, DecisionSource, Decisions, Receipt,
     StoreError, lendable,
@@ -34,6 +34,27 @@ impl RedisStore {
         charging: Charging,
         decisions: &mut Decisions,
     ) -> Result<Receipt, StoreError> {
+        let (word, now, mut account) = self.open_one(charge, charging).await?;
+        let mut decision = account.judge(charge, charging, now);
+        self.heed(&mut decision, word);
+        decisions.push(decision);
+        let admission = Admission::of(std::slice::from_ref(charge), decisions);
+        Ok(Receipt::new(now, admission).decided_in(DecisionSource::Common))
+    }
+
+    /// Looks at one counter. The script decides on the cost, 0; whether a cost of 1 fits, the core says.
+    pub(super) async fn look_at_one(&self, look: &Charge<'_>) -> Result<Decision, StoreError> {
+        fits(look.quota).map_err(|reason| StoreError::Unfit { reason })?;
+        let (_, now, account) = self.open_one(look, Charging::AllOrNone).await?;
+        Ok(account.look_at_next(look, now))
+    }
+
+    /// Runs the script of one charge. Returns its word, its time and the counter that it found.
+    async fn open_one(
+        &self,
+        charge: &Charge<'_>,
+        charging: Charging,
+    ) -> Result<(u8, Time, Account), StoreError> {
         let quota = charge.quota;
         let numbers = numbers_of_one(quota, charge.cost, charge.headroom, charging);
         let script = self.scripts.one(Kind::of(quota));
@@ -41,11 +62,7 @@ impl RedisStore {
         let (word, now, state) = split(reply.text()?).ok_or_else(|| reply.unexpected())?;
         let now = told_time(&reply, Some(now))?;
         let told = Told::read(state, quota, now).ok_or_else(|| reply.unexpected())?;
-        let mut decision = Account::new(told).judge(charge, charging, now);
-        self.heed(&mut decision, word);
-        decisions.push(decision);
-        let admission = Admission::of(std::slice::from_ref(charge), decisions);
-        Ok(Receipt::new(now, admission).decided_in(DecisionSource::Common))
+        Ok((word, now, Account::new(told)))
     }
 
     /// Refunds to one counter. Loans of a bucket that is lent go by what was refunded to it meanwhile, so

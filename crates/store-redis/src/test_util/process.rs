@@ -1,6 +1,6 @@
 //! A program with a log that can be waited on.
 
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::{env, thread};
@@ -42,7 +42,7 @@ impl Process {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+            .unwrap_or_else(|error| panic!("{}", why_not_started(command, &error)));
         let stdout = child.stdout.take().expect("it was asked for");
         let log = Arc::new(Log::default());
         let listener = Arc::clone(&log);
@@ -106,6 +106,18 @@ pub(super) fn redis_server() -> Command {
     Command::new(env::var_os(PROGRAM).unwrap_or_else(|| "redis-server".into()))
 }
 
+/// The reason why a program does not start, and what to do if it is missing.
+fn why_not_started(command: &Command, error: &io::Error) -> String {
+    let program = command.get_program().to_string_lossy();
+    match error.kind() {
+        io::ErrorKind::NotFound => format!(
+            "{program} is not installed, and this test needs it; `scripts/test setup` installs it, {PROGRAM} names \
+             another one, and `cargo test --no-fail-fast` also runs the tests after this one"
+        ),
+        _ => format!("cannot start {command:?}: {error}"),
+    }
+}
+
 // === impl Log ===
 
 impl Log {
@@ -120,5 +132,21 @@ impl Log {
         }
         self.said().is_over = true;
         self.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::why_not_started;
+
+    #[test]
+    fn a_missing_redis_is_named_with_its_remedy() {
+        let mut command = Command::new("/nowhere/redis-server");
+        let error = command.spawn().expect_err("it is not there");
+        let reason = why_not_started(&command, &error);
+        assert!(reason.starts_with("/nowhere/redis-server is not installed"));
+        assert!(reason.contains("`scripts/test setup` installs it"));
     }
 }

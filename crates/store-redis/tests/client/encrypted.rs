@@ -1,10 +1,12 @@
 //! Deployments of which every part is encrypted, and asks for our certificate.
 
+use std::fs;
 use std::sync::Arc;
 
 use tidegate_store_redis::client::{Client, KnockError};
 use tidegate_store_redis::test_util::{
-    Certificates, ClusterSetup, Listening, PATIENCE, SentinelSetup, wait_until,
+    Certificates, ClusterSetup, Listening, PATIENCE, RedisServer, SentinelSetup, ServerOptions,
+    wait_until,
 };
 
 use super::{ask, client, insist, text, until_open};
@@ -74,4 +76,30 @@ async fn a_cluster() {
     setup.finish_move(slot, to);
     assert_eq!(text(&client, &["GET", &keys[0]]).await, "1");
     strangers_stay_outside(&setup.url()).await;
+}
+
+#[tokio::test]
+async fn files_that_change_are_read_again_for_the_next_connection() {
+    let (certificates, listening) = certificates();
+    let server = RedisServer::start_with(ServerOptions {
+        listening,
+        ..ServerOptions::default()
+    });
+    let client = trusting(&server.url(), &certificates);
+    assert_eq!(text(&client, &["SET", "a", "1"]).await, "OK");
+    // Another authority signs new certificates, and the server comes back with them.
+    let others = Certificates::new();
+    fs::copy(others.authority(), certificates.authority()).unwrap();
+    fs::copy(others.certificate(), certificates.certificate()).unwrap();
+    fs::copy(others.key(), certificates.key()).unwrap();
+    server.restart();
+    insist(&client, &["SET", "a", "2"]).await;
+    // Files that are no good are left alone, and those before stay in use.
+    fs::write(certificates.key(), "no key").unwrap();
+    let _ = ask(
+        &client,
+        &["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "no"],
+    )
+    .await;
+    insist(&client, &["SET", "a", "3"]).await;
 }

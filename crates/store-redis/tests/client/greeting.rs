@@ -1,13 +1,14 @@
 //! Who we are to a server, and where it listens.
 
+use std::fs;
 use std::sync::Arc;
 
-use tidegate_store_redis::client::KnockError;
+use tidegate_store_redis::client::{Client, ClientConfig, Credentials, KnockError};
 use tidegate_store_redis::test_util::{
-    Certificates, Listening, PATIENCE, RedisServer, ServerOptions,
+    Certificates, Folder, Listening, PATIENCE, RedisServer, ServerOptions,
 };
 
-use super::{ask, client, text, until_open};
+use super::{ask, client, insist, text, until_open};
 
 fn settings(settings: &[&[&str]]) -> Vec<Vec<String>> {
     let owned = |setting: &&[&str]| setting.iter().map(|&word| word.to_owned()).collect();
@@ -113,4 +114,38 @@ async fn an_encrypted_server_proves_who_it_is() {
         matches!(&turned, KnockError::Turned(text) if text.contains("CertificateRequired")),
         "it wants our certificate: {turned:?}"
     );
+}
+
+#[tokio::test]
+async fn a_password_file_is_read_again_for_the_next_connection() {
+    let server = RedisServer::start_with(ServerOptions {
+        settings: settings(&[&["requirepass", "old"]]),
+        credentials: Some(":old".to_owned()),
+        ..ServerOptions::default()
+    });
+    let folder = Folder::new();
+    let path = folder.path().join("password");
+    fs::write(&path, "old\n").unwrap();
+    let mut config =
+        ClientConfig::from_url(&format!("redis://127.0.0.1:{}", server.port())).unwrap();
+    config.connect_timeout = Some(PATIENCE);
+    config.credentials = Some(Credentials {
+        user: None,
+        password: "old".to_owned(),
+        password_file: Some(path.clone()),
+    });
+    let client = Client::new(&config).unwrap().with_timeout(PATIENCE);
+    assert_eq!(text(&client, &["PING"]).await, "PONG");
+    fs::write(&path, "new\n").unwrap();
+    assert_eq!(
+        text(&client, &["CONFIG", "SET", "requirepass", "new"]).await,
+        "OK"
+    );
+    // Its own connection too.
+    let _ = ask(
+        &client,
+        &["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "no"],
+    )
+    .await;
+    insist(&client, &["SET", "a", "1"]).await;
 }

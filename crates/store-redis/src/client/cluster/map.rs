@@ -1,5 +1,6 @@
 //! Who has which slot.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::client::slot::SLOTS;
@@ -22,6 +23,9 @@ pub(super) struct Range {
     master: Address,
 }
 
+/// The most masters that are connected to. Redis recommends Clusters of at most a thousand.
+const MAX_MASTERS: usize = 1_000;
+
 // === impl Map ===
 
 impl Map {
@@ -29,13 +33,18 @@ impl Map {
     pub(super) fn new(ranges: Vec<Range>, server: impl Fn(Address) -> Arc<Server>) -> Self {
         let mut servers: Vec<Arc<Server>> = Vec::new();
         let mut slots = vec![None; usize::from(SLOTS)];
+        let mut places: HashMap<Address, usize> = HashMap::new();
         for range in ranges {
-            let master = server(range.master);
-            let known = servers.iter().position(|known| Arc::ptr_eq(known, &master));
-            let place = known.unwrap_or_else(|| {
-                servers.push(master);
-                servers.len() - 1
-            });
+            let place = match places.get(&range.master) {
+                Some(place) => *place,
+                // The slots of further ones are nobody's, and the calls of them fail.
+                None if servers.len() >= MAX_MASTERS => continue,
+                None => {
+                    places.insert(range.master.clone(), servers.len());
+                    servers.push(server(range.master));
+                    servers.len() - 1
+                }
+            };
             // There are fewer masters than slots.
             let place = u16::try_from(place).ok();
             slots[usize::from(range.first)..=usize::from(range.last)].fill(place);

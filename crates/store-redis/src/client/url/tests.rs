@@ -36,6 +36,7 @@ fn credentials_are_decoded_and_never_shown() {
         Some(Credentials {
             user: user.map(str::to_owned),
             password: password.to_owned(),
+            password_file: None,
         })
     };
     assert_eq!(config("redis://:pw@a").credentials, some(None, "pw"));
@@ -102,7 +103,8 @@ fn sentinels_have_a_master() {
             master: "main".to_owned(),
             credentials: Some(Credentials {
                 user: Some("u".to_owned()),
-                password: "x&y".to_owned()
+                password: "x&y".to_owned(),
+                password_file: None,
             }),
         }
     );
