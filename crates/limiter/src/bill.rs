@@ -109,6 +109,16 @@ impl<'a> Bill<'a> {
             )
     }
 
+    /// The places among the charges of limits that are only looked at.
+    pub(crate) fn looks(self) -> impl Iterator<Item = usize> {
+        let is_look = move |charged: &Match<'_>| {
+            let hits = self.descriptor(charged).hits;
+            self.intent != Intent::Look && hits == Hits::Take(0)
+        };
+        let places = self.charged().enumerate();
+        places.filter_map(move |(index, charged)| is_look(charged).then_some(index))
+    }
+
     /// The rules' limits that are charged, in the order of the charges; `None` for one that came with the
     /// request.
     pub(crate) fn limits(self) -> impl Iterator<Item = Option<&'a Limit>> {

@@ -12,8 +12,10 @@ mod error;
 mod failure;
 mod keys;
 mod limiter;
+mod look;
 mod matched;
 mod receipt;
+mod reload;
 mod request;
 mod verdict;
 

@@ -331,8 +331,9 @@ impl<S: Store> Limiter<S> {
             Some(error) => Err(error),
         };
         asked.map(Some).map_err(|error| {
-            let limits = bill.limits();
-            failure::stand_in(&self.store, &charges, limits, charging, decisions, error)
+            let (store, limits) = (&self.store, bill.limits());
+            let failed = failure::stand_in(store, &charges, limits, charging, decisions, error);
+            failed.with_looks(store, bill, &charges, charging, decisions)
         })
     }
 
@@ -351,6 +352,9 @@ impl<S: Store> Limiter<S> {
                 self.store
                     .refund(charge.key, charge.quota, hits, to, charge.consistency);
             refunded.await?;
+        }
+        if bill.looks().next().is_some() {
+            return self.charge_looks(bill, charges, charging, decisions).await;
         }
         self.store.charge(charges, charging, decisions).await
     }

@@ -6,8 +6,11 @@ mod refund;
 mod restore;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use tidegate_algorithms::{ChargeStamp, Decision, Headroom, Quota, RefundTo, Time};
+use tidegate_algorithms::{
+    ChargeStamp, Decision, Headroom, Outcome, Quota, RefundTo, Standing, Time,
+};
 use tidegate_store::report::{SharingReport, StoreHealth, StoreReport};
 use tidegate_store::{
     Charge, Charging, Clock, Consistency, CounterKey, Cursor, Decisions, EmbeddedStore, Lender,
@@ -132,21 +135,27 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
 }
 
 impl<R: Store, W: Clock, M: Clock> SharedStore<R, W, M> {
-    /// Looks at this node's share or, if it has none, at the reserve in the common store.
+    /// Looks at this node's share or, if that has no room, at the reserve in the common store.
     async fn peek_split(
         &self,
         key: CounterKey<'_>,
         quota: &Quota,
         headroom: Headroom,
     ) -> Result<Decision, StoreError> {
-        if let Some(decision) = self.split.peek_share(key, quota, headroom) {
+        let share = self.split.peek_share(key, quota, headroom);
+        if let Some(decision) = share.filter(Decision::is_allowed) {
             return Ok(decision);
         }
         let reserve = self.split.reserve(key.limit, quota);
         let reserve = reserve.as_deref().unwrap_or(quota);
         let consistency = Consistency::Split;
-        let decision = self.remote().peek(key, reserve, headroom, consistency);
-        Ok(split::whole(quota, 0, decision.await?))
+        let looked = self.remote().peek(key, reserve, headroom, consistency);
+        match (looked.await, share) {
+            (Ok(decision), _) => Ok(split::whole(quota, 1, decision)),
+            // Without the store, the share is all that this node has.
+            (Err(_), Some(share)) => Ok(share),
+            (Err(error), None) => Err(error),
+        }
     }
 }
 
@@ -223,8 +232,15 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> Store for Shar
             Consistency::Leased => {
                 let looked = self.remote().peek(key, quota, headroom, consistency);
                 let mut decision = looked.await?;
-                let remaining = decision.remaining.saturating_add(self.leases.held(key));
-                decision.remaining = remaining.min(decision.limit);
+                let held = self.leases.held(key);
+                if held > 0 {
+                    let remaining = decision.remaining.saturating_add(held);
+                    decision.remaining = remaining.min(decision.limit);
+                    decision.outcome = Outcome::Allowed {
+                        standing: Standing::Within,
+                        delay: Duration::ZERO,
+                    };
+                }
                 Ok(decision)
             }
             _ => self.remote().peek(key, quota, headroom, consistency).await,
@@ -270,6 +286,10 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> Store for Shar
             self.standby().refund(alone, key, quota, cost, to);
         }
         Ok(())
+    }
+
+    fn counts_denials(&self, consistency: Consistency) -> bool {
+        matches!(consistency, Consistency::Node | Consistency::Strict)
     }
 
     async fn reset(

@@ -10,6 +10,7 @@ mod failing;
 mod failure;
 mod fixture;
 mod keys;
+mod looks;
 mod modes;
 mod overrides;
 mod receipts;

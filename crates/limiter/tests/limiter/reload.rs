@@ -3,6 +3,7 @@
 use std::thread;
 
 use tidegate_limiter::LimiterConfig;
+use tidegate_store::StoreError;
 
 use crate::fixture::{Ask, ask_hits, check, limiter, limiter_with, rules, text};
 
@@ -38,6 +39,50 @@ fn a_changed_window_or_algorithm_starts_anew() {
     check_replaced("window: 90s, limit: 5", "allowed: allowed 4/5");
     let bucket = "unit: minute, requests_per_unit: 5, algorithm: token_bucket";
     check_replaced(bucket, "allowed: allowed 4/5");
+}
+
+/// Rules for which the store has no numbers left are rejected while counters of earlier rules live,
+/// and fit when those have expired.
+#[test]
+fn rules_that_do_not_fit_the_store_are_rejected() {
+    let minutes = |first: u64, count: u64| {
+        let rule =
+            |it: u64| format!("  - {{key: k{it}, rate_limit: {{window: {it}m, limit: 1}}}}\n");
+        let all: String = (first..first + count).map(rule).collect();
+        format!("domain: test\ndescriptors:\n{all}")
+    };
+    let limiter = limiter("domain: test\ndescriptors:\n  - key: x\n");
+    for (first, count) in [(1, 512), (513, 511)] {
+        let set = minutes(first, count);
+        limiter.try_replace_rules(rules(&set)).expect("they fit");
+        for it in first..first + count {
+            let key = format!("k{it}");
+            check(
+                &limiter,
+                &[Ask::of(&[(&key, "a")])],
+                "allowed: allowed 0/1 near",
+            );
+        }
+    }
+    let third = minutes(2_000, 3);
+    let error = limiter
+        .try_replace_rules(rules(&third))
+        .expect_err("1,023 windows are in use");
+    assert_eq!(error, StoreError::TooManyWindows { most: 1_023 });
+    check(
+        &limiter,
+        &[Ask::of(&[("k1000", "a")])],
+        "refused: refused 0/1",
+    );
+    crate::fixture::advance(&limiter, std::time::Duration::from_hours(24 * 3));
+    limiter
+        .try_replace_rules(rules(&third))
+        .expect("they fit now");
+    check(
+        &limiter,
+        &[Ask::of(&[("k2000", "a")])],
+        "allowed: allowed 0/1 near",
+    );
 }
 
 #[test]

@@ -83,7 +83,7 @@ impl<C: Clock> FromMemory for Eventual<C> {
 }
 
 impl<C: Clock> Eventual<C> {
-    /// What is left of a limit as this node sees it.
+    /// What is left of a limit as this node sees it; denied if a cost of 1 does not fit.
     pub(crate) fn peek(&self, key: CounterKey<'_>, quota: &Quota) -> Decision {
         let (layout, now) = (SlotLayout::of(quota), self.clock.now());
         let digest = self.digest(key, quota);
@@ -94,7 +94,8 @@ impl<C: Clock> Eventual<C> {
             Some(entry) => entry.history.usage(quota, layout, now),
             None => History::default().usage(quota, layout, now),
         };
-        usage.decide(quota, 0, 0, now)
+        let decide = |cost| usage.decide(quota, cost, 0, now);
+        decide(0).unless_full(&decide(1))
     }
 
     /// Forgets what is used of a limit, here at once and on the other nodes with the next exchange. Returns

@@ -60,6 +60,37 @@ proptest! {
     }
 }
 
+/// A caller that looks before each request of cost 1 is denied a look as soon as nothing is left, and not before.
+#[test]
+fn a_look_is_denied_when_nothing_is_left() {
+    Stage::play(1, async |mut stage| {
+        stage.next_window(WINDOW).await;
+        for (limit, &(consistency, most)) in LIMITS.iter().enumerate() {
+            let quota = fixed_window(most);
+            let ask = Charge {
+                cost: 1,
+                ..at(limit, &quota)
+            };
+            let shared = &stage.node(0).shared;
+            let mut n_allowed = 0;
+            loop {
+                let look = shared.peek(ask.key, &quota, Headroom::Absent, consistency);
+                if !look.await.expect("a look").is_allowed() {
+                    break;
+                }
+                let mut decisions = Decisions::new();
+                let charges = [ask];
+                let asked = shared.charge(&charges, Charging::AllOrNone, &mut decisions);
+                let admission = asked.await.expect("a decision").admission;
+                assert_eq!(admission, Admission::Admitted, "{consistency:?}");
+                n_allowed += 1;
+                settle().await;
+            }
+            assert_eq!(n_allowed, most, "{consistency:?}");
+        }
+    });
+}
+
 /// Plays one request, and adds what it must have been charged.
 async fn play(stage: &Stage, quotas: &[Quota], request: &Request, charged: &mut [u64]) {
     let charges: Vec<Charge<'_>> = request
