@@ -25,6 +25,10 @@ impl Headers for TwoHeaders {
             _ => None,
         }
     }
+
+    fn has_differing_lines(&self, _: &str) -> bool {
+        false
+    }
 }
 
 fn main() {

@@ -91,6 +91,14 @@ impl ApiKeys {
         // Nobody without the hasher's key can choose a hash, so a lookup that ends early tells nothing.
         self.table.entries.get(&self.hasher.hash(&key))
     }
+
+    /// The header that holds the key, if one does.
+    pub(crate) fn header(&self) -> Option<&str> {
+        match &self.place {
+            ApiKeyPlace::Header(place) => place.header(),
+            ApiKeyPlace::Query(_) => None,
+        }
+    }
 }
 
 // === impl ApiKeyPlace ===

@@ -186,8 +186,15 @@ impl Proxies {
         &self.list
     }
 
-    fn hold(&self, address: IpAddr) -> bool {
+    /// True if `address` is one of them.
+    pub fn hold(&self, address: IpAddr) -> bool {
         self.networks.holds(address)
+    }
+}
+
+impl Default for Proxies {
+    fn default() -> Self {
+        Self::from_iter([])
     }
 }
 

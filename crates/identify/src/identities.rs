@@ -112,6 +112,16 @@ impl Identities {
         self.api_keys.as_ref()?.find(request)
     }
 
+    /// The header that holds API keys, if one does.
+    pub(crate) fn api_key_header(&self) -> Option<&str> {
+        self.api_keys.as_ref()?.header()
+    }
+
+    /// The header that holds tokens, if one does.
+    pub(crate) fn token_header(&self) -> Option<&str> {
+        self.tokens.as_ref()?.settings().place.header()
+    }
+
     /// The label of an address in the table of this name.
     pub(crate) fn label(&self, table: &str, address: IpAddr) -> Option<&str> {
         self.labels.get(table)?.find(address)

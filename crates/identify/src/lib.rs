@@ -21,11 +21,13 @@ mod client;
 mod cookie;
 mod forwarded;
 mod grouping;
+mod header_list;
 mod identities;
 mod label;
 mod path;
 mod recipe;
 mod request;
+mod text;
 mod token;
 mod trail;
 mod uri;
@@ -33,6 +35,7 @@ mod uri;
 pub use api_key::{ApiKeyHasher, ApiKeyPlace, ApiKeyTable, ApiKeys, ShortHashKey};
 pub use client::{AddressHeader, ClientAddress, Peer, Proxies, Proxy, ProxyFault, Trust};
 pub use grouping::{BadPrefix, Grouping};
+pub use header_list::{AmbiguousHeader, ListChoice};
 pub use identities::Identities;
 pub use label::{LabelFault, LabelFaultKind, LabelFaults, LabelTable};
 pub use path::{LooseReading, forwarded_path, normal_path};
@@ -41,6 +44,7 @@ pub use recipe::{
     SourceFault, Values,
 };
 pub use request::{Headers, Request, join_lines};
+pub use text::{plain_text, text_of, uri_text};
 pub use token::{
     AcceptedNames, BadToken, ClaimPath, ClaimPathFault, Claims, LimitSteps, MissingToken,
     TokenFault, TokenKeyFault, TokenKeys, TokenPlace, TokenPlaceFault, TokenRejection,

@@ -66,6 +66,15 @@ pub(crate) fn counted_path(uri: &str) -> Option<Cow<'_, str>> {
     })
 }
 
+/// A path without the slash at its end, unless it is all of the path.
+pub(crate) fn without_last_slash(path: Cow<'_, str>) -> Cow<'_, str> {
+    match path {
+        path if path == "/" || !path.ends_with('/') => path,
+        Cow::Borrowed(path) => Cow::Borrowed(path.trim_end_matches('/')),
+        Cow::Owned(path) => Cow::Owned(path.trim_end_matches('/').to_owned()),
+    }
+}
+
 /// The segment with this number, counted from 1, of the path by which requests are counted.
 pub(crate) fn path_segment(uri: &str, number: NonZeroU8) -> Option<Cow<'_, str>> {
     // The text before the first slash is segment 0.

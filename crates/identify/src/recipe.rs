@@ -12,9 +12,9 @@ pub use source::{Source, SourceFault};
 pub(crate) use source::{cookie_name, header_name};
 pub use value::Values;
 
-use crate::Request;
 use crate::grouping::Grouping;
-use value::{ValueReader, ValueText};
+use crate::{AmbiguousHeader, Request};
+use value::ValueReader;
 
 /// What a descriptor is made of, entry by entry. A request that lacks one of the values has no such
 /// descriptor, as with Envoy's actions.
@@ -169,6 +169,21 @@ impl Recipes {
         Ok(Self::index(recipes))
     }
 
+    /// No recipe, for requests that are not limited.
+    pub const fn none() -> Self {
+        Self {
+            list: Vec::new(),
+            sources: Vec::new(),
+            places: Vec::new(),
+            needing_token: 0,
+        }
+    }
+
+    /// Returns true if there is no recipe.
+    pub const fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
     /// The recipes that it was made of.
     pub fn list(&self) -> &[Recipe] {
         &self.list
@@ -182,6 +197,13 @@ impl Recipes {
     /// Returns true if some value may come from a token, so that the [claims](crate::Identities::claims) are of use.
     pub const fn needs_token(&self) -> bool {
         self.needing_token != 0
+    }
+
+    /// Checks that every header behind a value has one meaning. To be called before [`values`](Self::values): a request that
+    /// fails is denied.
+    pub fn check_lines(&self, request: &Request<'_>) -> Result<(), AmbiguousHeader> {
+        let mut sources = self.sources.iter();
+        sources.try_for_each(|source| source.check_lines(request))
     }
 
     /// Reads the value of each source off `request`, once.
@@ -281,21 +303,27 @@ impl<'a> Described<'a> {
         self.ranges.is_empty()
     }
 
-    /// Adds the descriptor of one recipe, unless it lacks a value.
+    /// Adds the descriptors of one recipe, unless it lacks a value: one, or one for each value of a header whose values all
+    /// count. If there are several such headers, the longest list counts the descriptors, and every value is in one of them.
     fn add(&mut self, ingredients: &'a [Ingredient], places: &[usize], values: &'a Values<'_>) {
-        let first = self.entries.len();
-        for (ingredient, place) in ingredients.iter().zip(places) {
-            let value = values.list.get(*place).and_then(Option::as_ref);
-            let Some(value) = value.map(ValueText::as_str) else {
-                self.entries.truncate(first);
-                return;
-            };
-            self.entries.push(Entry {
-                key: &ingredient.key,
-                value,
-            });
+        let mut n_descriptors = 1;
+        let mut index = 0;
+        while index < n_descriptors {
+            let first = self.entries.len();
+            for (ingredient, place) in ingredients.iter().zip(places) {
+                let Some(value) = values.list.get(*place).and_then(Option::as_ref) else {
+                    self.entries.truncate(first);
+                    return;
+                };
+                n_descriptors = n_descriptors.max(value.n_values());
+                self.entries.push(Entry {
+                    key: &ingredient.key,
+                    value: value.nth(index),
+                });
+            }
+            self.ranges.push(first..self.entries.len());
+            index += 1;
         }
-        self.ranges.push(first..self.entries.len());
     }
 }
 

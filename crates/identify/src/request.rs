@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use crate::{Claims, Identities};
+use crate::{Claims, Identities, text_of};
 
 /// A request, as far as somebody trusted described it. An unknown part is `None`.
 #[derive(Clone, Copy)]
@@ -30,17 +30,21 @@ pub struct Request<'a> {
 
 /// The headers of a request.
 pub trait Headers {
-    /// The value of the header with this name, in lower case; several lines joined by [`join_lines`].
+    /// The value of the header with this name, in lower case; lines that differ joined by [`join_lines`].
     fn value(&self, name: &str) -> Option<Cow<'_, str>>;
+
+    /// Returns true if the header with this name has two lines that are not the same.
+    fn has_differing_lines(&self, name: &str) -> bool;
 }
 
 /// Joins the lines of the header `name` to one value: those of `cookie` by `; ` (RFC 9113, section 8.2.3:
-/// browsers send one line for each cookie over HTTP/2), all others by commas. Bytes that are not UTF-8 are replaced.
+/// browsers send one line for each cookie over HTTP/2), all others by commas. Bytes that are not UTF-8 are
+/// written as [`text_of`] says.
 pub fn join_lines<'a>(
     name: &str,
     lines: impl IntoIterator<Item = &'a [u8]>,
 ) -> Option<Cow<'a, str>> {
-    let mut lines = lines.into_iter().map(String::from_utf8_lossy);
+    let mut lines = lines.into_iter().map(text_of);
     let first = lines.next()?;
     let separator = if name == "cookie" { "; " } else { "," };
     Some(lines.fold(first, |joined, line| joined + separator + line))

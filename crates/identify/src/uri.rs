@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::text_of;
+
 /// The first value that the query of a URI has for `name`, decoded.
 pub(crate) fn query<'a>(uri: &'a str, name: &str) -> Option<Cow<'a, str>> {
     query_parameters(split_query(uri).1?)
@@ -60,7 +62,7 @@ fn decode(text: &str) -> Cow<'_, str> {
             other => *other,
         });
     }
-    Cow::Owned(String::from_utf8_lossy(&decoded).into_owned())
+    Cow::Owned(text_of(&decoded).into_owned())
 }
 
 /// The byte that `%41` stands for.
@@ -87,7 +89,8 @@ mod tests {
         check("/a?user+id", Some(""));
         check("/a?user+id=a=b", Some("a=b"));
         check("/a?user+id=%zz%", Some("%zz%"));
-        check("/a?user+id=%ff", Some("\u{fffd}"));
+        check("/a?user+id=%ff", Some("\u{fffd}ff"));
+        check("/a?user+id=%fe", Some("\u{fffd}fe"));
         check("/a?x=1#?user+id=7", None);
         check("/user+id=7", None);
         check("", None);

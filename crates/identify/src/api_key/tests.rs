@@ -10,6 +10,10 @@ impl Headers for KeyHeader {
     fn value(&self, name: &str) -> Option<Cow<'_, str>> {
         (name == "x-api-key").then_some(Cow::Borrowed(&self.0))
     }
+
+    fn has_differing_lines(&self, _: &str) -> bool {
+        false
+    }
 }
 
 fn hasher() -> ApiKeyHasher {

@@ -7,19 +7,23 @@ use std::str::FromStr;
 
 use super::value::{ValueReader, ValueText};
 use crate::grouping::Grouping;
-use crate::{ClaimPath, ClaimPathFault, Request};
+use crate::{ClaimPath, ClaimPathFault, ListChoice, Request};
 
 /// The source of an entry's value. Written in a config file as [`FromStr`] reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// `header:NAME`: the header of that name, in lower case; several lines joined by commas.
+    /// `header:NAME`: the header of that name, in lower case; one line, or several that are the same.
     Header(String),
+    /// `header:NAME first`, `last` or `each`: some of the values in all lines of that header.
+    HeaderList(String, ListChoice),
     /// `cookie:NAME`: the first cookie of that name.
     Cookie(String),
     /// `method`: the method.
     Method,
     /// `path`: the path without the query, in one spelling for all that some server reads alike.
     Path,
+    /// `path without_last_slash`: the same, with `/a/` as `/a`.
+    PathWithoutLastSlash,
     /// `path_segment:N`: the Nth segment of the value of `path`, counted from 1.
     PathSegment(NonZeroU8),
     /// `host`: the host in lower case, without port.
@@ -72,6 +76,12 @@ pub enum SourceFault {
         /// The text.
         name: String,
     },
+    /// The word after the name of a header says nothing about its values.
+    #[error("`{word}` does not say which values of a header count; write first, last or each")]
+    BadListChoice {
+        /// The text.
+        word: String,
+    },
     /// The text after `cookie:` is no name of a cookie.
     #[error("`{name}` is no name of a cookie")]
     BadCookieName {
@@ -116,7 +126,7 @@ impl Source {
     pub const fn is_chosen_by_client(&self) -> bool {
         matches!(
             self,
-            Self::Header(_) | Self::Cookie(_) | Self::Host | Self::Query(_)
+            Self::Header(_) | Self::HeaderList(..) | Self::Cookie(_) | Self::Host | Self::Query(_)
         )
     }
 }
@@ -127,7 +137,7 @@ impl FromStr for Source {
     fn from_str(text: &str) -> Result<Self, SourceFault> {
         if let Some((word, name)) = text.split_once(':') {
             return match word {
-                "header" => header_name(name).map(Self::Header),
+                "header" => header(name),
                 "cookie" => cookie_name(name).map(Self::Cookie),
                 "path_segment" => segment(name).map(Self::PathSegment),
                 "query" => named("query", name).map(Self::Query),
@@ -140,6 +150,7 @@ impl FromStr for Source {
         match text.split_once(' ').unwrap_or((text, "")) {
             ("method", "") => Ok(Self::Method),
             ("path", "") => Ok(Self::Path),
+            ("path", "without_last_slash") => Ok(Self::PathWithoutLastSlash),
             ("host", "") => Ok(Self::Host),
             ("route", "") => Ok(Self::Route),
             ("certificate", "") => Ok(Self::Certificate),
@@ -163,9 +174,11 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Header(name) => write!(f, "header:{name}"),
+            Self::HeaderList(name, choice) => write!(f, "header:{name} {choice}"),
             Self::Cookie(name) => write!(f, "cookie:{name}"),
             Self::Method => f.write_str("method"),
             Self::Path => f.write_str("path"),
+            Self::PathWithoutLastSlash => f.write_str("path without_last_slash"),
             Self::PathSegment(number) => write!(f, "path_segment:{number}"),
             Self::Host => f.write_str("host"),
             Self::Query(name) => write!(f, "query:{name}"),
@@ -194,6 +207,19 @@ fn named(word: &'static str, name: &str) -> Result<String, SourceFault> {
         return Err(SourceFault::Nameless { word });
     }
     Ok(name.to_owned())
+}
+
+/// Reads the name of a header, and which of its values count.
+fn header(text: &str) -> Result<Source, SourceFault> {
+    match text.split_once(' ') {
+        None => header_name(text).map(Source::Header),
+        Some((name, word)) => match ListChoice::parse(word.trim_ascii()) {
+            Some(choice) => Ok(Source::HeaderList(header_name(name)?, choice)),
+            None => Err(SourceFault::BadListChoice {
+                word: word.to_owned(),
+            }),
+        },
+    }
 }
 
 /// Reads the name of a header, in lower case.

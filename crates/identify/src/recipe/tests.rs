@@ -25,6 +25,10 @@ impl Headers for ApiKey {
             _ => None,
         }
     }
+
+    fn has_differing_lines(&self, _: &str) -> bool {
+        false
+    }
 }
 
 fn request(client: &str) -> Request<'static> {
@@ -70,6 +74,10 @@ fn claims(identities: &Identities) -> Arc<Claims> {
     impl Headers for TokenHeader {
         fn value(&self, _: &str) -> Option<Cow<'_, str>> {
             Some(Cow::Borrowed(&self.0))
+        }
+
+        fn has_differing_lines(&self, _: &str) -> bool {
+            false
         }
     }
 
@@ -291,6 +299,10 @@ fn the_hierarchy_speaks_of_networks_for_ipv6_only() {
 fn a_source_prints_as_it_reads() {
     for text in [
         "header:x-api-key",
+        "header:x-api-key first",
+        "header:x-api-key last",
+        "header:x-api-key each",
+        "path without_last_slash",
         "method",
         "path",
         "host",
@@ -328,7 +340,12 @@ fn what_is_no_source_is_named() {
     check("path x", "`path x` is no source");
     check("body:x", "`body:x` is no source");
     check("header:", "nothing stands after `header:`");
-    check("header:x y", "`x y` is no name of a header");
+    check("header:x(y", "`x(y` is no name of a header");
+    check(
+        "header:x y",
+        "`y` does not say which values of a header count",
+    );
+    check("path with_slash", "`path with_slash` is no source");
     check("constant:", "nothing stands after `constant:`");
     check("cookie:", "nothing stands after `cookie:`");
     check("cookie:a;b", "`a;b` is no name of a cookie");

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::Source;
 use crate::api_key::ApiKey;
-use crate::{ClaimPath, Request, TokenSettings, cookie, path, uri};
+use crate::{ClaimPath, ListChoice, Request, TokenSettings, cookie, header_list, path, uri};
 
 /// The values of one request, one for each source of the recipes that made it.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +23,8 @@ pub struct Values<'a> {
 pub(super) enum ValueText<'a> {
     Text(Cow<'a, str>),
     Address(AddressText),
+    /// Several values of one header, at least two; each is charged.
+    Each(Vec<Cow<'a, str>>),
 }
 
 /// Reads values of one request. The API key is looked up once for all sources that need it.
@@ -42,10 +44,20 @@ const ADDRESS_BYTES: usize = 39;
 // === impl ValueText ===
 
 impl<'a> ValueText<'a> {
-    pub(super) fn as_str(&self) -> &str {
+    /// The number of values.
+    pub(super) fn n_values(&self) -> usize {
+        match self {
+            Self::Each(values) => values.len(),
+            _ => 1,
+        }
+    }
+
+    /// The value with this index, which wraps around.
+    pub(super) fn nth(&self, index: usize) -> &str {
         match self {
             Self::Text(text) => text,
             Self::Address(text) => text,
+            Self::Each(values) => &values[index % values.len()],
         }
     }
 
@@ -53,6 +65,7 @@ impl<'a> ValueText<'a> {
         match self {
             Self::Text(text) => text,
             Self::Address(text) => Cow::Owned(text.as_str().to_owned()),
+            Self::Each(values) => Cow::Owned(values.join(",")),
         }
     }
 }
@@ -73,8 +86,19 @@ impl<'r, 'a> ValueReader<'r, 'a> {
             let group = grouping.of(self.request.client?)?;
             return Some(ValueText::Address(address_text(group)));
         }
+        if let Source::HeaderList(name, choice) = source {
+            return self.read_list(name, *choice);
+        }
         let text = self.read_text(source).filter(|text| !text.is_empty());
         text.map(ValueText::Text)
+    }
+
+    fn read_list(&self, name: &str, choice: ListChoice) -> Option<ValueText<'a>> {
+        let mut values = header_list::choose(&self.request.headers.value(name)?, choice);
+        match values.len() {
+            0 | 1 => values.pop().map(ValueText::Text),
+            _ => Some(ValueText::Each(values)),
+        }
     }
 
     fn read_text(&self, source: &'a Source) -> Option<Cow<'a, str>> {
@@ -84,11 +108,15 @@ impl<'r, 'a> ValueReader<'r, 'a> {
             Source::Cookie(name) => cookie::find(request.headers, name),
             Source::Method => request.method.map(Cow::Borrowed),
             Source::Path => request.uri.and_then(path::counted_path),
+            Source::PathWithoutLastSlash => {
+                let path = path::counted_path(request.uri?)?;
+                Some(path::without_last_slash(path))
+            }
             Source::PathSegment(number) => path::path_segment(request.uri?, *number),
             Source::Host => request.host.map(uri::host),
             Source::Query(name) => uri::query(request.uri?, name),
-            // Written by `read`, which needs no allocation for it.
-            Source::ClientAddress(_) => None,
+            // Written by `read`: one needs no allocation, the other may be several.
+            Source::ClientAddress(_) | Source::HeaderList(..) => None,
             Source::Constant(text) => Some(Cow::Borrowed(text)),
             Source::Route => request.route.map(Cow::Borrowed),
             Source::Certificate => request.certificate.map(Cow::Borrowed),

@@ -45,6 +45,15 @@ impl TokenPlace {
         };
         found.filter(|text| !text.is_empty())
     }
+
+    /// The header of that place. Cookies are no header by themselves: browsers send several lines of them.
+    pub(crate) fn header(&self) -> Option<&str> {
+        match self {
+            Self::Bearer => Some("authorization"),
+            Self::Header(name) => Some(name),
+            Self::Cookie(_) => None,
+        }
+    }
 }
 
 impl FromStr for TokenPlace {

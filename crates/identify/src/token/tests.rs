@@ -133,6 +133,10 @@ impl Headers for OneHeader {
     fn value(&self, name: &str) -> Option<Cow<'_, str>> {
         (name == self.0).then_some(Cow::Borrowed(&self.1))
     }
+
+    fn has_differing_lines(&self, _: &str) -> bool {
+        false
+    }
 }
 
 fn encode(bytes: &[u8]) -> String {
