@@ -17,6 +17,7 @@ mod respond;
 mod route;
 mod timestamp;
 mod view;
+mod wrong_tokens;
 
 use std::convert::Infallible;
 use std::fmt;
@@ -28,16 +29,19 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tidegate_gateway::Gateway;
+use tidegate_gateway::{ConnectionActivity, Gateway};
 use tidegate_limiter::{Limiter, Store};
 use tidegate_observe::Observatory;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::Address;
+use crate::activity::ActiveRequest;
 use crate::door::Peer;
 use crate::drain::Drain;
+use crate::lingering::Lingering;
 use crate::patience::Patient;
 use route::{Access, Endpoint, Route};
+use wrong_tokens::WrongTokens;
 
 pub use hooks::{AdminHooks, ReloadOutcome, ReloadReport, ReloadTrigger, Reloading, StateReport};
 pub use timestamp::rfc3339;
@@ -76,7 +80,10 @@ pub enum AdminReach {
 
 /// A bearer token. It does not show in a log.
 #[derive(Clone)]
-pub struct AdminToken(Box<str>);
+pub struct AdminToken {
+    text: Box<str>,
+    wrong: Arc<WrongTokens>,
+}
 
 /// All that the admin listener's connections share.
 #[derive(Debug)]
@@ -108,6 +115,7 @@ struct Visit<S> {
     peer: Peer,
     scope: Scope,
     drain: Drain,
+    activity: Arc<ConnectionActivity>,
 }
 
 /// Bytes of a request's head. A query names a rule and a domain, no more.
@@ -119,12 +127,13 @@ const HEAD_TIMEOUT: Duration = Duration::from_mins(1);
 /// How long a client may take nothing of an answer that waits for it.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Serves one connection until it closes, or until the drain has begun and its request is answered.
+/// Serves one connection until it closes. Once the drain has begun, that is after the next answer, or when the drain's grace is over.
 pub(crate) async fn serve_connection<S, I>(
     io: I,
     peer: Peer,
     scope: Scope,
     admin: Arc<Admin<S>>,
+    activity: Arc<ConnectionActivity>,
     mut drain: Drain,
 ) where
     S: Store + 'static,
@@ -135,22 +144,30 @@ pub(crate) async fn serve_connection<S, I>(
         peer,
         scope,
         drain: drain.clone(),
+        activity: Arc::clone(&activity),
     });
     let service = service_fn(|request| {
-        let visit = Rc::clone(&visit);
-        async move { Ok::<_, Infallible>(respond::respond(request, &visit).await) }
+        let (visit, active) = (Rc::clone(&visit), ActiveRequest::begin(&activity));
+        async move {
+            let mut answer = respond::respond(request, &visit).await;
+            visit.drain.mark(&mut answer);
+            drop(active);
+            Ok::<_, Infallible>(answer)
+        }
     });
+    let io = Patient::new(io, WRITE_TIMEOUT, Arc::clone(&activity));
+    let io = Lingering::new(io, drain.clone());
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(MAX_HEAD_BYTES)
-        .serve_connection(TokioIo::new(Patient::new(io, WRITE_TIMEOUT)), service);
+        .serve_connection(TokioIo::new(io), service);
     let mut connection = pin!(connection);
     // A client that breaks off or speaks no HTTP is its own affair; hyper has answered it.
     tokio::select! {
         biased;
         _ = connection.as_mut() => return,
-        () = drain.begun_and_caught_up() => connection.as_mut().graceful_shutdown(),
+        () = drain.closing_and_caught_up() => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;
 }
@@ -187,14 +204,17 @@ impl AdminToken {
     /// A token, if it can be sent in a header: not empty, visible ASCII, no spaces.
     pub fn new(token: &str) -> Option<Self> {
         let is_sendable = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
-        is_sendable.then(|| Self(token.into()))
+        is_sendable.then(|| Self {
+            text: token.into(),
+            wrong: Arc::default(),
+        })
     }
 }
 
 impl AdminToken {
     /// The value of the header `Authorization` that brings the token.
     pub fn authorization(&self) -> String {
-        format!("Bearer {}", self.0)
+        format!("Bearer {}", self.text)
     }
 }
 

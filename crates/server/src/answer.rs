@@ -11,7 +11,7 @@ use hyper::header::{
 };
 use serde::Serialize;
 use tidegate_answer::Headers;
-use tidegate_identify::TokenRejection;
+use tidegate_identify::{AmbiguousHeader, TokenRejection};
 use tidegate_limiter::report::StoreHealth;
 use tidegate_limiter::{Answer, LimiterError, Verdict};
 
@@ -34,6 +34,8 @@ pub(crate) enum Refusal {
     BodyTooSlow,
     #[error("the body broke off")]
     BodyBroken,
+    #[error("the request comes from a web page of another site; send it from no browser")]
+    CrossSite,
     #[error("only POST is taken here")]
     OnlyPost,
     #[error("the body is empty; POST {sample}")]
@@ -48,6 +50,8 @@ pub(crate) enum Refusal {
     BadRequest(#[from] BadRequest),
     #[error(transparent)]
     BadParameter(#[from] BadParameter),
+    #[error(transparent)]
+    AmbiguousHeader(#[from] AmbiguousHeader),
     #[error(transparent)]
     Token(#[from] TokenRejection),
     #[error(transparent)]
@@ -155,12 +159,13 @@ pub(crate) fn add_limit_headers(verdict: &Verdict, headers: &Headers, to: &mut H
 
 impl Refusal {
     /// The one place where an error becomes a status code.
-    pub(crate) fn into_response(self) -> Response {
-        let status = match &self {
+    pub(crate) const fn status(&self) -> StatusCode {
+        match self {
             Self::NoSuchPath { .. } => StatusCode::NOT_FOUND,
             Self::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::OnlyPost => StatusCode::METHOD_NOT_ALLOWED,
+            Self::CrossSite => StatusCode::FORBIDDEN,
             Self::Token(_) => StatusCode::UNAUTHORIZED,
             Self::BodyBroken
             | Self::BodyEmpty { .. }
@@ -169,8 +174,13 @@ impl Refusal {
             | Self::BadCheck(_)
             | Self::BadRequest(_)
             | Self::BadParameter(_)
+            | Self::AmbiguousHeader(_)
             | Self::Limiter(_) => StatusCode::BAD_REQUEST,
-        };
+        }
+    }
+
+    pub(crate) fn into_response(self) -> Response {
+        let status = self.status();
         let title = status.canonical_reason().unwrap_or_default();
         let errors = match &self {
             Self::BadCheck(faults) => faults.shown(),
@@ -201,7 +211,7 @@ impl From<Faults> for Refusal {
 }
 
 /// An error and what caused it, on one line.
-fn with_causes(error: &dyn Error) -> String {
+pub(crate) fn with_causes(error: &dyn Error) -> String {
     let causes = iter::successors(error.source(), |&cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }

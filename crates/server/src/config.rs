@@ -6,6 +6,7 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use tidegate_gateway::GatewayBounds;
+use tidegate_identify::Proxies;
 
 use crate::{Address, Answers, AuthorizeConfig, GrpcConfig, HttpConfig};
 
@@ -47,8 +48,13 @@ pub struct ListenConfig {
     pub socket_mode: Option<u32>,
     /// With it, clients must speak TLS.
     pub tls: Option<TlsConfig>,
-    /// Connections open at once, at least one; further ones wait in the kernel's backlog.
+    /// Connections open at once, at least one. A further one evicts the one that has been idle for longest, and
+    /// waits if there is none.
     pub max_connections: usize,
+    /// Connections of one peer address open at once; further ones are closed. Half of all places, if not set.
+    pub max_connections_per_address: Option<usize>,
+    /// Peers that may have as many as they like: proxies that speak for many clients.
+    pub exempt_peers: Proxies,
     /// Connections that wait in the kernel until they are accepted; the kernel may have a lower bound.
     pub backlog: u32,
 }
@@ -75,9 +81,9 @@ pub struct CoreCount(pub NonZeroUsize);
 /// How a server ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrainConfig {
-    /// How long it goes on as before once health checks are told, so that load balancers notice.
+    /// The time in which it still takes connections once health checks are told, so that load balancers notice.
     pub delay: Duration,
-    /// How long calls under way may take after that; what is not done by then is cut off.
+    /// The time after that in which requests under way may end, and idle HTTP/1 connections may bring one more.
     pub grace: Duration,
 }
 
@@ -85,7 +91,7 @@ pub struct DrainConfig {
 
 impl ListenConfig {
     /// Connections open at once where nobody says: with every head and body as large as can be, they
-    /// take at most 320 MiB.
+    /// take at most 512 MiB.
     pub const MAX_CONNECTIONS: usize = 4_096;
 
     /// Enough for every client of a large fleet to come back at once; the kernel's own bound is
@@ -99,6 +105,8 @@ impl ListenConfig {
             socket_mode: None,
             tls: None,
             max_connections: Self::MAX_CONNECTIONS,
+            max_connections_per_address: None,
+            exempt_peers: Proxies::default(),
             backlog: Self::BACKLOG,
         }
     }
@@ -133,11 +141,16 @@ impl Default for CoreCount {
 
 // === impl DrainConfig ===
 
+impl DrainConfig {
+    /// The usual grace. With what comes after it, a server ends within the ten seconds that `docker stop` waits.
+    pub const GRACE: Duration = Duration::from_secs(5);
+}
+
 impl Default for DrainConfig {
     fn default() -> Self {
         Self {
             delay: Duration::ZERO,
-            grace: Duration::from_secs(10),
+            grace: Self::GRACE,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::os::unix::net as unix;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tidegate_gateway::{ClientConnection, ConnectionPermit};
+use tidegate_gateway::{ClientConnection, ConnectionActivity, ConnectionPermit, ServerDrain};
 use tidegate_limiter::Store;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
@@ -15,6 +15,7 @@ use tokio_rustls::server::TlsStream;
 use crate::admin::{self, Scope};
 use crate::cores::Desk;
 use crate::door::Peer;
+use crate::drain::Drain;
 use crate::listen::Place;
 use crate::patience::Patient;
 use crate::tls::{self, Handshake, Tls};
@@ -46,7 +47,20 @@ struct Service<S> {
     tls: Option<Arc<Tls>>,
     /// The permit of a client of the gateway.
     permit: Option<ConnectionPermit>,
+    activity: Arc<ConnectionActivity>,
     desk: Rc<Desk<S>>,
+}
+
+// === impl Drain ===
+
+impl ServerDrain for Drain {
+    async fn begun(&mut self) {
+        self.begun_and_caught_up().await;
+    }
+
+    async fn closing(&mut self) {
+        self.closing_and_caught_up().await;
+    }
 }
 
 // === impl Connection ===
@@ -60,13 +74,21 @@ impl Connection {
             front: self.front,
             tls: self.tls,
             permit: None,
+            activity: Arc::clone(self.place.activity()),
             desk,
         };
-        // A runtime that cannot take the socket is out of file descriptors; the client sees it close.
-        let _: io::Result<()> = match self.socket {
-            Socket::Tcp(stream) => service.open(TcpStream::from_std(stream)).await,
-            Socket::Unix(stream) => service.open(UnixStream::from_std(stream)).await,
+        let activity = Arc::clone(&service.activity);
+        let serve = async {
+            match self.socket {
+                Socket::Tcp(stream) => service.open(TcpStream::from_std(stream)).await,
+                Socket::Unix(stream) => service.open(UnixStream::from_std(stream)).await,
+            }
         };
+        tokio::select! {
+            // A runtime that cannot take the socket is out of file descriptors; the client sees it close.
+            _ = serve => {}
+            () = activity.evicted() => {}
+        }
         // Not before the socket is closed: who waits for the place may need its file descriptor.
         drop(self.place);
     }
@@ -80,7 +102,7 @@ impl<S: Store + 'static> Service<S> {
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         if let (Front::Gateway, Some(gateway)) = (self.front, &self.desk.gateway) {
-            self.permit = gateway.permit(self.peer.into());
+            self.permit = gateway.permit(self.peer.into(), Arc::clone(&self.activity));
             if self.permit.is_none() {
                 return Ok(());
             }
@@ -106,8 +128,8 @@ impl<S: Store + 'static> Service<S> {
         let mut drain = self.desk.drain.clone();
         tokio::select! {
             shaken = tls.accept(io) => shaken.map(Box::new),
-            // Nothing is under way before the handshake is done.
-            () = drain.begun() => None,
+            // The client of a connection that was taken may send its request, as those of idle connections may.
+            () = drain.closing() => None,
         }
     }
 
@@ -115,7 +137,7 @@ impl<S: Store + 'static> Service<S> {
     where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let (peer, desk) = (self.peer, self.desk);
+        let (peer, desk, activity) = (self.peer, self.desk, self.activity);
         let client = ClientConnection {
             peer: peer.into(),
             is_tls: shaken.is_some(),
@@ -126,18 +148,23 @@ impl<S: Store + 'static> Service<S> {
         match self.front {
             Front::Gateway => {
                 if let (Some(gateway), Some(permit)) = (desk.gateway.clone(), self.permit) {
-                    let mut drain = drain;
-                    let io = Patient::new(io, gateway.write_timeout());
-                    let drain = async move { drain.begun_and_caught_up().await };
+                    let io = Patient::new(io, gateway.write_timeout(), activity);
                     tidegate_gateway::serve_connection(io, client, permit, gateway, drain).await;
                 }
             }
             // The others are boxed: clients of the gateway are many and idle, and have no room for these.
             Front::Http => {
-                Box::pin(http::serve_connection(io, peer, door, desk.http, drain)).await;
+                Box::pin(http::serve_connection(
+                    io, peer, door, desk.http, activity, drain,
+                ))
+                .await;
             }
             Front::Grpc => {
-                Box::pin(grpc::serve_connection(io, peer, door, desk.grpc, drain)).await;
+                let memory = Arc::clone(&desk.grpc_memory);
+                Box::pin(grpc::serve_connection(
+                    io, peer, door, desk.grpc, memory, activity, drain,
+                ))
+                .await;
             }
             Front::Admin | Front::Metrics => {
                 let scope = match self.front {
@@ -145,7 +172,10 @@ impl<S: Store + 'static> Service<S> {
                     _ => Scope::Everything,
                 };
                 if let Some(admin) = desk.admin.clone() {
-                    Box::pin(admin::serve_connection(io, peer, scope, admin, drain)).await;
+                    Box::pin(admin::serve_connection(
+                        io, peer, scope, admin, activity, drain,
+                    ))
+                    .await;
                 }
             }
         }

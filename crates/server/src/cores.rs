@@ -12,7 +12,7 @@ use std::thread;
 
 use tidegate_gateway::{Gateway, GatewayBounds, GatewayThread};
 use tidegate_limiter::{Limiter, Store};
-use tidegate_observe::Observatory;
+use tidegate_observe::{LogSampler, Observatory};
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinSet};
@@ -21,6 +21,7 @@ use tracing::error;
 use crate::connection::Connection;
 use crate::door::{Door, SharedDoor};
 use crate::drain::{Drain, drain};
+use crate::grpc::CallMemory;
 use crate::{Admin, Answers, AuthorizeConfig, GrpcConfig, HttpConfig};
 
 use balance::Turn;
@@ -35,9 +36,11 @@ pub(crate) struct Kit<S> {
     pub(crate) admin: Option<Arc<Admin<S>>>,
     pub(crate) answers: Answers,
     pub(crate) authorize: AuthorizeConfig,
+    pub(crate) rejected_questions: Arc<LogSampler>,
     pub(crate) gateway_bounds: GatewayBounds,
     pub(crate) http: HttpConfig,
     pub(crate) grpc: GrpcConfig,
+    pub(crate) grpc_memory: Arc<CallMemory>,
     pub(crate) drain: Drain,
 }
 
@@ -50,6 +53,7 @@ pub(crate) struct Desk<S> {
     pub(crate) admin: Option<Arc<Admin<S>>>,
     pub(crate) http: HttpConfig,
     pub(crate) grpc: GrpcConfig,
+    pub(crate) grpc_memory: Arc<CallMemory>,
     pub(crate) drain: Drain,
 }
 
@@ -89,6 +93,7 @@ impl<S> Kit<S> {
             recorder,
             answers: self.answers,
             authorize: self.authorize,
+            rejected_questions: self.rejected_questions,
             load,
         };
         Rc::new(Desk {
@@ -98,6 +103,7 @@ impl<S> Kit<S> {
             admin: self.admin,
             http: self.http,
             grpc: self.grpc,
+            grpc_memory: self.grpc_memory,
             drain,
         })
     }
@@ -160,6 +166,13 @@ async fn serve<S: Store + 'static>(
     let phases = kit.drain.clone();
     let desk = kit.unpack(load, drain);
     let mut open = JoinSet::new();
+    if let Some(gateway) = desk.gateway.clone() {
+        let mut drain = desk.drain.clone();
+        open.spawn_local(async move {
+            drain.left().await;
+            gateway.leave();
+        });
+    }
     let all = async {
         loop {
             tokio::select! {

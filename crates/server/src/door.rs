@@ -9,7 +9,7 @@ use std::time::Duration;
 use quanta::Instant;
 use tidegate_answer::Answers;
 use tidegate_limiter::{Limiter, LimiterError, Store, StoreError, Verdict};
-use tidegate_observe::{Asked, Recorder};
+use tidegate_observe::{Asked, LogSampler, Recorder};
 
 use crate::AuthorizeConfig;
 use crate::cores::Load;
@@ -26,6 +26,8 @@ pub(crate) struct Door<S> {
     pub(crate) answers: Answers,
     /// How `/v1/authorize` reads requests.
     pub(crate) authorize: AuthorizeConfig,
+    /// Log lines about questions of proxies that made no sense, of all cores together.
+    pub(crate) rejected_questions: Arc<LogSampler>,
     /// How much this core has to do.
     pub(crate) load: Arc<Load>,
 }

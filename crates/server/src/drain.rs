@@ -1,5 +1,7 @@
 //! The end of a server, as connections and health checks see it.
 
+use hyper::Response;
+use hyper::header::{CONNECTION, HeaderValue};
 use tokio::sync::watch;
 use tokio::task::yield_now;
 
@@ -16,10 +18,12 @@ pub(crate) struct Drain(watch::Receiver<Phase>);
 pub(crate) enum Phase {
     /// It takes requests.
     Serving,
-    /// It still does, but health checks are told to send no more.
+    /// It still does, but health checks are told to send no more, and each answer over HTTP/1 closes its connection.
     Leaving,
-    /// It answers what is under way and takes nothing new.
+    /// It takes no connection. Idle HTTP/1 connections have time for one more request.
     Draining,
+    /// Idle connections close.
+    Closing,
     /// What is not answered by now never will be.
     Over,
 }
@@ -32,6 +36,8 @@ pub(crate) enum Health {
     /// Send them elsewhere.
     Draining,
 }
+
+const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
 /// A switch and what listens to it.
 pub(crate) fn drain() -> (DrainSwitch, Drain) {
@@ -69,7 +75,7 @@ impl Drain {
     pub(crate) fn health(&self) -> Health {
         match self.phase() {
             Phase::Serving => Health::Serving,
-            Phase::Leaving | Phase::Draining | Phase::Over => Health::Draining,
+            Phase::Leaving | Phase::Draining | Phase::Closing | Phase::Over => Health::Draining,
         }
     }
 
@@ -89,6 +95,25 @@ impl Drain {
         self.begun().await;
         // The runtime looks at its sockets before it goes on with this.
         yield_now().await;
+    }
+
+    /// Ready once idle connections close, and what had arrived by then can be read.
+    pub(crate) async fn closing_and_caught_up(&mut self) {
+        self.closing().await;
+        yield_now().await;
+    }
+
+    /// Ready once idle connections close.
+    pub(crate) async fn closing(&mut self) {
+        self.reached(Phase::Closing).await;
+    }
+
+    /// Closes the connection of an HTTP/1 answer once the server leaves. Its client asks another node then, and meets no
+    /// connection that closes under its request.
+    pub(crate) fn mark<B>(&self, answer: &mut Response<B>) {
+        if self.health() == Health::Draining {
+            answer.headers_mut().insert(CONNECTION, CLOSE);
+        }
     }
 
     /// Leads `other` through the same phases; ready once there is no time left.
@@ -148,6 +173,8 @@ mod tests {
         passed_on.left().await;
         first.begin();
         passed_on.begun().await;
+        first.advance(Phase::Closing);
+        passed_on.closing_and_caught_up().await;
         first.advance(Phase::Over);
         passing.await.unwrap();
         assert_eq!(passed_on.phase(), Phase::Over);

@@ -9,7 +9,9 @@ mod call;
 mod connection;
 mod head;
 mod health;
+mod keepalive;
 mod life;
+mod memory;
 mod message;
 mod method;
 mod reflection;
@@ -17,19 +19,26 @@ mod status;
 mod timeout;
 mod worker;
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use tidegate_gateway::ConnectionActivity;
 use tidegate_limiter::Store;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::door::{Peer, SharedDoor};
 use crate::drain::Drain;
 
+pub(crate) use memory::CallMemory;
+
 /// What one gRPC connection is allowed.
 #[derive(Clone, Copy, Debug)]
 pub struct GrpcConfig {
-    /// Bytes of a request message; more is answered with `RESOURCE_EXHAUSTED`.
+    /// Bytes of a request message; a question with more is denied.
     pub max_message_bytes: u32,
+    /// Bytes that the calls of all connections may hold while they wait for their clients; a question for which there are none left is
+    /// denied.
+    pub max_memory_bytes: usize,
     /// Calls under way at once.
     pub max_concurrent_calls: u32,
     /// Bytes of a call's headers, decompressed; more is answered with 431.
@@ -43,6 +52,9 @@ pub struct GrpcConfig {
     pub write_timeout: Duration,
     /// How long a connection may stay without a call, at least; at most two `write_timeout`s longer.
     pub idle_timeout: Duration,
+    /// The time between two pings to a client; one that leaves a ping without an answer until the next is cut
+    /// off. More than zero.
+    pub keepalive_interval: Duration,
     /// After how long a connection is told to go, so that its client may find other servers.
     pub max_age: Option<Duration>,
     /// How long the calls of a connection that is told to go by its age may take to finish.
@@ -55,13 +67,15 @@ pub(crate) async fn serve_connection<S, I>(
     peer: Peer,
     door: SharedDoor<S>,
     config: GrpcConfig,
+    memory: Arc<CallMemory>,
+    activity: Arc<ConnectionActivity>,
     drain: Drain,
 ) where
     S: Store + 'static,
     I: AsyncRead + AsyncWrite + Unpin + 'static,
 {
-    if let Some(h2) = connection::handshake(io, &config).await {
-        connection::Connection::new(h2, peer, door, config, drain)
+    if let Some(h2) = connection::handshake(io, &config, Arc::clone(&activity)).await {
+        connection::Connection::new(h2, peer, door, config, memory, activity, drain)
             .run()
             .await;
     }
@@ -75,14 +89,16 @@ impl Default for GrpcConfig {
             // As grpc-go has it, and so envoyproxy/ratelimit. Envoy copies what its clients send into
             // descriptors, as often as its config says, and lets pass what it cannot ask about.
             max_message_bytes: 4 * 1024 * 1024,
+            max_memory_bytes: 256 * 1024 * 1024,
             // An Envoy worker has one connection, and a few hundred requests on their way at most.
             max_concurrent_calls: 1_024,
-            max_header_bytes: 16 * 1024,
+            max_header_bytes: 64 * 1024,
             handshake_timeout: Duration::from_secs(10),
             call_timeout: Duration::from_secs(10),
             write_timeout: Duration::from_secs(10),
             // Envoy keeps connections for an hour without use.
             idle_timeout: Duration::from_hours(2),
+            keepalive_interval: Duration::from_mins(1),
             max_age: None,
             age_grace: Duration::from_mins(1),
         }

@@ -5,6 +5,7 @@
 //! gRPC, `admin` what operators ask. Wire types stay in `wire`; what a verdict or an error looks like to
 //! a client is settled in `answer`, and nowhere else.
 
+mod activity;
 mod address;
 mod admin;
 mod answer;
@@ -12,11 +13,13 @@ mod check;
 mod config;
 mod connection;
 mod cores;
+mod cross_site;
 mod door;
 mod drain;
 mod front;
 mod grpc;
 mod http;
+mod lingering;
 mod listen;
 mod patience;
 mod server;

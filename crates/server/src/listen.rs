@@ -5,12 +5,15 @@ mod socket_file;
 
 use std::future::poll_fn;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use socket2::{SockRef, TcpKeepalive};
+use tidegate_gateway::{AddressConnections, AddressPermit};
+use tidegate_identify::Proxies;
 use tokio::net::{TcpListener, TcpSocket, UnixListener};
 use tokio::task::unconstrained;
 use tokio::time::timeout;
@@ -33,10 +36,20 @@ pub(crate) struct Listener {
     address: Address,
     source: Source,
     places: Places,
+    /// The bound on connections of one address, unless the front has one of its own.
+    addresses: Option<AddressBound>,
     backlog: u32,
     tls: Option<Arc<Tls>>,
     /// Whether the last accept failed, so that a row of failures is told once.
     is_failing: bool,
+}
+
+/// A bound on the connections of one address.
+#[derive(Debug)]
+struct AddressBound {
+    open: Arc<AddressConnections>,
+    most: usize,
+    exempt: Proxies,
 }
 
 #[derive(Debug)]
@@ -52,6 +65,16 @@ enum Source {
 /// How long to hold off after `accept` failed, unless a connection closes before. It fails when the
 /// process is out of file descriptors, and without a pause the loop would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The time after which a full listener looks again for connections that have become idle.
+const EVICT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The time without a byte after which the kernel asks a peer if it is there. Proxies on the way forget
+/// silent connections after some minutes.
+const KEEPALIVE_TIME: Duration = Duration::from_mins(1);
+
+/// The time between two such probes; after nine without an answer, Linux closes the connection.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
 // === impl Listener ===
 
@@ -78,6 +101,8 @@ impl Listener {
             address,
             source,
             places: Places::new(config.max_connections),
+            // The gateway tells trusted proxies by its own settings, which a reload may change.
+            addresses: (front != Front::Gateway).then(|| AddressBound::of(config)),
             backlog: config.backlog,
             tls,
             is_failing: false,
@@ -117,10 +142,15 @@ impl Listener {
 
     async fn accept_for_ever(&mut self, hand_over: &mut impl FnMut(Connection)) {
         loop {
-            let place = self.place().await;
             match self.source.accept().await {
                 Ok(accepted) => {
                     self.recovered();
+                    // A connection that its address may not have is closed at once, and takes no place.
+                    let Some(permit) = self.permit(accepted.1) else {
+                        continue;
+                    };
+                    // Accepted first: nobody is evicted before there is somebody to take the place.
+                    let place = self.place().await.of_address(permit);
                     hand_over(self.connection(accepted, place));
                 }
                 Err(error) => self.hold_off(&error).await,
@@ -134,7 +164,10 @@ impl Listener {
         let mut accept = pin!(unconstrained(self.source.accept()));
         let polled = poll_fn(|context| Poll::Ready(accept.as_mut().poll(context)));
         match polled.await {
-            Poll::Ready(Ok(accepted)) => Some(self.connection(accepted, place)),
+            Poll::Ready(Ok(accepted)) => {
+                let permit = self.permit(accepted.1).flatten();
+                Some(self.connection(accepted, place.of_address(permit)))
+            }
             Poll::Ready(Err(_)) | Poll::Pending => None,
         }
     }
@@ -162,10 +195,25 @@ impl Listener {
                 front = %self.front,
                 address = %self.address,
                 max_connections = self.places.most(),
-                "as many connections are open as may be; further ones wait"
+                "connection limit reached; new connections evict the idlest, or wait if none is idle"
             );
         }
-        self.places.take().await
+        loop {
+            self.places.evict_idlest();
+            // Those that are busy now may be idle then.
+            if let Ok(place) = timeout(EVICT_PAUSE, self.places.take()).await {
+                return place;
+            }
+        }
+    }
+
+    /// A permit for a connection of `peer`, or `None` if its address has as many as it may.
+    #[expect(clippy::option_option, reason = "no permit is needed, or none is left")]
+    fn permit(&self, peer: Peer) -> Option<Option<AddressPermit>> {
+        match (&self.addresses, peer) {
+            (Some(bound), Peer::Tcp(address)) => bound.take(address.ip()),
+            (None, _) | (_, Peer::Unix) => Some(None),
+        }
     }
 
     async fn hold_off(&mut self, error: &io::Error) {
@@ -184,6 +232,27 @@ impl Listener {
             self.is_failing = false;
             info!(front = %self.front, address = %self.address, "accepts connections again");
         }
+    }
+}
+
+// === impl AddressBound ===
+
+impl AddressBound {
+    fn of(config: &ListenConfig) -> Self {
+        let half = config.max_connections.div_ceil(2);
+        Self {
+            open: Arc::default(),
+            most: config.max_connections_per_address.unwrap_or(half).max(1),
+            exempt: config.exempt_peers.clone(),
+        }
+    }
+
+    #[expect(clippy::option_option, reason = "no permit is needed, or none is left")]
+    fn take(&self, address: IpAddr) -> Option<Option<AddressPermit>> {
+        if self.exempt.hold(address) {
+            return Some(None);
+        }
+        self.open.take(address, self.most).map(Some)
     }
 }
 
@@ -215,6 +284,11 @@ fn bind_tcp(address: SocketAddr, backlog: u32) -> io::Result<TcpListener> {
     };
     // A server that comes back at once must not wait for the sockets of the one before.
     socket.set_reuseaddr(true)?;
+    // Connections inherit it. A peer that has lost power would keep its place for ever.
+    let keepalive = TcpKeepalive::new()
+        .with_time(KEEPALIVE_TIME)
+        .with_interval(KEEPALIVE_INTERVAL);
+    SockRef::from(&socket).set_tcp_keepalive(&keepalive)?;
     socket.bind(address)?;
     socket.listen(backlog)
 }

@@ -5,9 +5,11 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use tidegate_gateway::ConnectionActivity;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Interval, interval};
 
@@ -18,17 +20,35 @@ pub(crate) struct Patient<S> {
     patience: Interval,
     /// Whether a write waits for the peer.
     is_stuck: bool,
+    /// Whether several pieces may be offered for one write.
+    is_vectored: bool,
+    /// A write that waits keeps the connection from being evicted.
+    activity: Arc<ConnectionActivity>,
 }
 
 // === impl Patient ===
 
 impl<S> Patient<S> {
     /// `patience` is not zero.
-    pub(crate) fn new(stream: S, patience: Duration) -> Self {
+    pub(crate) fn new(stream: S, patience: Duration, activity: Arc<ConnectionActivity>) -> Self {
         Self {
             stream,
             patience: interval(patience),
             is_stuck: false,
+            is_vectored: true,
+            activity,
+        }
+    }
+
+    /// The same stream, which says that it takes one piece at a time.
+    ///
+    /// To a vectored stream h2 writes every message from 256 bytes on by itself, and no further message goes
+    /// into that write. To any other it copies messages up to 1 KiB into one buffer, which holds the answers
+    /// of many calls: `bench/RESULTS.md` has a row for denied calls.
+    pub(crate) fn unvectored(self) -> Self {
+        Self {
+            is_vectored: false,
+            ..self
         }
     }
 
@@ -39,11 +59,15 @@ impl<S> Patient<S> {
         written: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         if written.is_ready() {
-            self.is_stuck = false;
+            if self.is_stuck {
+                self.is_stuck = false;
+                self.activity.end();
+            }
             return written;
         }
         if !self.is_stuck {
             self.is_stuck = true;
+            self.activity.begin();
             self.patience.reset();
         }
         ready!(self.patience.poll_tick(context));
@@ -81,7 +105,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        self.is_vectored && self.stream.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -129,7 +153,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_does_not_read_is_given_up() {
         let (ours, _theirs) = duplex(4);
-        let mut patient = Patient::new(ours, PATIENCE);
+        let mut patient = Patient::new(ours, PATIENCE, Arc::default());
         let started = Instant::now();
         let error = patient.write_all(b"more than four").await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
@@ -138,7 +162,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_write_that_was_taken_and_kept_back_is_given_up_too() {
-        let mut patient = Patient::new(KeptBack, PATIENCE);
+        let mut patient = Patient::new(KeptBack, PATIENCE, Arc::default());
         for _ in 0..2 {
             let started = Instant::now();
             patient.write_all(b"kept").await.unwrap();
@@ -153,7 +177,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_slow_peer_is_waited_for() {
         let (ours, mut theirs) = duplex(1);
-        let mut patient = Patient::new(ours, PATIENCE);
+        let mut patient = Patient::new(ours, PATIENCE, Arc::default());
         let writing = tokio::spawn(async move { patient.write_all(b"slow").await });
         for byte in *b"slow" {
             tokio::time::advance(PATIENCE / 2).await;

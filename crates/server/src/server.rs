@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tidegate_gateway::Gateway;
 use tidegate_limiter::{Limiter, Store};
-use tidegate_observe::Observatory;
+use tidegate_observe::{LogSampler, Observatory};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
@@ -16,6 +16,7 @@ use tracing::{info, warn};
 
 use crate::cores::{Balance, Core, Kit, Lane};
 use crate::drain::{Drain, DrainSwitch, Phase, drain};
+use crate::grpc::CallMemory;
 use crate::listen::Listener;
 use crate::{Address, Admin, Certificates, Front, ServerConfig};
 
@@ -27,6 +28,7 @@ pub struct Server {
     config: ServerConfig,
     listeners: Vec<Listener>,
     certificates: Certificates,
+    rejected_questions: Arc<LogSampler>,
 }
 
 /// What a server joins.
@@ -89,6 +91,9 @@ struct Running {
 /// How often it is looked at how busy the cores are.
 const TICK: Duration = Duration::from_secs(1);
 
+/// The time after the grace in which idle connections are closed in good order. More than a connection lingers.
+const CLOSING_TIME: Duration = Duration::from_secs(1);
+
 /// How long cores may take to let go of everything once there is no time left. They need to wake up for
 /// that, no more.
 const LAST_WAIT: Duration = Duration::from_secs(1);
@@ -111,6 +116,7 @@ impl Server {
             config,
             listeners,
             certificates,
+            rejected_questions: Arc::default(),
         })
     }
 
@@ -130,8 +136,8 @@ impl Server {
     }
 
     /// Answers until `stop` is ready, then ends in good order: health checks are told at once; after the
-    /// delay no connection is taken any more, and what is under way is answered, for as long as the
-    /// grace period lasts. Then `stop` is called again, and if it is ready before, all ends at once.
+    /// delay no connection is taken any more, what is under way is answered, and idle connections may bring one more
+    /// request, for as long as the grace period lasts. Then `stop` is called again, and if it is ready before, all ends at once.
     ///
     /// # Errors
     ///
@@ -165,8 +171,13 @@ impl Server {
     {
         let (switch, phases) = drain();
         let mut cores = JoinSet::new();
+        let grpc_memory = self.config.grpc_bounds.max_memory_bytes;
+        let grpc_memory = Arc::new(CallMemory::new(grpc_memory));
         let mut start = |name: String| {
-            let core = Core::start(name, self.kit(parts, phases.clone()))?;
+            let core = Core::start(
+                name,
+                self.kit(parts, Arc::clone(&grpc_memory), phases.clone()),
+            )?;
             cores.spawn(core.ended);
             io::Result::Ok(core.lane)
         };
@@ -205,7 +216,7 @@ impl Server {
         })
     }
 
-    fn kit<S>(&self, parts: &Parts<S>, drain: Drain) -> Kit<S> {
+    fn kit<S>(&self, parts: &Parts<S>, grpc_memory: Arc<CallMemory>, drain: Drain) -> Kit<S> {
         Kit {
             limiter: Arc::clone(&parts.limiter),
             observatory: Arc::clone(&parts.observatory),
@@ -213,9 +224,11 @@ impl Server {
             admin: parts.admin.clone(),
             answers: self.config.answers.clone(),
             authorize: self.config.authorize.clone(),
+            rejected_questions: Arc::clone(&self.rejected_questions),
             gateway_bounds: self.config.gateway_bounds.clone(),
             http: self.config.http_bounds,
             grpc: self.config.grpc_bounds,
+            grpc_memory,
             drain,
         }
     }
@@ -231,14 +244,25 @@ impl Running {
             grace_s = grace.as_secs_f64(),
             "stopping"
         );
-        self.switch.advance(Phase::Leaving);
-        sleep(delay).await;
+        if !delay.is_zero() {
+            self.switch.advance(Phase::Leaving);
+            sleep(delay).await;
+        }
+        // Without a delay, nobody is told to close a connection before: a client that comes back at once would meet a
+        // listener that is about to close, and the kernel resets what lies in its backlog then.
         self.gate.begin();
         while self.accepting.join_next().await.is_some() {}
         self.keepers.shutdown().await;
         self.switch.begin();
+        info!(
+            "listeners closed; requests under way and one more of each idle connection are answered"
+        );
         if timeout(grace, self.ended()).await.is_ok() {
-            info!("stopped: every call under way was answered");
+            return info!("stopped: every call under way was answered");
+        }
+        self.switch.advance(Phase::Closing);
+        if timeout(CLOSING_TIME, self.ended()).await.is_ok() {
+            info!("stopped: the grace period is over and idle connections were closed");
         } else {
             warn!("stopped: the grace period is over and calls are cut off");
         }

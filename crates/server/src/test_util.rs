@@ -11,8 +11,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::admin::Scope;
 use crate::door::{Door, Peer, SharedDoor};
 use crate::drain::{self, DrainSwitch};
-use crate::wire::Question;
+use crate::grpc::CallMemory;
 use crate::wire::protobuf::write_response;
+use crate::wire::{EscapedTexts, Question};
 use crate::{Admin, Answers, AuthorizeConfig, GrpcConfig, admin, grpc};
 
 /// One core of a server, for the gRPC connections that a test hands it.
@@ -20,6 +21,7 @@ use crate::{Admin, Answers, AuthorizeConfig, GrpcConfig, admin, grpc};
 pub struct GrpcCore<S> {
     door: SharedDoor<S>,
     config: GrpcConfig,
+    memory: Arc<CallMemory>,
     switch: DrainSwitch,
     drain: drain::Drain,
 }
@@ -44,11 +46,13 @@ impl<S: Store + 'static> GrpcCore<S> {
             recorder: Rc::new(Arc::new(Observatory::default()).recorder()),
             answers: Answers::default(),
             authorize: AuthorizeConfig::default(),
+            rejected_questions: Arc::default(),
             load: Arc::default(),
         };
         Self {
             door: Rc::new(door),
             config,
+            memory: Arc::new(CallMemory::new(config.max_memory_bytes)),
             switch,
             drain,
         }
@@ -60,7 +64,16 @@ impl<S: Store + 'static> GrpcCore<S> {
         I: AsyncRead + AsyncWrite + Unpin + 'static,
     {
         let door = Rc::clone(&self.door);
-        grpc::serve_connection(io, Peer::Unix, door, self.config, self.drain.clone())
+        let (memory, drain) = (Arc::clone(&self.memory), self.drain.clone());
+        grpc::serve_connection(
+            io,
+            Peer::Unix,
+            door,
+            self.config,
+            memory,
+            Arc::default(),
+            drain,
+        )
     }
 
     /// Begins the end.
@@ -88,7 +101,14 @@ impl<S: Store + 'static> AdminCore<S> {
         I: AsyncRead + AsyncWrite + Unpin + 'static,
     {
         let (admin, drain) = (Arc::clone(&self.admin), self.drain.clone());
-        admin::serve_connection(io, Peer::Unix, Scope::Everything, admin, drain)
+        admin::serve_connection(
+            io,
+            Peer::Unix,
+            Scope::Everything,
+            admin,
+            Arc::default(),
+            drain,
+        )
     }
 }
 
@@ -97,8 +117,11 @@ pub fn read_question<T>(
     message: &[u8],
     see: impl FnOnce(&str, &[Descriptor<'_>], u64) -> T,
 ) -> Result<T, String> {
+    let texts = EscapedTexts::default();
     let mut question = Question::default();
-    let read = question.read(message).map_err(|error| error.to_string());
+    let read = question
+        .read(message, &texts)
+        .map_err(|error| error.to_string());
     read.map(|()| see(question.domain, &question.descriptors(), question.hits()))
 }
 
@@ -108,8 +131,11 @@ pub fn answer_question<S: Store>(
     limiter: &Limiter<S>,
     out: &mut BytesMut,
 ) -> Result<(), String> {
+    let texts = EscapedTexts::default();
     let mut question = Question::default();
-    let read = question.read(message).map_err(|error| error.to_string());
+    let read = question
+        .read(message, &texts)
+        .map_err(|error| error.to_string());
     read?;
     let (domain, hits) = (question.domain, question.hits());
     let verdict = limiter.check_now(domain, &question.descriptors(), hits);

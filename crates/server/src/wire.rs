@@ -11,6 +11,6 @@ mod response;
 mod unit;
 
 pub(crate) use object::Object;
-pub(crate) use question::{BadRequest, Question};
+pub(crate) use question::{BadRequest, EscapedTexts, Question};
 pub(crate) use request::RateLimitRequest;
 pub(crate) use response::RateLimitResponse;

@@ -8,15 +8,14 @@
 use std::net::IpAddr;
 
 use hyper::HeaderMap;
-use hyper::header::{AUTHORIZATION, HOST, HeaderName, HeaderValue, ORIGIN};
+use hyper::header::{AUTHORIZATION, HOST};
 use subtle::ConstantTimeEq;
 
 use super::fault::Fault;
 use super::route::{Access, Route};
 use super::{AdminConfig, AdminReach, AdminReads, AdminToken};
+use crate::cross_site::is_cross_site;
 use crate::door::Peer;
-
-const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// What only the API hands out, such as callers' names. Probes and scrapers ask for the other paths by
 /// whatever name they know this machine.
@@ -29,8 +28,8 @@ pub(super) fn admit(
     peer: Peer,
     config: &AdminConfig,
 ) -> Result<(), Fault> {
-    if route.access == Access::Change {
-        refuse_other_pages(headers)?;
+    if route.access == Access::Change && is_cross_site(headers) {
+        return Err(Fault::CrossSite);
     }
     match &config.token {
         Some(token) => {
@@ -66,7 +65,7 @@ fn check(token: &AdminToken, headers: &HeaderMap) -> Result<(), Fault> {
         return Err(Fault::NoToken);
     }
     // The time that this takes tells nothing but the length.
-    let is_same = brought.trim().as_bytes().ct_eq(token.0.as_bytes());
+    let is_same = brought.trim().as_bytes().ct_eq(token.text.as_bytes());
     if bool::from(is_same) {
         Ok(())
     } else {
@@ -90,27 +89,6 @@ fn trust(route: &Route, headers: &HeaderMap, peer: Peer, reach: AdminReach) -> R
         return Err(Fault::ForeignHost);
     }
     Ok(())
-}
-
-/// Refuses what a page of another origin made a browser send.
-fn refuse_other_pages(headers: &HeaderMap) -> Result<(), Fault> {
-    let site = headers.get(SEC_FETCH_SITE).map(HeaderValue::as_bytes);
-    if !matches!(site, None | Some(b"same-origin" | b"none")) {
-        return Err(Fault::CrossSite);
-    }
-    let Some(origin) = headers.get(ORIGIN) else {
-        return Ok(());
-    };
-    let authority = origin
-        .to_str()
-        .ok()
-        .and_then(|origin| origin.split_once("://"))
-        .map(|(_, authority)| authority.as_bytes());
-    let host = headers.get(HOST).map(HeaderValue::as_bytes);
-    match (authority, host) {
-        (Some(authority), Some(host)) if authority.eq_ignore_ascii_case(host) => Ok(()),
-        _ => Err(Fault::CrossSite),
-    }
 }
 
 fn names_this_machine(headers: &HeaderMap) -> bool {

@@ -39,11 +39,23 @@ async fn answer<S: Store>(request: Request<Incoming>, visit: &Visit<S>) -> Resul
     if let (Err(fault), Access::Change) = (&admitted, route.access) {
         audit::turned_away(visit.peer, route, fault);
     }
+    if matches!(admitted, Err(Fault::WrongToken)) {
+        slow_down(visit).await;
+    }
     admitted?;
     let body = Body::read(route.path, body).await?;
     let query = Query::parse(route.path, head.uri.query());
     let parameter = route.parameter(path).unwrap_or_default();
     dispatch(route.endpoint, visit, parameter, query, &body).await
+}
+
+/// Lets a client wait that sent a wrong token, ever longer. Meanwhile its connection may be evicted.
+async fn slow_down<S>(visit: &Visit<S>) {
+    if let Some(token) = &visit.admin.config.token {
+        visit.activity.end();
+        token.wrong.slow_down(visit.peer).await;
+        visit.activity.begin();
+    }
 }
 
 async fn dispatch<S: Store>(

@@ -1,6 +1,6 @@
 //! One call, from its head to its trailers.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::pin::pin;
 use std::time::Duration;
@@ -13,15 +13,16 @@ use tidegate_limiter::Store;
 use tidegate_observe::{Asked, TraceHeaders};
 
 use super::head::{Head, Rejection};
-use super::message::{Messages, Room, framed};
+use super::memory::ConnectionMemory;
+use super::message::{Messages, framed};
 use super::method::Method;
-use super::status::{self, Status};
+use super::status::{self, Code, Status};
 use super::timeout::{less_margin, until};
 use super::{GrpcConfig, answer, health, reflection};
 use crate::door::SharedDoor;
 use crate::drain::Drain;
-use crate::wire::Question;
-use crate::wire::protobuf::write_response;
+use crate::wire::protobuf::{write_denial, write_response};
+use crate::wire::{EscapedTexts, Question};
 use crate::within::{timed_within, within};
 
 /// A call as it was accepted.
@@ -33,7 +34,9 @@ pub(super) struct Office<S> {
     pub(super) door: SharedDoor<S>,
     pub(super) config: GrpcConfig,
     pub(super) drain: Drain,
-    pub(super) room: Room,
+    pub(super) memory: ConnectionMemory,
+    /// Health watches under way.
+    pub(super) n_watches: Cell<usize>,
     /// Those that arrived and were not looked at.
     pub(super) calls: RefCell<VecDeque<Call>>,
     /// Where answers are written; once sent, the same memory is used again.
@@ -49,7 +52,8 @@ pub(super) async fn answer<S: Store>(call: Call, office: &Office<S>) {
         Err(Rejection::Http(status)) => return status::send_http(status, &mut respond),
         Err(Rejection::Grpc(status)) => return status.send(&mut respond),
     };
-    let messages = Messages::new(body, office.config.max_message_bytes, &office.room);
+    let max_bytes = office.config.max_message_bytes;
+    let messages = Messages::new(body, &parts.headers, max_bytes, &office.memory);
     let most = office.config.call_timeout;
     let most = head.timeout.map_or(most, |timeout| timeout.min(most));
     let answered = match head.method {
@@ -76,7 +80,25 @@ pub(super) async fn answer<S: Store>(call: Call, office: &Office<S>) {
 // === impl Office ===
 
 impl<S: Store> Office<S> {
+    /// Decides one question. Envoy lets a request pass if the call fails, so what a client of Envoy can bring about is denied
+    /// instead: it chooses how long its headers are and how many of them become descriptors.
     async fn should_rate_limit(
+        &self,
+        messages: Messages<'_>,
+        trace: TraceHeaders<'_>,
+        most: Duration,
+    ) -> Result<Bytes, Status> {
+        match self.decide(messages, trace, most).await {
+            Err(status) if status.code == Code::ResourceExhausted => {
+                Ok(framed(&mut self.out.borrow_mut(), |out| {
+                    write_denial(&status.message, out);
+                }))
+            }
+            decided => decided,
+        }
+    }
+
+    async fn decide(
         &self,
         mut messages: Messages<'_>,
         trace: TraceHeaders<'_>,
@@ -84,10 +106,15 @@ impl<S: Store> Office<S> {
     ) -> Result<Bytes, Status> {
         let received = timed_within(most, pin!(messages.only())).await;
         let (message, waited) = received.ok_or_else(Status::late)?;
-        let message = message?;
+        let message = message.inspect_err(|status| {
+            if status.code == Code::ResourceExhausted {
+                self.door.recorder.malformed();
+            }
+        })?;
+        let texts = EscapedTexts::default();
         let mut question = Question::default();
         question
-            .read(&message)
+            .read(&message, &texts)
             .inspect_err(|_| self.door.recorder.malformed())?;
         let asked = Asked {
             domain: question.domain,

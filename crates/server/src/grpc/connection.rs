@@ -1,22 +1,25 @@
 //! One connection: calls in, answers out, and an end.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::mem;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
 use h2::Reason;
 use h2::server::{self, Builder};
+use tidegate_gateway::ConnectionActivity;
 use tidegate_limiter::Store;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 
 use super::GrpcConfig;
 use super::call::Office;
+use super::keepalive::Keepalive;
 use super::life::{Life, Order};
-use super::message::Room;
+use super::memory::{CallMemory, ConnectionMemory};
 use super::worker::Worker;
 use crate::door::{Peer, SharedDoor};
 use crate::drain::Drain;
@@ -31,7 +34,11 @@ pub(super) struct Connection<S, I> {
     office: Rc<Office<S>>,
     worker: Worker,
     life: Life,
+    keepalive: Keepalive,
     is_told_to_go: bool,
+    activity: Arc<ConnectionActivity>,
+    /// True if calls wait, watches aside, as the activity has noted it.
+    is_active: bool,
 }
 
 /// Bytes that a call, and all calls of a connection together, may have on their way to us. Each message is
@@ -43,11 +50,15 @@ const WINDOW: u32 = 1 << 20;
 const MAX_RESET_UNSEEN: usize = 256;
 
 /// Agrees on HTTP/2 with a peer, or `None` if it does not, or not in time.
-pub(super) async fn handshake<I>(io: I, config: &GrpcConfig) -> Option<H2<I>>
+pub(super) async fn handshake<I>(
+    io: I,
+    config: &GrpcConfig,
+    activity: Arc<ConnectionActivity>,
+) -> Option<H2<I>>
 where
     I: AsyncRead + AsyncWrite + Unpin,
 {
-    let io = Patient::new(io, config.write_timeout);
+    let io = Patient::new(io, config.write_timeout, activity).unvectored();
     let handshake = builder(config).handshake(io);
     timeout(config.handshake_timeout, handshake)
         .await
@@ -74,26 +85,33 @@ where
     I: AsyncRead + AsyncWrite + Unpin,
 {
     pub(super) fn new(
-        h2: H2<I>,
+        mut h2: H2<I>,
         peer: Peer,
         door: SharedDoor<S>,
         config: GrpcConfig,
+        memory: Arc<CallMemory>,
+        activity: Arc<ConnectionActivity>,
         drain: Drain,
     ) -> Self {
         let office = Rc::new(Office {
             door,
             config,
             drain: drain.clone(),
-            room: Room::default(),
+            memory: ConnectionMemory::new(memory),
+            n_watches: Cell::new(0),
             calls: RefCell::default(),
             out: RefCell::new(BytesMut::new()),
         });
+        let keepalive = Keepalive::new(h2.ping_pong(), config.keepalive_interval);
         Self {
             h2,
+            keepalive,
             worker: Worker::new(Rc::clone(&office)),
             office,
             life: Life::new(&config, peer, drain),
             is_told_to_go: false,
+            activity,
+            is_active: false,
         }
     }
 
@@ -104,13 +122,18 @@ where
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         self.obey(context);
+        if self.keepalive.poll(context).is_ready() {
+            return Poll::Ready(());
+        }
         if self.take_in(context).is_ready() {
             return Poll::Ready(());
         }
         if !self.office.calls.borrow().is_empty() {
             self.life.saw_calls();
             self.answer(context);
+            self.activity.touch();
         }
+        self.note_activity();
         // Whatever was answered has woken this task: h2 does so when there is something to write.
         Poll::Pending
     }
@@ -132,6 +155,17 @@ where
                 Order::Close => self.close(),
             }
         }
+    }
+
+    /// Tells the listener if calls wait. A watch is none: it may last for hours.
+    fn note_activity(&mut self) {
+        let is_active = self.n_waiting() > self.office.n_watches.get();
+        if is_active && !self.is_active {
+            self.activity.begin();
+        } else if !is_active && self.is_active {
+            self.activity.end();
+        }
+        self.is_active = is_active;
     }
 
     fn close(&mut self) {

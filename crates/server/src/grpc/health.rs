@@ -1,10 +1,13 @@
 //! `grpc.health.v1.Health`: whether to send calls here.
 
+use std::cell::Cell;
 use std::pin::pin;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use h2::server::SendResponse;
 use tidegate_limiter::Store;
+use tokio::time::timeout;
 
 use super::answer::{Answer, Gone};
 use super::call::Office;
@@ -18,6 +21,12 @@ use crate::within::within;
 /// The services whose health is known: the server as a whole, the name that envoyproxy/ratelimit has for
 /// itself, and the service. All are as healthy as the server.
 const SERVICES: [&str; 3] = ["", "ratelimit", RATE_LIMIT];
+
+/// Health watches of one connection at once. A client needs one for each service.
+const MAX_WATCHES: usize = 16;
+
+/// A watch under way, until dropped.
+struct WatchGuard<'a>(&'a Cell<usize>);
 
 /// `HealthCheckResponse.ServingStatus`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,19 +61,51 @@ pub(super) async fn watch<S: Store>(
         Err(status) => return status.send(respond),
     };
     let service = match service(&message) {
-        Ok(service) => service,
+        Ok(service) => SERVICES.into_iter().find(|it| *it == service),
         Err(malformed) => return Status::from(malformed).send(respond),
     };
+    // A watch may last for hours, and its message may be large.
+    drop(message);
+    let watch = match WatchGuard::begin(&office.n_watches).and_then(|watch| {
+        messages.charge_call()?;
+        Ok(watch)
+    }) {
+        Ok(watch) => watch,
+        Err(status) => return status.send(respond),
+    };
     if let Some(answer) = Answer::begin(respond) {
+        let service = service.unwrap_or("unknown");
         // A client that is gone wants to know no more.
-        let _ = tell(service, answer, office.drain.clone()).await;
+        let _ = tell(
+            service,
+            answer,
+            office.drain.clone(),
+            office.config.idle_timeout,
+        )
+        .await;
     }
+    drop(watch);
 }
 
-async fn tell(service: &str, mut answer: Answer, mut drain: Drain) -> Result<(), Gone> {
+/// Tells a client the health of a service until the server ends, for at most `longest`: a client that is still
+/// there watches again.
+async fn tell(
+    service: &str,
+    mut answer: Answer,
+    mut drain: Drain,
+    longest: Duration,
+) -> Result<(), Gone> {
     let first = Serving::of(service, drain.health());
     answer.send(first.message()).await?;
-    answer.unless_gone(drain.left()).await?;
+    let left = timeout(longest, answer.unless_gone(drain.left())).await;
+    let Ok(left) = left else {
+        answer.end(&Status::new(
+            Code::Unavailable,
+            "the watch has lasted its time",
+        ));
+        return Ok(());
+    };
+    left?;
     let last = Serving::of(service, Health::Draining);
     if last != first {
         answer.send(last.message()).await?;
@@ -72,6 +113,25 @@ async fn tell(service: &str, mut answer: Answer, mut drain: Drain) -> Result<(),
     answer.unless_gone(drain.begun()).await?;
     answer.end(&Status::draining());
     Ok(())
+}
+
+// === impl WatchGuard ===
+
+impl<'a> WatchGuard<'a> {
+    fn begin(n_watches: &'a Cell<usize>) -> Result<Self, Status> {
+        if n_watches.get() >= MAX_WATCHES {
+            let message = "too many health watches on this connection";
+            return Err(Status::new(Code::ResourceExhausted, message));
+        }
+        n_watches.set(n_watches.get() + 1);
+        Ok(Self(n_watches))
+    }
+}
+
+impl Drop for WatchGuard<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
 }
 
 // === impl Serving ===

@@ -123,7 +123,7 @@ impl Life {
 }
 
 /// Goes off when `span` has passed, and again after each further one.
-fn every(span: Duration) -> Interval {
+pub(super) fn every(span: Duration) -> Interval {
     // An interval of nothing is none.
     let mut interval = interval(span.max(Duration::from_millis(1)));
     interval.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -1,32 +1,27 @@
 //! The messages of a call: each with its length before it, in frames that know nothing of that.
 
-use std::cell::Cell;
 use std::future::poll_fn;
+use std::task::Poll;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use h2::RecvStream;
+use http::HeaderMap;
 
+use super::memory::{ConnectionMemory, HeldMemory};
 use super::status::{Code, Status};
 
 /// Reads the messages of one call.
 #[derive(Debug)]
 pub(super) struct Messages<'a> {
     body: RecvStream,
+    headers: &'a HeaderMap,
     max_bytes: u32,
-    room: &'a Room,
-    /// What was taken of the room, until the call ends.
-    taken: usize,
+    memory: HeldMemory<'a>,
+    /// True if the call itself is charged for.
+    is_charged: bool,
     /// What has arrived and was not read.
     rest: Bytes,
 }
-
-/// The bytes that the calls of a connection may still hold in messages of several frames: a peer that
-/// begins many large ones and ends none has no more than this.
-#[derive(Debug)]
-pub(super) struct Room(Cell<usize>);
-
-/// All the room: a thousand calls of 64 KiB each.
-const ROOM_BYTES: usize = 64 * 1024 * 1024;
 
 /// Whether the message is compressed, and how long it is.
 const PREFIX_BYTES: usize = 5;
@@ -34,14 +29,30 @@ const PREFIX_BYTES: usize = 5;
 // === impl Messages ===
 
 impl<'a> Messages<'a> {
-    pub(super) fn new(body: RecvStream, max_bytes: u32, room: &'a Room) -> Self {
+    /// The messages of a call with these headers.
+    pub(super) const fn new(
+        body: RecvStream,
+        headers: &'a HeaderMap,
+        max_bytes: u32,
+        memory: &'a ConnectionMemory,
+    ) -> Self {
         Self {
             body,
+            headers,
             max_bytes,
-            room,
-            taken: 0,
+            memory: memory.of_call(),
+            is_charged: false,
             rest: Bytes::new(),
         }
+    }
+
+    /// Charges the call for the memory that it holds while it waits, once.
+    pub(super) fn charge_call(&mut self) -> Result<(), Status> {
+        if !self.is_charged {
+            self.memory.grow_by_call(self.headers)?;
+            self.is_charged = true;
+        }
+        Ok(())
     }
 
     /// The only message of a call that has one.
@@ -50,6 +61,7 @@ impl<'a> Messages<'a> {
             let message = "the call broke off before its message";
             return Err(Status::new(Code::Unimplemented, message));
         };
+        let message = self.kept(message)?;
         match self.next().await? {
             None => Ok(message),
             Some(_) => Err(Status::new(
@@ -76,7 +88,15 @@ impl<'a> Messages<'a> {
     /// What comes next, if anything does.
     async fn data(&mut self) -> Result<Option<Bytes>, Status> {
         while !self.body.is_end_stream() {
-            let Some(data) = poll_fn(|context| self.body.poll_data(context)).await else {
+            let polled = poll_fn(|context| Poll::Ready(self.body.poll_data(context))).await;
+            let data = match polled {
+                Poll::Ready(data) => data,
+                Poll::Pending => {
+                    self.charge_call()?;
+                    poll_fn(|context| self.body.poll_data(context)).await
+                }
+            };
+            let Some(data) = data else {
                 break;
             };
             let data = data.map_err(|_| broken())?;
@@ -95,15 +115,35 @@ impl<'a> Messages<'a> {
             return Ok(());
         }
         // Grows with what arrives, and not with what was announced.
-        let mut whole = BytesMut::from(&self.rest[..]);
+        let mut whole = Vec::new();
+        self.extend(&mut whole, &self.rest.clone(), length)?;
         while whole.len() < length {
             let data = self.data().await?.ok_or_else(broken)?;
-            self.room.take(data.len())?;
-            self.taken += data.len();
-            whole.extend_from_slice(&data);
+            self.extend(&mut whole, &data, length)?;
         }
-        self.rest = whole.freeze();
+        self.rest = whole.into();
         Ok(())
+    }
+
+    /// Adds `data` to a message of `length` bytes, and charges the call for the memory that this takes.
+    fn extend(&mut self, whole: &mut Vec<u8>, data: &[u8], length: usize) -> Result<(), Status> {
+        let needed = whole.len() + data.len();
+        if needed > whole.capacity() {
+            let capacity = (2 * whole.capacity()).min(length).max(needed);
+            self.memory.grow(capacity - whole.capacity())?;
+            whole.reserve_exact(capacity - whole.len());
+        }
+        whole.extend_from_slice(data);
+        Ok(())
+    }
+
+    /// The message as a call keeps it that waits for its end: by itself, not as a part of a larger buffer.
+    fn kept(&mut self, message: Bytes) -> Result<Bytes, Status> {
+        if self.body.is_end_stream() || self.is_charged {
+            return Ok(message);
+        }
+        self.memory.grow(message.len())?;
+        Ok(Bytes::copy_from_slice(&message))
     }
 
     fn read_prefix(&mut self) -> Result<usize, Status> {
@@ -124,35 +164,6 @@ impl<'a> Messages<'a> {
             return Err(Status::told(Code::ResourceExhausted, message));
         }
         usize::try_from(length).map_err(|_| broken())
-    }
-}
-
-impl Drop for Messages<'_> {
-    fn drop(&mut self) {
-        self.room.give_back(self.taken);
-    }
-}
-
-// === impl Room ===
-
-impl Room {
-    fn take(&self, bytes: usize) -> Result<(), Status> {
-        let left = self.0.get().checked_sub(bytes).ok_or_else(|| {
-            let message = "the messages under way on this connection have too many bytes";
-            Status::new(Code::ResourceExhausted, message)
-        })?;
-        self.0.set(left);
-        Ok(())
-    }
-
-    fn give_back(&self, bytes: usize) {
-        self.0.set(self.0.get() + bytes);
-    }
-}
-
-impl Default for Room {
-    fn default() -> Self {
-        Self(Cell::new(ROOM_BYTES))
     }
 }
 

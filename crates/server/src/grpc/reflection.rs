@@ -58,7 +58,8 @@ pub(super) async fn answer<S: Store>(
         };
         match told {
             Ok(told) => {
-                if answer.send(told).await.is_err() {
+                let sent = within(office.config.write_timeout, pin!(answer.send(told))).await;
+                if sent != Some(Ok(())) {
                     return;
                 }
             }

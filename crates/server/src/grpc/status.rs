@@ -9,6 +9,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use tidegate_limiter::LimiterError;
 
+use crate::wire::BadRequest;
 use crate::wire::protobuf::{BadMessage, Malformed};
 
 /// Why a call has no answer.
@@ -108,7 +109,15 @@ impl From<BadMessage> for Status {
     fn from(error: BadMessage) -> Self {
         match error {
             BadMessage::Malformed(error) => error.into(),
-            BadMessage::BadRequest(error) => Self::told(Code::InvalidArgument, error.to_string()),
+            BadMessage::BadRequest(error) => {
+                let code = match error {
+                    BadRequest::TooManyDescriptors | BadRequest::TooManyEntries { .. } => {
+                        Code::ResourceExhausted
+                    }
+                    BadRequest::NoUnit { .. } => Code::InvalidArgument,
+                };
+                Self::told(code, error.to_string())
+            }
         }
     }
 }
@@ -122,9 +131,16 @@ impl From<Malformed> for Status {
 }
 
 impl From<LimiterError> for Status {
-    /// envoyproxy/ratelimit gives its errors no code of their own, and Envoy's operators know them so.
+    /// envoyproxy/ratelimit gives its errors no code of their own, and Envoy's operators know them so. A question with too
+    /// much in it has a code, because it is denied.
     fn from(error: LimiterError) -> Self {
-        Self::told(Code::Unknown, error.to_string())
+        let code = match error {
+            LimiterError::TooManyDescriptors { .. } | LimiterError::TooManyLimits { .. } => {
+                Code::ResourceExhausted
+            }
+            _ => Code::Unknown,
+        };
+        Self::told(code, error.to_string())
     }
 }
 

@@ -8,6 +8,7 @@ use tidegate_limiter::{LimiterError, Store, Verdict};
 use super::Visit;
 use crate::answer::{self, Refusal, Response};
 use crate::check::{Asked, Check, Json};
+use crate::cross_site::is_cross_site;
 
 const SAMPLE: &str = r#"a check, such as {"domain": "api", "descriptors": [{"user_id": "42"}]}"#;
 
@@ -17,6 +18,9 @@ pub(super) async fn check<S: Store>(
 ) -> Result<Response, Refusal> {
     if request.method() != Method::POST {
         return Err(Refusal::OnlyPost);
+    }
+    if is_cross_site(request.headers()) {
+        return Err(Refusal::CrossSite);
     }
     let (head, body) = request.into_parts();
     let bytes = visit.read(body).await?;

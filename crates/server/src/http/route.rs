@@ -1,14 +1,19 @@
 //! From a path to an answer.
 
-use hyper::Request;
 use hyper::body::Incoming;
+use hyper::{Request, StatusCode};
 use tidegate_limiter::Store;
+use tracing::warn;
 
 use super::Visit;
 use super::authorize::authorize;
 use super::check::check;
-use crate::answer::{self, Refusal, Response};
+use crate::answer::{self, Refusal, Response, with_causes};
+use crate::cross_site::is_cross_site;
 use crate::wire::{Object, Question, RateLimitRequest};
+
+/// Characters of a reason that are logged.
+const MAX_LOGGED: usize = 300;
 
 const SAMPLE: &str = "a rate limit request, `tidegate serve --help` shows one";
 
@@ -20,7 +25,9 @@ pub(super) async fn respond<S: Store + 'static>(
     let answered = match request.uri().path() {
         "/json" => judge(request, visit).await,
         "/v1/check" => check(request, visit).await,
-        "/v1/authorize" => authorize(request, visit).await,
+        "/v1/authorize" => authorize(request, visit)
+            .await
+            .inspect_err(|refusal| log_rejected_question(refusal, visit)),
         "/healthcheck" => Ok(health(visit)),
         path => Err(Refusal::NoSuchPath {
             path: path.to_owned(),
@@ -35,16 +42,32 @@ pub(super) async fn respond<S: Store + 'static>(
     })
 }
 
+/// Logs a question of a proxy that is answered 400: the proxy throws the reason away, and its clients see 500.
+fn log_rejected_question<S>(refusal: &Refusal, visit: &Visit<S>) {
+    if refusal.status() != StatusCode::BAD_REQUEST {
+        return;
+    }
+    if let Some(n_questions) = visit.door.rejected_questions.count() {
+        let reason: String = with_causes(refusal).chars().take(MAX_LOGGED).collect();
+        // As a quoted string: parts of it may come from a client.
+        warn!(n_questions, ?reason, "/v1/authorize answered 400");
+    }
+}
+
 fn health<S: Store>(visit: &Visit<S>) -> Response {
     let store = visit.door.limiter.store().health();
     answer::health(visit.drain.health(), store)
 }
 
-/// Takes any method and any content type, as the reference does.
+/// Takes any method and any content type, as the reference does, but nothing that a page of another site made a browser
+/// send: it could charge and refund whom it likes.
 async fn judge<S: Store + 'static>(
     request: Request<Incoming>,
     visit: &Visit<S>,
 ) -> Result<Response, Refusal> {
+    if is_cross_site(request.headers()) {
+        return Err(Refusal::CrossSite);
+    }
     let (head, body) = request.into_parts();
     let bytes = visit.read(body).await?;
     if bytes.is_empty() {

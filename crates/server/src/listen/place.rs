@@ -1,7 +1,11 @@
 //! Places for connections: as many as may be open at once.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use tidegate_gateway::{AddressPermit, ConnectionActivity};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 /// The places of one listener.
@@ -10,6 +14,8 @@ pub(super) struct Places {
     free: Arc<Semaphore>,
     most: usize,
     closed: Arc<Notify>,
+    open: Arc<Mutex<HashMap<u64, Arc<ConnectionActivity>>>>,
+    next_id: AtomicU64,
     /// Whether it was told that all are taken.
     is_full: bool,
 }
@@ -18,8 +24,17 @@ pub(super) struct Places {
 #[derive(Debug)]
 pub(crate) struct Place {
     _permit: Option<OwnedSemaphorePermit>,
+    /// Held for its drop.
+    of_address: Option<AddressPermit>,
     closed: Arc<Notify>,
+    open: Arc<Mutex<HashMap<u64, Arc<ConnectionActivity>>>>,
+    id: u64,
+    activity: Arc<ConnectionActivity>,
 }
+
+/// The part of the connections that is evicted at once, so that a flood pays for one look at all of them only
+/// with each so many it brings.
+const EVICTED_AT_ONCE: usize = 64;
 
 // === impl Places ===
 
@@ -31,6 +46,8 @@ impl Places {
             free: Arc::new(Semaphore::new(most)),
             most,
             closed: Arc::new(Notify::new()),
+            open: Arc::default(),
+            next_id: AtomicU64::new(0),
             is_full: false,
         }
     }
@@ -70,20 +87,63 @@ impl Places {
         is_news
     }
 
+    /// Tells the connections that have been idle for longest to close, if any is idle.
+    pub(super) fn evict_idlest(&self) {
+        let open = lock(&self.open);
+        let idle = open.values().filter_map(|activity| {
+            let since = activity.idle_since()?;
+            Some((since, activity))
+        });
+        let mut idle: Vec<(Duration, &Arc<ConnectionActivity>)> = idle.collect();
+        let most = self.most.div_ceil(EVICTED_AT_ONCE);
+        if idle.len() > most {
+            idle.select_nth_unstable_by_key(most, |(since, _)| *since);
+            idle.truncate(most);
+        }
+        for (_, activity) in idle {
+            activity.evict();
+        }
+    }
+
     fn place(&self, permit: Option<OwnedSemaphorePermit>) -> Place {
+        let activity = Arc::new(ConnectionActivity::default());
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        lock(&self.open).insert(id, Arc::clone(&activity));
         Place {
             _permit: permit,
+            of_address: None,
             closed: Arc::clone(&self.closed),
+            open: Arc::clone(&self.open),
+            id,
+            activity,
         }
     }
 }
 
 // === impl Place ===
 
+impl Place {
+    /// The same place, with the permit of the peer's address.
+    pub(super) fn of_address(mut self, permit: Option<AddressPermit>) -> Self {
+        self.of_address = permit;
+        self
+    }
+
+    /// The requests under way on its connection.
+    pub(crate) const fn activity(&self) -> &Arc<ConnectionActivity> {
+        &self.activity
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
+        lock(&self.open).remove(&self.id);
         self.closed.notify_one();
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -112,6 +172,24 @@ mod tests {
         drop(place);
         places.one_closed().await;
         assert!(places.take_now().is_some());
+    }
+
+    #[test]
+    fn the_idlest_is_evicted_and_a_busy_one_is_not() {
+        let places = Places::new(3);
+        let mut taken: Vec<Place> = std::iter::from_fn(|| places.take_now()).collect();
+        taken[0].activity().begin();
+        taken[1].activity().touch();
+        places.evict_idlest();
+        let told = taken.iter().map(|place| place.activity().idle_since());
+        let told: Vec<bool> = told.map(|since| since.is_none()).collect();
+        // The first is busy, and the third was idle for longer than the second.
+        assert_eq!(told, [true, false, true]);
+        taken[0].activity().end();
+        let is_open = taken[0].activity().idle_since().is_some();
+        assert!(is_open, "the first was not told");
+        taken.clear();
+        assert!(super::lock(&places.open).is_empty());
     }
 
     #[test]

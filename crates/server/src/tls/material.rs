@@ -1,6 +1,6 @@
 //! The files of TLS, read and made into what rustls needs.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -152,6 +152,10 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
         path: path.to_owned(),
         reason,
     };
+    // To open or to read a FIFO or a device may take for ever.
+    if !fs::metadata(path).map_err(unreadable)?.is_file() {
+        return Err(unreadable(io::Error::other("not a regular file")));
+    }
     let file = File::open(path).map_err(unreadable)?;
     let mut bytes = Vec::new();
     let mut bounded = file.take(MAX_FILE_BYTES + 1);

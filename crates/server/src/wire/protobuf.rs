@@ -7,5 +7,5 @@ mod write;
 
 pub(crate) use question::BadMessage;
 pub(crate) use read::{Malformed, Reader, Value};
-pub(crate) use response::write_response;
+pub(crate) use response::{write_denial, write_response};
 pub(crate) use write::Writer;

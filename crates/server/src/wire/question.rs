@@ -1,6 +1,9 @@
 //! What a request asks, in the limiter's words, whichever way it was written.
 
+use std::cell::OnceCell;
+
 use smallvec::SmallVec;
+use tidegate_identify::{plain_text, text_of};
 use tidegate_limiter::{Descriptor, Entry, Hits, LimitOverride};
 
 use super::unit::Unit;
@@ -20,7 +23,13 @@ pub(crate) struct Question<'a> {
     pub(super) hits_addend: u64,
     entries: SmallVec<[Entry<'a>; 8]>,
     parts: SmallVec<[Part; 4]>,
+    /// Entries with bytes that need escapes; hardly ever there is one.
+    raw: Vec<RawEntry<'a>>,
 }
+
+/// The texts of entries whose bytes need escapes, which the message cannot lend to a [`Question`].
+#[derive(Debug, Default)]
+pub(crate) struct EscapedTexts(OnceCell<Vec<[String; 2]>>);
 
 /// What a descriptor says besides its entries.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,6 +55,14 @@ pub(crate) enum BadRequest {
     TooManyEntries { descriptor: usize },
     #[error("descriptor {descriptor}: a `limit` needs a `unit` other than UNKNOWN")]
     NoUnit { descriptor: usize },
+}
+
+/// An entry with a key or value that needs escapes, and its index among the question's entries.
+#[derive(Debug)]
+struct RawEntry<'a> {
+    index: usize,
+    key: &'a [u8],
+    value: &'a [u8],
 }
 
 /// One descriptor, whose entries end at this place among the question's.
@@ -89,6 +106,33 @@ impl<'a> Question<'a> {
         }
         self.entries.push(entry);
         Ok(())
+    }
+
+    /// Adds an entry of bytes. If they need escapes, the entry is complete only after [`escape`](Self::escape).
+    pub(super) fn add_bytes(&mut self, key: &'a [u8], value: &'a [u8]) -> Result<(), BadRequest> {
+        if let (Some(key), Some(value)) = (plain_text(key), plain_text(value)) {
+            return self.add_entry(Entry { key, value });
+        }
+        self.raw.push(RawEntry {
+            index: self.entries.len(),
+            key,
+            value,
+        });
+        self.add_entry(Entry { key: "", value: "" })
+    }
+
+    /// Escapes the keys and values that need it; `texts` holds them from then on.
+    pub(super) fn escape(&mut self, texts: &'a EscapedTexts) {
+        if self.raw.is_empty() {
+            return;
+        }
+        let escaped = |raw: &RawEntry<'_>| [raw.key, raw.value].map(|it| text_of(it).into_owned());
+        let texts = texts
+            .0
+            .get_or_init(|| self.raw.iter().map(escaped).collect());
+        for (raw, [key, value]) in self.raw.drain(..).zip(texts) {
+            self.entries[raw.index] = Entry { key, value };
+        }
     }
 
     /// Ends the descriptor that is being read.

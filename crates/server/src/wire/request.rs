@@ -1,8 +1,11 @@
 //! `RateLimitRequest` as JSON, and its way to a question.
 
 use std::borrow::Cow;
+use std::fmt;
 
+use serde::de::Visitor;
 use serde::{Deserialize, Deserializer};
+use tidegate_identify::text_of;
 use tidegate_limiter::Entry;
 
 use super::number::{Number, Number32};
@@ -54,10 +57,38 @@ struct RateLimitOverride {
     unit: Unit,
 }
 
-/// A string, borrowed from the body unless it has escapes.
-#[derive(Debug, Default, Deserialize)]
-#[serde(transparent)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+/// A string, borrowed from the body unless it has escapes. Bytes that are not UTF-8 and half surrogates (`\ud800`) are
+/// written as [`text_of`] says: a gateway may copy them from a header.
+#[derive(Debug, Default)]
+struct Text<'a>(Cow<'a, str>);
+
+struct TextVisitor;
+
+// === impl Text ===
+
+impl<'de> Deserialize<'de> for Text<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_bytes(TextVisitor)
+    }
+}
+
+// === impl TextVisitor ===
+
+impl<'de> Visitor<'de> for TextVisitor {
+    type Value = Text<'de>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a string")
+    }
+
+    fn visit_borrowed_bytes<E>(self, bytes: &'de [u8]) -> Result<Text<'de>, E> {
+        Ok(Text(text_of(bytes)))
+    }
+
+    fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Text<'de>, E> {
+        Ok(Text(text_of(bytes).into_owned().into()))
+    }
+}
 
 // === impl Question ===
 

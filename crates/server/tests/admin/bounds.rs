@@ -8,12 +8,18 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
-use crate::desk::{Desk, Hooks, admin, exchange, local};
+use crate::desk::{Desk, Hooks, TOKEN, admin, exchange, guarded, local};
+use crate::store::TestStore;
 
 /// Sends `request` over a connection without a listener, on a clock that jumps, and gives all that comes
 /// back until it is closed, and how long that took.
 async fn converse(request: &str) -> (String, Duration) {
     let core = AdminCore::new(admin(Arc::new(Hooks::new()), local()));
+    converse_with(&core, request).await
+}
+
+/// The same with a listener of its own.
+async fn converse_with(core: &AdminCore<TestStore>, request: &str) -> (String, Duration) {
     let (mut ours, theirs) = duplex(1 << 16);
     let started = Instant::now();
     ours.write_all(request.as_bytes()).await.unwrap();
@@ -85,4 +91,26 @@ async fn a_body_without_a_length_is_bounded_too() {
     let mut answer = vec![0; 1_024];
     let n_read = stream.read(&mut answer).await.unwrap();
     assert!(answer[..n_read].starts_with(b"HTTP/1.1 413 "));
+}
+
+#[tokio::test(start_paused = true)]
+async fn wrong_tokens_are_slowed_and_the_right_one_is_not() {
+    let core = AdminCore::new(admin(Arc::new(Hooks::new()), guarded()));
+    let bring = |token: &str| {
+        format!(
+            "POST /api/v1/reload HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
+             Connection: close\r\nContent-Length: 0\r\n\r\n"
+        )
+    };
+    let mut delays = Vec::new();
+    for _ in 0..8 {
+        let (answer, took) = converse_with(&core, &bring("guess")).await;
+        assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+        delays.push(took.as_millis());
+    }
+    assert_eq!(delays[..4], [0; 4]);
+    assert!(delays[4] >= 50 && delays[7] >= 400, "{delays:?}");
+    let (answer, took) = converse_with(&core, &bring(TOKEN)).await;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    assert_eq!(took, Duration::ZERO);
 }

@@ -293,3 +293,24 @@ async fn a_denial_says_that_it_closes_if_the_body_is_still_to_come() {
         assert_eq!((denied.status, denied.header("connection")), (429, None));
     }
 }
+
+/// Upstreams differ in the line that they read, so none may be a new caller.
+#[tokio::test]
+async fn lines_of_one_header_that_differ_are_denied() {
+    let upstream = RecordingUpstream::ok().await;
+    let mut config = config(upstream.address);
+    config.routes[0].require = vec![Requirement {
+        source: Source::Header("x-plan".to_owned()),
+        allow: None,
+        deny: vec!["banned".to_owned()],
+    }];
+    let gateway = RunningGateway::start_with(config, GatewayBounds::default());
+    let check = async |lines: &str, expected: u16| {
+        assert_eq!(ask(&gateway, lines).await.status, expected, "{lines}");
+    };
+    check("X-User: a\r\nX-User: a\r\n", 200).await;
+    check("X-User: a\r\nX-User: b\r\n", 400).await;
+    check("X-User: c\r\nX-Plan: banned\r\n", 403).await;
+    check("X-User: c\r\nX-Plan: banned\r\nX-Plan: x\r\n", 400).await;
+    check("X-User: c\r\nX-Other: 1\r\nX-Other: 2\r\n", 200).await;
+}

@@ -76,12 +76,6 @@ fn one_message_and_no_other_number_is_taken() {
 fn a_length_that_is_not_true_is_named() {
     check_body(&[0, 0, 0, 0, 9, 1], ("13", "the message breaks off"));
     check_body(&[0, 0, 0], ("13", "the message breaks off"));
-    let too_much = "a message of 4294967295 bytes; 4194304 are taken";
-    check_body(&[0, 0xff, 0xff, 0xff, 0xff], ("8", too_much));
-    check_body(
-        &[0, 0, 64, 0, 1],
-        ("8", "a message of 4194305 bytes; 4194304 are taken"),
-    );
 }
 
 #[test]
@@ -158,7 +152,7 @@ fn what_is_no_call_is_answered_in_http() {
     check(Request::post(&uri), StatusCode::UNSUPPORTED_MEDIA_TYPE);
     let json = Request::post(&uri).header("content-type", "application/json");
     check(json, StatusCode::UNSUPPORTED_MEDIA_TYPE);
-    let large = head(SHOULD_RATE_LIMIT).header("x", "x".repeat(20_000));
+    let large = head(SHOULD_RATE_LIMIT).header("x", "x".repeat(70_000));
     check(large, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
 }
 

@@ -12,7 +12,7 @@ use tidegate_rules::{CompileOptions, Source, compile};
 use tidegate_server::GrpcConfig;
 use tidegate_server::test_util::GrpcCore;
 use tidegate_store::{EmbeddedStore, ManualClock, Store, StoreConfig};
-use tokio::io::DuplexStream;
+use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 
 use crate::wire::{RateLimitRequest, RateLimitResponse};
@@ -94,7 +94,15 @@ impl<S: Store + 'static> Server<S> {
     /// A connection as bare bytes, and its end on the server's side.
     pub(crate) fn pipe(&self) -> (DuplexStream, JoinHandle<()>) {
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
-        (ours, spawn_local(self.0.serve(theirs)))
+        (ours, self.serve(theirs))
+    }
+
+    /// Serves a connection.
+    pub(crate) fn serve(
+        &self,
+        io: impl AsyncRead + AsyncWrite + Unpin + 'static,
+    ) -> JoinHandle<()> {
+        spawn_local(self.0.serve(io))
     }
 
     pub(crate) async fn connect(&self) -> Client {

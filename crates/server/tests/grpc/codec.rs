@@ -5,6 +5,7 @@ use std::time::Duration;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use prost::Message;
+use tidegate_identify::text_of;
 use tidegate_limiter::{Hits, LimitOverride};
 use tidegate_server::test_util::read_question;
 
@@ -84,8 +85,9 @@ proptest! {
             assert_eq!(hits, u64::from(request.hits_addend.max(1)));
             assert_eq!(descriptors.len(), request.descriptors.len());
             for (read, written) in descriptors.iter().zip(&request.descriptors) {
-                let entries = written.entries.iter().map(|it| (&it.key[..], &it.value[..]));
-                let read_entries = read.entries.iter().map(|it| (it.key, it.value));
+                let text = |text: &str| text_of(text.as_bytes()).into_owned();
+                let entries = written.entries.iter().map(|it| (text(&it.key), text(&it.value)));
+                let read_entries = read.entries.iter().map(|it| (it.key.to_owned(), it.value.to_owned()));
                 assert!(read_entries.eq(entries));
                 assert_eq!(read.limit, written.limit.map(limit_of));
                 assert_eq!(read.hits, hits_of(written, hits));

@@ -53,6 +53,27 @@ fn the_services_that_are_known_are_healthy() {
 }
 
 #[test]
+fn watches_of_a_connection_are_bounded() {
+    run(async {
+        let server = Server::new("domain: api");
+        let mut client = server.connect().await;
+        let mut watches = Vec::new();
+        for _ in 0..16 {
+            let mut watch = client.watch(WATCH, &ask("")).await;
+            assert_eq!(read(&watch.next().await.unwrap()), SERVING);
+            watches.push(watch);
+        }
+        let reply = client.call(WATCH, &ask("")).await;
+        assert_eq!(reply.status().0, "8", "{reply:?}");
+        // One that ends makes room for another.
+        watches.pop();
+        tokio::task::yield_now().await;
+        let mut watch = client.watch(WATCH, &ask("")).await;
+        assert_eq!(read(&watch.next().await.unwrap()), SERVING);
+    });
+}
+
+#[test]
 fn who_watches_sees_the_end_come() {
     run(async {
         let server = Server::new("domain: api");

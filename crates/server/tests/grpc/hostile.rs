@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use prost::Message;
 use tidegate_limiter::LimiterConfig;
 use tidegate_server::GrpcConfig;
 use tokio::sync::mpsc::unbounded_channel;
@@ -11,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::client::{Reply, SHOULD_RATE_LIMIT, Server, framed, head, run};
 use crate::raw::*;
-use crate::wire::{Code, ask};
+use crate::wire::{Code, RateLimitResponse, ask};
 
 const RULES: &str = "
 domain: api
@@ -23,12 +24,14 @@ descriptors:
 /// The seconds within which a client is to be gone in each of these cases.
 const CONFIG: GrpcConfig = GrpcConfig {
     max_message_bytes: 64 * 1024,
+    max_memory_bytes: 16 << 20,
     max_concurrent_calls: 100,
     max_header_bytes: 16 * 1024,
     handshake_timeout: Duration::from_secs(1),
     call_timeout: Duration::from_secs(2),
     write_timeout: Duration::from_secs(3),
     idle_timeout: Duration::from_mins(4),
+    keepalive_interval: Duration::from_mins(10),
     max_age: None,
     age_grace: Duration::from_secs(1),
 };
@@ -255,7 +258,72 @@ fn messages_that_are_begun_and_never_ended() {
             spawn_local(async move { sender.send(Reply::read(response).await) });
         }
         // Not when their time is over, which would be 4.
-        assert_eq!(replies.recv().await.unwrap().status().0, "8");
+        let reply = replies.recv().await.unwrap();
+        assert_eq!(reply.status(), ("0", ""));
+        let answer = RateLimitResponse::decode(&reply.body[5..]).unwrap();
+        assert_eq!(answer.overall_code(), Code::OverLimit);
+    });
+}
+
+/// A message of 1 MiB of which all but the last byte has come.
+fn begun_message() -> Bytes {
+    let mut begun = vec![0; 5 + (1 << 20) - 1];
+    begun[2] = 0x10;
+    begun.into()
+}
+
+#[test]
+fn messages_that_are_begun_on_many_connections() {
+    run(async {
+        let config = GrpcConfig {
+            max_memory_bytes: 16 << 20,
+            ..GrpcConfig::default()
+        };
+        let server = Server::with(RULES, config, LimiterConfig::default());
+        let (sender, mut replies) = unbounded_channel();
+        let mut open = Vec::new();
+        // 3 MiB on each connection are within its part; those of all are more than the budget.
+        for _ in 0..8 {
+            let mut client = server.connect().await;
+            for _ in 0..3 {
+                let call = head(SHOULD_RATE_LIMIT).body(()).unwrap();
+                let (response, mut stream) = client.open(call).await;
+                stream.send_data(begun_message(), false).unwrap();
+                open.push(stream);
+                let sender = sender.clone();
+                spawn_local(async move { sender.send(Reply::read(response).await) });
+            }
+            // A call that need not wait needs nothing of the budget.
+            let answer = client.ask(&question()).await;
+            assert_eq!(answer.overall_code(), Code::Ok);
+        }
+        let reply = replies.recv().await.unwrap();
+        // An error would let Envoy pass the request.
+        assert_eq!(reply.status(), ("0", ""));
+        let answer = RateLimitResponse::decode(&reply.body[5..]).unwrap();
+        assert_eq!(answer.overall_code(), Code::OverLimit);
+    });
+}
+
+#[test]
+fn a_budget_that_is_given_back() {
+    run(async {
+        let config = GrpcConfig {
+            max_memory_bytes: 512 << 10,
+            ..CONFIG
+        };
+        let server = Server::with(RULES, config, LimiterConfig::default());
+        // Each connection takes about half of what one may have, and leaves: together more than the budget.
+        for _ in 0..20 {
+            let mut client = server.connect().await;
+            let call = head(SHOULD_RATE_LIMIT).body(()).unwrap();
+            let (response, mut stream) = client.open(call).await;
+            let mut message = vec![0; 5 + 60_000];
+            message[3..5].copy_from_slice(&60_000_u16.to_be_bytes());
+            stream.send_data(message.into(), false).unwrap();
+            // Its time is over: nothing said that the memory is.
+            assert_eq!(Reply::read(response).await.status().0, "4");
+        }
     });
 }
 

@@ -7,6 +7,7 @@ use tidegate_server::GrpcConfig;
 use tokio::time::{Instant, advance};
 
 use crate::client::{Client, SHOULD_RATE_LIMIT, Server, framed, head, run};
+use crate::raw::Raw;
 use crate::wire::ask;
 
 const RULES: &str = "
@@ -69,6 +70,63 @@ fn an_idle_connection_is_closed_and_a_busy_one_is_not() {
             "{:?}",
             last.elapsed()
         );
+    });
+}
+
+#[test]
+fn a_connection_with_nothing_but_a_watch_is_closed_too() {
+    run(async {
+        let config = GrpcConfig {
+            idle_timeout: Duration::from_mins(1),
+            ..GrpcConfig::default()
+        };
+        let server = Server::with(RULES, config, LimiterConfig::default());
+        let (io, end) = server.pipe();
+        let mut client = Client::new(io).await;
+        let started = Instant::now();
+        let mut watch = client.watch("/grpc.health.v1.Health/Watch", &[0; 5]).await;
+        assert!(watch.next().await.is_some());
+        assert_eq!(watch.next().await, None);
+        assert_eq!(watch.status().await, "14");
+        end.await.unwrap();
+        assert!(
+            started.elapsed() <= Duration::from_mins(3),
+            "{:?}",
+            started.elapsed()
+        );
+    });
+}
+
+#[test]
+fn a_peer_that_does_not_answer_pings_is_cut_off() {
+    run(async {
+        let config = GrpcConfig::default();
+        let server = Server::with(RULES, config, LimiterConfig::default());
+        let started = Instant::now();
+        // Its frames are acknowledged by nobody.
+        let mut raw = Raw::open(&server);
+        raw.greet(&[]).await;
+        raw.closed().await;
+        assert!(
+            started.elapsed() <= config.keepalive_interval * 2,
+            "{:?}",
+            started.elapsed()
+        );
+    });
+}
+
+#[test]
+fn a_peer_that_answers_pings_is_kept() {
+    run(async {
+        let server = Server::with(RULES, GrpcConfig::default(), LimiterConfig::default());
+        let (io, end) = server.pipe();
+        let mut client = Client::new(io).await;
+        for _ in 0..10 {
+            advance(GrpcConfig::default().keepalive_interval).await;
+            tokio::task::yield_now().await;
+        }
+        client.ask(&ask("api", &[("user", "7")])).await;
+        assert!(!end.is_finished());
     });
 }
 

@@ -4,6 +4,7 @@
 
 mod calls;
 mod client;
+mod client_bytes;
 mod codec;
 mod deadline;
 mod health;
@@ -13,3 +14,4 @@ mod rate_limit;
 mod raw;
 mod reflection;
 mod wire;
+mod writes;

@@ -188,6 +188,11 @@ fn hits_add_up_are_looked_at_and_are_given_back() {
     ];
     let answers = answers(&questions);
     assert_eq!(remaining(&answers)[..3], [2, 0, 0]);
+    let codes: Vec<Code> = answers[..3]
+        .iter()
+        .map(RateLimitResponse::overall_code)
+        .collect();
+    assert_eq!(codes, [Code::Ok, Code::Ok, Code::OverLimit]);
     assert_eq!(answers[3].overall_code(), Code::Ok);
     assert_eq!(remaining(&answers)[4], 1);
     assert_eq!(answers[5].overall_code(), Code::OverLimit);

@@ -252,13 +252,9 @@ async fn descriptors_are_made_as_configured() {
     let alice: &[&str] = &["X-Api-Key: alice"];
     let bob: &[&str] = &["X-Api-Key: bob"];
     let in_query: &[&str] = &["X-Forwarded-Uri: /?key=alice"];
-    let both: &[&str] = &["X-Api-Key: alice", "X-Api-Key: bob"];
     let nobody: &[&str] = &[];
-    let asked = [alice, bob, in_query, both, both, nobody, nobody];
-    assert_eq!(
-        statuses(&server, &asked).await,
-        [200, 200, 429, 200, 429, 200, 200]
-    );
+    let asked = [alice, bob, in_query, nobody, nobody];
+    assert_eq!(statuses(&server, &asked).await, [200, 200, 429, 200, 200]);
 }
 
 #[tokio::test]
@@ -492,4 +488,89 @@ async fn an_api_key_that_is_known_has_limits_of_its_own() {
     let (known, unknown) = ("X-Api-Key: k1", "X-Api-Key: k2");
     let asked: [&[&str]; 4] = [&[known], &[known], &[unknown], &[unknown]];
     assert_eq!(statuses(&server, &asked).await, [200, 429, 200, 200]);
+}
+
+/// A server with a limit of one request for each key, which is read so.
+async fn limited_by(source: &str) -> Server {
+    let authorize = AuthorizeConfig {
+        descriptors: descriptors(&[&[("key", source)]]),
+        ..AuthorizeConfig::default()
+    };
+    start(authorize).await
+}
+
+/// The API behind may read any of the lines, so no line may be a new caller.
+#[tokio::test]
+async fn lines_of_one_header_that_differ_are_denied() {
+    let server = limited_by("header:x-api-key").await;
+    let secret = "X-Api-Key: secret";
+    let asked: [&[&str]; 6] = [
+        &[secret],
+        &[secret],
+        &[secret, "X-Api-Key: 1"],
+        &["X-Api-Key: 2", secret],
+        &[secret, secret],
+        &["X-Other: 1", "X-Other: 2", "X-Api-Key: fresh"],
+    ];
+    let expected = [200, 429, 400, 400, 429, 200];
+    assert_eq!(statuses(&server, &asked).await, expected);
+    let reply = ask(
+        &server,
+        "/v1/authorize?domain=api&deny=403",
+        &[secret, "X-Api-Key: 1"],
+    )
+    .await;
+    assert_eq!(
+        reply.status, 400,
+        "nginx takes no 4xx but 401 and 403 for a denial"
+    );
+    let reason = "the lines of the header `x-api-key` differ";
+    assert!(reply.body.contains(reason), "{}", reply.body);
+}
+
+#[tokio::test]
+async fn a_source_can_say_which_values_of_a_header_count() {
+    let check = async |source: &str, expected: [u16; 5]| {
+        let server = limited_by(source).await;
+        let asked: [&[&str]; 5] = [
+            &["X-Api-Key: a"],
+            &["X-Api-Key: a", "X-Api-Key: b"],
+            &["X-Api-Key: b, a"],
+            &["X-Api-Key: c,d"],
+            &["X-Api-Key: d"],
+        ];
+        assert_eq!(statuses(&server, &asked).await, expected, "{source}");
+    };
+    check("header:x-api-key first", [200, 429, 200, 200, 200]).await;
+    check("header:x-api-key last", [200, 200, 429, 200, 429]).await;
+    check("header:x-api-key each", [200, 429, 429, 200, 429]).await;
+    // One line is one value, commas included.
+    check("header:x-api-key", [200, 400, 200, 200, 200]).await;
+}
+
+#[tokio::test]
+async fn more_values_than_are_charged_are_denied() {
+    let server = limited_by("header:x-api-key each").await;
+    let line = |n_values: u32| {
+        let values = (0..n_values).map(|it| format!("n{n_values}-{it}"));
+        format!("X-Api-Key: {}", values.collect::<Vec<_>>().join(","))
+    };
+    let asked = statuses(&server, &[&[&line(8)], &[&line(9)]]).await;
+    assert_eq!(asked, [200, 400]);
+}
+
+#[tokio::test]
+async fn a_last_slash_can_be_left_out() {
+    let check = async |source: &str, expected: [u16; 4]| {
+        let server = limited_by(source).await;
+        let asked: [&[&str]; 4] = [
+            &["X-Forwarded-Uri: /login"],
+            &["X-Forwarded-Uri: /login/"],
+            &["X-Forwarded-Uri: /login;x=1"],
+            &["X-Forwarded-Uri: /"],
+        ];
+        assert_eq!(statuses(&server, &asked).await, expected, "{source}");
+    };
+    check("path", [200, 200, 429, 200]).await;
+    check("path without_last_slash", [200, 429, 429, 200]).await;
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate_server::HttpConfig;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::client::{self, Server, post, read_to_end};
 
@@ -29,9 +29,24 @@ fn config() -> HttpConfig {
 #[tokio::test]
 async fn a_large_head_is_refused() {
     let server = Server::start(RULES).await;
-    let path = "x".repeat(20 * 1024);
+    let path = "x".repeat(70 * 1024);
     let request = format!("GET /json HTTP/1.1\r\nHost: test\r\nCookie: {path}\r\n\r\n");
     assert_eq!(server.exchange(&request).await.status, 431);
+}
+
+/// nginx hands on every line of its client's head.
+#[tokio::test]
+async fn a_head_of_many_lines_is_read() {
+    let server = Server::start(RULES).await;
+    let check = async |n_lines: usize, expected: u16| {
+        let lines = "a:b\r\n".repeat(n_lines - 2);
+        let head = "GET /v1/authorize?domain=api HTTP/1.1\r\nHost: test\r\nConnection: close\r\n";
+        let reply = server.exchange(&format!("{head}{lines}\r\n")).await;
+        assert_eq!(reply.status, expected, "{n_lines}");
+    };
+    check(101, 200).await;
+    check(1_024, 200).await;
+    check(1_025, 431).await;
 }
 
 #[tokio::test]
@@ -100,8 +115,18 @@ async fn what_is_no_http_is_answered_with_400() {
 async fn connections_above_the_bound_wait_for_a_place() {
     let mut config = client::config();
     config.http[0].max_connections = 1;
+    config.http[0].max_connections_per_address = Some(2);
     let server = Server::start_as(RULES, config).await;
     let mut first = server.connect().await;
+    // Its request is under way until its body arrives: the server has read the head when it asks for the body.
+    let request = post(SMALL).replace("\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n");
+    let (head, body) = request.split_once("\r\n\r\n").unwrap();
+    first
+        .write_all(format!("{head}\r\n\r\n").as_bytes())
+        .await
+        .unwrap();
+    let mut interim = [0; b"HTTP/1.1 100 Continue\r\n\r\n".len()];
+    first.read_exact(&mut interim).await.unwrap();
     let mut second = server.connect().await;
     second.write_all(post(SMALL).as_bytes()).await.unwrap();
     let waits = tokio::time::timeout(Duration::from_millis(50), second.readable()).await;
@@ -109,7 +134,7 @@ async fn connections_above_the_bound_wait_for_a_place() {
         waits.is_err(),
         "the second connection was served beside the first"
     );
-    first.write_all(post(SMALL).as_bytes()).await.unwrap();
+    first.write_all(body.as_bytes()).await.unwrap();
     assert_eq!(read_to_end(&mut first).await.status, 200);
     assert_eq!(read_to_end(&mut second).await.status, 200);
 }

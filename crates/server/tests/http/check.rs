@@ -50,6 +50,20 @@ async fn one_check_is_answered_by_status_headers_and_body() {
 }
 
 #[tokio::test]
+async fn a_look_is_denied_once_the_limit_is_used_up() {
+    let server = Server::start(RULES).await;
+    let look = ALICE.replace("}]}", "}], \"cost\": 0}");
+    for _ in 0..2 {
+        assert_eq!(check(&server, &look).await.status, 200);
+        assert_eq!(check(&server, ALICE).await.status, 200);
+    }
+    let reply = check(&server, &look).await;
+    assert_eq!(reply.status, 429);
+    assert_eq!(reply.header("retry-after"), Some("60"));
+    assert_eq!(json_of(&reply)["limits"][0]["allowed"], json!(false));
+}
+
+#[tokio::test]
 async fn a_rule_speaks_a_dialect_of_its_own() {
     let server = Server::start(RULES).await;
     let plan = ALICE.replace("user", "plan");
@@ -150,4 +164,27 @@ async fn only_post_asks() {
     let server = Server::start(RULES).await;
     let reply = server.get("/v1/check").await;
     assert_eq!((reply.status, reply.header("allow")), (405, Some("POST")));
+}
+
+#[tokio::test]
+async fn a_page_of_another_site_can_neither_charge_nor_refund() {
+    let server = Server::start(RULES).await;
+    let envoy =
+        r#"{"domain": "api", "descriptors": [{"entries": [{"key": "user", "value": "alice"}]}]}"#;
+    for (path, body) in [("/v1/check", ALICE), ("/json", envoy)] {
+        let send = |header: &str| {
+            let request = post_to(path, body).replacen("\r\n", &format!("\r\n{header}\r\n"), 1);
+            server.exchange(request)
+        };
+        for foreign in [
+            "Origin: http://evil.example",
+            "Origin: null",
+            "Sec-Fetch-Site: cross-site",
+            "Sec-Fetch-Site: same-site",
+        ] {
+            assert_eq!(send(foreign).await.status, 403, "{path} {foreign}");
+        }
+        // What was refused was not charged; a page of the same origin may ask.
+        assert_eq!(send("Origin: http://test").await.status, 200, "{path}");
+    }
 }

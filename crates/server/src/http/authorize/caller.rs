@@ -40,6 +40,12 @@ enum NotAllowed {
 impl<S: Store + 'static> Caller<'_, S> {
     /// Decides the limits of the request; `None` if it has no descriptor.
     pub(super) async fn check(&self) -> Result<Option<Verdict>, Refusal> {
+        let request = self.original.request(&self.identities, None);
+        self.visit
+            .door
+            .authorize
+            .descriptors
+            .check_lines(&request)?;
         match self.charge().await {
             Ok(verdict) => Ok(verdict),
             Err(NotAllowed::Denied(verdict)) => Ok(Some(*verdict)),

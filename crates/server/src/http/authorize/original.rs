@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use tidegate_gateway::{HeaderLines, is_preflight};
-use tidegate_identify::{Claims, Identities, Request};
+use tidegate_identify::{Claims, Identities, Request, text_of, uri_text};
 
 use super::AuthorizeConfig;
 use crate::door::Peer;
@@ -29,9 +29,9 @@ impl<'a> Original<'a> {
         let told = |name: &HeaderName| last(headers, name).filter(|_| is_trusted);
         let lines = headers.get_all(address.header.name());
         Self {
-            method: told(&config.request_headers.method),
-            uri: told(&config.request_headers.uri),
-            host: told(&config.request_headers.host),
+            method: told(&config.request_headers.method).map(text_of),
+            uri: told(&config.request_headers.uri).map(uri_text),
+            host: told(&config.request_headers.host).map(text_of),
             client: address.find(peer, lines.iter().map(HeaderValue::as_bytes)),
             headers: HeaderLines(headers),
         }
@@ -75,9 +75,9 @@ impl From<Peer> for tidegate_identify::Peer {
 }
 
 /// The last line of a header. A proxy that adds to what the client sent, instead of setting it, adds
-/// at the end. Bytes that are no text are replaced: were the line dropped for one of them, `/login?\xff`
-/// would have no path, and no limit.
-fn last<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Cow<'a, str>> {
+/// at the end. Bytes that are not UTF-8 are escaped: if the line were dropped for one of them, `/login?\xff` would have
+/// no path, and no limit.
+fn last<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8]> {
     let line = headers.get_all(name).iter().next_back()?;
-    Some(String::from_utf8_lossy(line.as_bytes()))
+    Some(line.as_bytes())
 }

@@ -1,9 +1,7 @@
 //! `RateLimitRequest` as protobuf, and its way to a question.
 
-use tidegate_limiter::Entry;
-
 use super::read::{Malformed, Reader};
-use crate::wire::question::{BadRequest, Question, Terms, WrittenLimit};
+use crate::wire::question::{BadRequest, EscapedTexts, Question, Terms, WrittenLimit};
 use crate::wire::unit::Unit;
 
 /// A message that asks nothing.
@@ -19,8 +17,13 @@ pub(crate) enum BadMessage {
 
 impl<'a> Question<'a> {
     /// Reads `envoy.service.ratelimit.v3.RateLimitRequest`, in place: moved out of a function, a
-    /// question would be copied whole. Fields that are not known are passed over.
-    pub(crate) fn read(&mut self, message: &'a [u8]) -> Result<(), BadMessage> {
+    /// question would be copied whole. Fields that are not known are passed over. Keys and values are bytes, as clients of a
+    /// proxy send them; `texts` holds those that need escapes.
+    pub(crate) fn read(
+        &mut self,
+        message: &'a [u8],
+        texts: &'a EscapedTexts,
+    ) -> Result<(), BadMessage> {
         let mut fields = Reader::new(message);
         while let Some((field, value)) = fields.next()? {
             match field {
@@ -30,6 +33,7 @@ impl<'a> Question<'a> {
                 _ => {}
             }
         }
+        self.escape(texts);
         Ok(())
     }
 
@@ -39,7 +43,7 @@ impl<'a> Question<'a> {
         let mut fields = Reader::new(message);
         while let Some((field, value)) = fields.next()? {
             match field {
-                1 => self.add_entry(entry(value.bytes(field)?)?)?,
+                1 => self.read_entry(value.bytes(field)?)?,
                 // A message that comes twice is one message in two pieces.
                 2 => terms
                     .limit
@@ -54,6 +58,19 @@ impl<'a> Question<'a> {
             }
         }
         Ok(self.end_descriptor(&terms)?)
+    }
+
+    fn read_entry(&mut self, message: &'a [u8]) -> Result<(), BadMessage> {
+        let (mut key, mut value) = (&[][..], &[][..]);
+        let mut fields = Reader::new(message);
+        while let Some((field, bytes)) = fields.next()? {
+            match field {
+                1 => key = bytes.bytes(field)?,
+                2 => value = bytes.bytes(field)?,
+                _ => {}
+            }
+        }
+        Ok(self.add_bytes(key, value)?)
     }
 }
 
@@ -72,19 +89,6 @@ impl WrittenLimit {
         }
         Ok(())
     }
-}
-
-fn entry(message: &[u8]) -> Result<Entry<'_>, Malformed> {
-    let mut entry = Entry { key: "", value: "" };
-    let mut fields = Reader::new(message);
-    while let Some((field, value)) = fields.next()? {
-        match field {
-            1 => entry.key = value.text(field)?,
-            2 => entry.value = value.text(field)?,
-            _ => {}
-        }
-    }
-    Ok(entry)
 }
 
 /// `google.protobuf.UInt64Value`.

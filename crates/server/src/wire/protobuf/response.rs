@@ -31,6 +31,13 @@ pub(crate) fn write_response(verdict: &Verdict, headers: &Headers, out: &mut Byt
     }
 }
 
+/// Writes the response to a question that has too much of something to be decided, with the reason in its metadata.
+pub(crate) fn write_denial(reason: &str, out: &mut BytesMut) {
+    let mut response = Writer(out);
+    response.uint(1, code(Answer::Refused));
+    response.message(6, |metadata| write_text("refused", reason, metadata));
+}
+
 /// What Envoy answers a refused request with, unless it is told otherwise.
 const TOO_MANY_REQUESTS: u16 = 429;
 

@@ -154,3 +154,19 @@ fn malformed_messages_are_refused_with_a_reason() {
     );
     check_malformed(r#"{"domain": "d"} x"#, "trailing characters");
 }
+
+/// A gateway copies a header into the body as it is, or as its language reads bytes that are not UTF-8.
+#[test]
+fn a_value_that_is_not_utf8_is_a_value() {
+    let check = |value: &[u8], expected: &str| {
+        let before = br#"{"domain": "d", "descriptors": [{"entries": [{"key": "k", "value": ""#;
+        let json = [&before[..], value, br#""}]}]}"#].concat();
+        let request: Object<RateLimitRequest<'_>> = serde_json::from_slice(&json).unwrap();
+        let question = Question::try_from(&request.0).unwrap();
+        assert_eq!(question.descriptors()[0].entries[0].value, expected);
+    };
+    check(b"bob\xff", "bob\u{fffd}ff");
+    check(br"bob\udcff", "bob\u{fffd}ed\u{fffd}b3\u{fffd}bf");
+    check(br"bob\ufffd", "bob\u{fffd}ef\u{fffd}bf\u{fffd}bd");
+    check(br"b\u00f6b", "b\u{f6}b");
+}
