@@ -124,7 +124,9 @@ async fn start(is_limited: bool) -> Result<TcpStream, Fault> {
     let (stream, peer) = listener.accept().await?;
     stream.set_nodelay(true)?;
     let peer = Peer::Address(peer.ip());
-    let permit = thread.permit(peer).ok_or("too many connections")?;
+    let permit = thread
+        .permit(peer, Arc::default())
+        .ok_or("too many connections")?;
     let connection = ClientConnection {
         peer,
         is_tls: false,

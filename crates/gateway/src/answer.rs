@@ -9,7 +9,7 @@ use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, W
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::json;
 use tidegate_answer::Headers;
-use tidegate_identify::TokenRejection;
+use tidegate_identify::{AmbiguousHeader, TokenRejection};
 use tidegate_limiter::{LimiterError, Verdict};
 use tidegate_observe::DecisionId;
 
@@ -31,6 +31,8 @@ pub(crate) enum Rejection {
     NoAccess,
     #[error("this caller has no access here")]
     Forbidden,
+    #[error(transparent)]
+    AmbiguousHeader(#[from] AmbiguousHeader),
     #[error(transparent)]
     Token(#[from] TokenRejection),
     #[error("there is no such path")]
@@ -126,7 +128,9 @@ impl Rejection {
         match self {
             Self::Malformed(Malformed::BadExpectation) => StatusCode::EXPECTATION_FAILED,
             Self::Malformed(Malformed::Connect) | Self::OnlyGet => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Malformed(_) | Self::BadUsageQuery => StatusCode::BAD_REQUEST,
+            Self::Malformed(_) | Self::AmbiguousHeader(_) | Self::BadUsageQuery => {
+                StatusCode::BAD_REQUEST
+            }
             Self::TooManyHeaders { .. } => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::NoAccess | Self::Forbidden => StatusCode::FORBIDDEN,
             Self::Token(_) => StatusCode::UNAUTHORIZED,

@@ -1,5 +1,6 @@
 //! Connections of clients: the protocol is detected, heads and bodies are bounded, and the end of the server is observed.
 
+mod activity;
 mod detect;
 mod http1;
 mod per_address;
@@ -10,13 +11,15 @@ mod tests;
 
 use std::cell::RefCell;
 use std::convert::Infallible;
+use std::future::Pending;
 use std::net::IpAddr;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderValue, Request, Response};
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use http::{HeaderValue, Request, Response, Version};
 use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
@@ -32,9 +35,9 @@ use crate::response::GatewayBody;
 use crate::thread::GatewayThread;
 use crate::upgrade::Tunnel;
 
+pub use activity::ConnectionActivity;
 use detect::detect;
-pub(crate) use per_address::AddressConnections;
-use per_address::AddressPermit;
+pub use per_address::{AddressConnections, AddressPermit};
 pub(crate) use state::{ConnectionState, RequestGuard};
 use stream::BoundedStream;
 
@@ -49,6 +52,15 @@ pub struct ClientConnection {
     pub protocol: Option<ClientProtocol>,
     /// The subject of the client's certificate, which was verified.
     pub certificate: Option<Arc<str>>,
+}
+
+/// The end of the server, as the connections of its clients observe it.
+pub trait ServerDrain {
+    /// Ready once the server takes no connection any more. HTTP/2 connections and tunnels are told to go then.
+    fn begun(&mut self) -> impl Future<Output = ()>;
+
+    /// Ready once HTTP/1 connections that are idle close, and a request that had arrived by then can be read.
+    fn closing(&mut self) -> impl Future<Output = ()>;
 }
 
 /// A version of HTTP that clients speak.
@@ -79,6 +91,7 @@ pub(crate) struct ConnectionContext {
 pub struct ConnectionPermit {
     #[expect(dead_code, reason = "held for its drop")]
     of_address: Option<AddressPermit>,
+    activity: Arc<ConnectionActivity>,
 }
 
 /// The window of an HTTP/2 stream: what a client may send before we have passed it on. As large as the default of the protocol.
@@ -87,24 +100,24 @@ const STREAM_WINDOW: u32 = 64 * 1024;
 /// Bytes of one HTTP/2 stream that wait to be sent to a client.
 const STREAM_SEND_BUFFER: usize = 64 * 1024;
 
-/// Serves one connection until it closes, or until the drain has begun and its requests are answered.
+/// Serves one connection until it closes. Once the server drains, an HTTP/1 connection closes after its next response, or when idle
+/// connections do; an HTTP/2 connection is told to go, and its requests are answered.
 pub async fn serve_connection<S, I>(
     mut io: I,
     client: ClientConnection,
-    _permit: ConnectionPermit,
+    permit: ConnectionPermit,
     thread: Rc<GatewayThread<S>>,
-    drain: impl Future<Output = ()>,
+    mut drain: impl ServerDrain,
 ) where
     S: Store + 'static,
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let state = Arc::new(ConnectionState::default());
+    let state = Arc::new(ConnectionState::new(Arc::clone(&permit.activity)));
     let bounds = &thread.bounds;
-    let mut drain = pin!(drain);
     let detected = tokio::select! {
+        biased;
         detected = detect(&mut io, client.protocol, bounds.idle_timeout) => detected,
-        // A connection on which nothing was asked has nothing to wait for.
-        () = drain.as_mut() => return,
+        () = drain.closing() => return,
     };
     // A client that closes, or is silent, before its first request is gone.
     let Some((protocol, first)) = detected else {
@@ -138,7 +151,7 @@ async fn serve_http2<S, I>(
     stream: BoundedStream<I>,
     context: Rc<ConnectionContext>,
     thread: Rc<GatewayThread<S>>,
-    drain: impl Future<Output = ()>,
+    mut drain: impl ServerDrain,
 ) where
     S: Store + 'static,
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -162,7 +175,7 @@ async fn serve_http2<S, I>(
         .max_send_buf_size(STREAM_SEND_BUFFER)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
-    let mut drain = pin!(drain);
+    let mut drain = pin!(polled_when_woken(drain.begun()));
     let mut idle = pin!(idle(&state, bounds.idle_timeout));
     tokio::select! {
         biased;
@@ -173,6 +186,12 @@ async fn serve_http2<S, I>(
     }
     connection.as_mut().graceful_shutdown();
     let _ = connection.await;
+}
+
+/// The same future, polled only when it is woken: other things wake the task of a connection many times for each request.
+async fn polled_when_woken(future: impl Future<Output = ()>) {
+    let mut future = FuturesUnordered::from_iter([future]);
+    future.next().await;
 }
 
 /// Ready once no request came for at least `timeout`, and at most for twice that.
@@ -197,8 +216,24 @@ async fn respond<S: Store + 'static>(
     context: &ConnectionContext,
 ) -> Result<Response<GatewayBody>, Infallible> {
     let has_body = !request.body().is_end_stream();
-    let guard = context.state.begin(thread.bounds.max_requests, has_body);
+    let mut guard = context.state.begin(thread.bounds.max_requests, has_body);
+    // HTTP/2 has GOAWAY for this.
+    if thread.is_leaving() && request.version() < Version::HTTP_2 {
+        guard.is_last = true;
+        context.state.linger();
+    }
     Ok(thread.answer(request, context, guard).await)
+}
+
+/// A server that never drains.
+impl ServerDrain for Pending<()> {
+    async fn begun(&mut self) {
+        self.await;
+    }
+
+    async fn closing(&mut self) {
+        self.await;
+    }
 }
 
 // === impl GatewayThread ===
@@ -206,7 +241,11 @@ async fn respond<S: Store + 'static>(
 impl<S> GatewayThread<S> {
     /// A permit for a connection of `peer`, unless its address has as many as it may. It is taken before a handshake, because a
     /// client that never ends one holds a connection as well.
-    pub fn permit(&self, peer: Peer) -> Option<ConnectionPermit> {
+    pub fn permit(
+        &self,
+        peer: Peer,
+        activity: Arc<ConnectionActivity>,
+    ) -> Option<ConnectionPermit> {
         let of_address = match peer {
             Peer::Address(address) if !self.gateway.config().client_address.trusts(peer) => {
                 let most = self.bounds.max_connections_per_address;
@@ -214,7 +253,10 @@ impl<S> GatewayThread<S> {
             }
             Peer::Address(_) | Peer::Unix => None,
         };
-        Some(ConnectionPermit { of_address })
+        Some(ConnectionPermit {
+            of_address,
+            activity,
+        })
     }
 }
 

@@ -39,7 +39,10 @@ pub use config::{
     RouteAction, RouteConfig, RouteMatch, TargetConfig, TargetFault, Timeouts, UpstreamConfig,
     UpstreamProtocol, UpstreamTls, WebSocketLimits, WhenOver,
 };
-pub use connection::{ClientConnection, ClientProtocol, ConnectionPermit, serve_connection};
+pub use connection::{
+    AddressConnections, AddressPermit, ClientConnection, ClientProtocol, ConnectionActivity,
+    ConnectionPermit, ServerDrain, serve_connection,
+};
 pub use cors::is_preflight;
 pub use gateway::{Gateway, GatewayError};
 pub use header_lines::HeaderLines;

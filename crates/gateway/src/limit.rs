@@ -8,7 +8,9 @@ use http::header::UPGRADE;
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use quanta::Instant;
-use tidegate_identify::{Claims, DescribedPart, LimitSteps, Request, TokenRejection};
+use tidegate_identify::{
+    AmbiguousHeader, Claims, DescribedPart, LimitSteps, Request, TokenRejection,
+};
 use tidegate_limiter::{Limit, LimiterError, Store, Verdict};
 use tidegate_observe::{Asked, DecisionId, TraceHeaders};
 
@@ -43,6 +45,7 @@ impl Caller<'_> {
         thread: &GatewayThread<S>,
     ) -> Result<Charged, Rejection> {
         let lines = HeaderLines(&self.head.headers);
+        self.check_lines(lines)?;
         let (charged, claims) = if self.config.needs_token(self.route) {
             // In a box, so that the future of every other request stays small.
             Box::pin(self.charge_with_token(thread, &lines)).await?
@@ -103,6 +106,7 @@ impl Caller<'_> {
         thread: &GatewayThread<S>,
     ) -> Result<Option<Verdict>, Rejection> {
         let lines = HeaderLines(&self.head.headers);
+        self.check_lines(lines)?;
         let claims = if self.config.needs_token(self.route) {
             self.claims(lines)?
         } else {
@@ -121,6 +125,18 @@ impl Caller<'_> {
         let descriptors = described.descriptors();
         let looked = thread.limiter.look(&self.config.domain, &descriptors).await;
         Ok(Some(looked?))
+    }
+
+    /// Checks that every header by which the caller is identified has one meaning.
+    fn check_lines(&self, lines: HeaderLines<'_>) -> Result<(), AmbiguousHeader> {
+        let request = self.request(&lines, None);
+        let mut required = self.route.require.iter();
+        required.try_for_each(|it| it.source.check_lines(&request))?;
+        let websocket = self.route.websocket.as_ref();
+        if let Some(recipes) = websocket.and_then(|limits| limits.descriptors.as_ref()) {
+            recipes.check_lines(&request)?;
+        }
+        self.config.descriptors_of(self.route).check_lines(&request)
     }
 
     /// The claims of the request's token, or the reason why the settings reject the request.
@@ -181,6 +197,9 @@ impl Caller<'_> {
         part: DescribedPart,
     ) -> Result<Charged, Rejection> {
         let recipes = self.config.descriptors_of(self.route);
+        if recipes.is_empty() {
+            return Ok(Charged::default());
+        }
         let values = recipes.values(&self.request(lines, claims));
         let described = recipes.describe(&values, part);
         if described.is_empty() {

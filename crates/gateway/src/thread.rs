@@ -52,6 +52,7 @@ pub struct GatewayThread<S> {
     counts: Arc<ResponseCounts>,
     pub(crate) bounds: GatewayBounds,
     pool: UpstreamPool,
+    is_leaving: Cell<bool>,
 }
 
 /// A request that was not rejected.
@@ -99,7 +100,18 @@ impl<S> GatewayThread<S> {
             recorder,
             dialect,
             bounds,
+            is_leaving: Cell::new(false),
         }
+    }
+
+    /// From now on, each response over HTTP/1 closes its connection, because the server is going to stop.
+    pub fn leave(&self) {
+        self.is_leaving.set(true);
+    }
+
+    /// True if the server is going to stop.
+    pub(crate) const fn is_leaving(&self) -> bool {
+        self.is_leaving.get()
     }
 
     /// The time a client may take nothing of an answer that waits for it.

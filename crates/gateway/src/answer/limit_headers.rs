@@ -102,7 +102,12 @@ fn number(number: u64) -> HeaderValue {
         let text = HeaderValue::from_str(itoa::Buffer::new().format(number));
         return text.unwrap_or_else(|_| number.into());
     };
-    let n_zeros = [1_000, 100, 10].iter().filter(|it| number < **it).count();
+    let n_zeros = match number {
+        0..10 => 3,
+        10..100 => 2,
+        100..1_000 => 1,
+        _ => 0,
+    };
     let digits = Bytes::from_static(&text[n_zeros..]);
     HeaderValue::from_maybe_shared(digits).unwrap_or_else(|_| number.into())
 }

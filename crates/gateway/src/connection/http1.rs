@@ -1,12 +1,15 @@
 //! An HTTP/1 connection: hyper serves it while it is in use, and it is parked while it is idle.
 //!
 //! ```text
-//!            first byte           Connection: close, upgrade, error, drain
-//!  parked ──────────────► served ──────────────────────────────────────────► over
-//!    │ ▲                    │                                                  ▲
-//!    │ └───response sent────┘                                                  │
-//!    └───────────── idle_timeout, end of the stream, drain ────────────────────┘
+//!            first byte           Connection: close, upgrade, error
+//!  parked ──────────────► served ───────────────────────────────────► over
+//!    │ ▲                    │                                           ▲
+//!    │ └───response sent────┘                                           │
+//!    └────────── idle_timeout, end of the stream, end of the drain ─────┘
 //! ```
+//!
+//! While the server drains, a connection is closed by the response to its next request, which says so. A connection without one
+//! stays until the grace of the drain is over: its client may be sending a request, which would be lost.
 //!
 //! hyper holds two buffers of 8 KB for as long as it has a connection. Most connections are idle most of the time, so hyper leaves an
 //! idle one, and comes back with the first byte of the next request. Bytes that hyper has read but not used go with the stream.
@@ -36,7 +39,7 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::state::ConnectionState;
 use super::stream::BoundedStream;
-use super::{ConnectionContext, respond};
+use super::{ConnectionContext, ServerDrain, polled_when_woken, respond};
 use crate::GatewayBounds;
 use crate::thread::GatewayThread;
 
@@ -56,7 +59,7 @@ enum ClientPace {
 /// The reason why hyper is polled no more.
 enum ServingEnd {
     Over,
-    Drain,
+    Closing,
     Idle,
 }
 
@@ -65,8 +68,6 @@ enum ServedConnection<I> {
     Idle(BoundedStream<I>),
     /// Closed or upgraded.
     Over,
-    /// The same after the drain has begun.
-    Drained,
 }
 
 /// A timer that tells whether a busy connection has become idle.
@@ -80,24 +81,46 @@ struct IdleTimer {
 
 /// Serves a connection until it closes.
 pub(super) async fn serve<S, I>(
-    mut stream: BoundedStream<I>,
+    stream: BoundedStream<I>,
     context: Rc<ConnectionContext>,
     thread: Rc<GatewayThread<S>>,
-    mut drain: Pin<&mut impl Future<Output = ()>>,
+    mut drain: impl ServerDrain,
 ) where
     S: Store + 'static,
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let closing = polled_when_woken(drain.closing());
+    serve_requests(stream, &context, &thread, closing).await;
+    let tunnel = context.tunnel.take();
+    if let Some(tunnel) = tunnel {
+        Box::pin(tunnel.run(&thread, drain.begun())).await;
+    }
+}
+
+/// Serves the requests of a connection until it closes or is upgraded.
+async fn serve_requests<S, I>(
+    mut stream: BoundedStream<I>,
+    context: &ConnectionContext,
+    thread: &GatewayThread<S>,
+    closing: impl Future<Output = ()>,
+) where
+    S: Store + 'static,
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut closing = pin!(closing);
     let mut pace = ClientPace::Slow;
     // The idle timeout begins when the connection is parked.
     let pause = BUSY_PAUSE.min(thread.bounds.idle_timeout / 4);
-    let is_draining = loop {
+    loop {
         if !stream.has_first() {
             let parked_at = Instant::now();
             let head = tokio::select! {
                 biased;
                 head = poll_fn(|context| stream.poll_head(context)) => head.is_ok(),
-                () = drain.as_mut() => false,
+                () = closing.as_mut() => {
+                    context.state.linger();
+                    false
+                }
             };
             if !head {
                 // The client may be gone.
@@ -115,21 +138,11 @@ pub(super) async fn serve<S, I>(
         }
         // Boxed, so that a parked connection has no room for it.
         let idle_timer = IdleTimer::new(pace, pause);
-        let served = serve_until_idle(stream, &context, &thread, drain.as_mut(), idle_timer);
+        let served = serve_until_idle(stream, context, thread, closing.as_mut(), idle_timer);
         match Box::pin(served).await {
             ServedConnection::Idle(idle) => stream = idle,
-            ServedConnection::Over => break false,
-            ServedConnection::Drained => break true,
+            ServedConnection::Over => return,
         }
-    };
-    let tunnel = context.tunnel.take();
-    if let Some(tunnel) = tunnel {
-        let drain = async {
-            if !is_draining {
-                drain.await;
-            }
-        };
-        Box::pin(tunnel.run(&thread, drain)).await;
     }
 }
 
@@ -138,7 +151,7 @@ async fn serve_until_idle<S, I>(
     stream: BoundedStream<I>,
     context: &ConnectionContext,
     thread: &GatewayThread<S>,
-    mut drain: Pin<&mut impl Future<Output = ()>>,
+    mut closing: Pin<&mut impl Future<Output = ()>>,
     mut idle_timer: IdleTimer,
 ) -> ServedConnection<I>
 where
@@ -159,18 +172,19 @@ where
         if Pin::new(&mut connection).poll(context).is_ready() {
             return Poll::Ready(ServingEnd::Over);
         }
-        if drain.as_mut().poll(context).is_ready() {
-            return Poll::Ready(ServingEnd::Drain);
+        if closing.as_mut().poll(context).is_ready() {
+            return Poll::Ready(ServingEnd::Closing);
         }
         idle_timer.poll(state, context).map(|()| ServingEnd::Idle)
     });
     match end.await {
         // hyper has answered a client that speaks no HTTP; a client that breaks off is not an error of ours.
         ServingEnd::Over => return ServedConnection::Over,
-        ServingEnd::Drain => {
+        ServingEnd::Closing => {
+            state.linger();
             Pin::new(&mut connection).graceful_shutdown();
             let _ = connection.await;
-            return ServedConnection::Drained;
+            return ServedConnection::Over;
         }
         ServingEnd::Idle => {}
     }

@@ -12,14 +12,14 @@ use tracing::warn;
 ///
 /// Connections come and go seldom enough for one lock.
 #[derive(Debug, Default)]
-pub(crate) struct AddressConnections {
+pub struct AddressConnections {
     open: Mutex<HashMap<IpAddr, usize>>,
     denial_log: LogSampler,
 }
 
 /// The permit of one connection, released when dropped.
 #[derive(Debug)]
-pub(crate) struct AddressPermit {
+pub struct AddressPermit {
     connections: Arc<AddressConnections>,
     address: IpAddr,
 }
@@ -28,7 +28,7 @@ pub(crate) struct AddressPermit {
 
 impl AddressConnections {
     /// A permit for a connection of `address`, unless that has `most` already.
-    pub(crate) fn take(self: &Arc<Self>, address: IpAddr, most: usize) -> Option<AddressPermit> {
+    pub fn take(self: &Arc<Self>, address: IpAddr, most: usize) -> Option<AddressPermit> {
         let address = network(address);
         let mut table = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let open = table.entry(address).or_default();

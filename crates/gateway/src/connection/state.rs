@@ -1,16 +1,18 @@
 //! The state of a connection, shared between its stream and its requests.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::Notify;
+
+use super::ConnectionActivity;
 
 /// Requests in progress on one connection, and how many there ever were.
 ///
 /// Stream and requests run on one thread; atomics are only there because hyper wants streams that can be sent.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ConnectionState {
-    n_active: AtomicU32,
+    activity: Arc<ConnectionActivity>,
     n_requests: AtomicU64,
     /// True if the last request had a body.
     had_body: AtomicBool,
@@ -20,6 +22,8 @@ pub(crate) struct ConnectionState {
     is_flushed: AtomicBool,
     /// True if hyper leaves the stream, which stays open.
     is_parking: AtomicBool,
+    /// True if the stream lingers when it is shut down.
+    lingers: AtomicBool,
     exhausted: Notify,
 }
 
@@ -34,9 +38,23 @@ pub(crate) struct RequestGuard {
 // === impl ConnectionState ===
 
 impl ConnectionState {
+    /// The state of a new connection, whose requests its listener sees too.
+    pub(crate) fn new(activity: Arc<ConnectionActivity>) -> Self {
+        Self {
+            activity,
+            n_requests: AtomicU64::new(0),
+            had_body: AtomicBool::new(false),
+            has_head: AtomicBool::new(false),
+            is_flushed: AtomicBool::new(false),
+            is_parking: AtomicBool::new(false),
+            lingers: AtomicBool::new(false),
+            exhausted: Notify::new(),
+        }
+    }
+
     /// Begins a request on a connection that may carry `max_requests`.
     pub(crate) fn begin(self: &Arc<Self>, max_requests: u64, has_body: bool) -> RequestGuard {
-        self.n_active.fetch_add(1, Ordering::Relaxed);
+        self.activity.begin();
         self.had_body.store(has_body, Ordering::Relaxed);
         self.has_head.store(false, Ordering::Relaxed);
         let n_before = self.n_requests.fetch_add(1, Ordering::Relaxed);
@@ -52,7 +70,7 @@ impl ConnectionState {
 
     /// Keeps the connection in use after the request that is in progress.
     pub(crate) fn again(self: &Arc<Self>) -> RequestGuard {
-        self.n_active.fetch_add(1, Ordering::Relaxed);
+        self.activity.begin();
         RequestGuard {
             state: Arc::clone(self),
             is_last: true,
@@ -61,7 +79,7 @@ impl ConnectionState {
 
     /// True if no request is in progress.
     pub(crate) fn is_idle(&self) -> bool {
-        self.n_active.load(Ordering::Relaxed) == 0
+        self.activity.is_idle()
     }
 
     /// True if the last request had a body.
@@ -106,6 +124,16 @@ impl ConnectionState {
         self.is_parking.swap(false, Ordering::Relaxed)
     }
 
+    /// Has the stream linger when it is shut down, because the server drains.
+    pub(super) fn linger(&self) {
+        self.lingers.store(true, Ordering::Relaxed);
+    }
+
+    /// True if the stream lingers when it is shut down.
+    pub(super) fn lingers(&self) -> bool {
+        self.lingers.load(Ordering::Relaxed)
+    }
+
     /// The number of requests that were begun.
     pub(crate) fn n_requests(&self) -> u64 {
         self.n_requests.load(Ordering::Relaxed)
@@ -121,6 +149,6 @@ impl ConnectionState {
 
 impl Drop for RequestGuard {
     fn drop(&mut self) {
-        self.state.n_active.fetch_sub(1, Ordering::Relaxed);
+        self.state.activity.end();
     }
 }

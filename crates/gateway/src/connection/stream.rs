@@ -9,7 +9,7 @@
 //!
 //! A client whose body is not read to its end, because it was denied or the upstream has answered already, still sends while the
 //! connection is closed. Its bytes are discarded for a while: a connection that is closed with bytes unread is reset, and the reset
-//! would overtake the response.
+//! would overtake the response. Connections that the drain closes linger likewise.
 //!
 //! The timer is armed once and looks at the true deadline when it fires, because requests come far more often than it does.
 
@@ -44,6 +44,8 @@ pub(super) struct BoundedStream<I> {
 
 /// The longest time that bytes of a body are discarded after the response to it.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
+/// The longest time that a request is discarded which was on its way when the drain closed the connection.
+const DRAIN_LINGER_TIMEOUT: Duration = Duration::from_millis(500);
 /// Bytes that are discarded at a time.
 const DISCARDED_BYTES: usize = 4 * 1024;
 
@@ -232,10 +234,12 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for BoundedStream<I> {
         if !this.is_shut_down {
             ready!(Pin::new(&mut this.io).poll_shutdown(context))?;
             this.is_shut_down = true;
-            if !this.has_unread_body() {
-                return Poll::Ready(Ok(()));
-            }
-            this.timer = Some(Box::pin(sleep_until(Instant::now() + LINGER_TIMEOUT)));
+            let timeout = match (this.has_unread_body(), this.state.lingers()) {
+                (true, _) => LINGER_TIMEOUT,
+                (false, true) => DRAIN_LINGER_TIMEOUT,
+                (false, false) => return Poll::Ready(Ok(())),
+            };
+            this.timer = Some(Box::pin(sleep_until(Instant::now() + timeout)));
         }
         this.poll_linger(context).map(Ok)
     }

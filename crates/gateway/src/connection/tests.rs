@@ -27,7 +27,7 @@ use tokio::task::spawn_local;
 use tokio::time::{Instant, sleep};
 
 use super::detect::FIRST_BYTES;
-use super::{ClientConnection, ClientProtocol, serve_connection};
+use super::{ClientConnection, ClientProtocol, ServerDrain, serve_connection};
 use crate::GatewayBounds;
 use crate::config::{AccessConfig, DenialBody, GatewayConfig};
 use crate::gateway::Gateway;
@@ -43,6 +43,9 @@ struct Client {
     last_read: Arc<AtomicUsize>,
 }
 
+/// A drain whose grace is over when the test says so.
+struct TestDrain(oneshot::Receiver<()>);
+
 /// The gateway's end of a connection.
 struct ProbedStream<I = DuplexStream> {
     stream: I,
@@ -52,10 +55,14 @@ struct ProbedStream<I = DuplexStream> {
 // === impl Client ===
 
 impl Client {
-    /// A connection that bounds hold and that ends with `drain`. `n_bytes` fit into it.
-    fn connect(
-        bounds: GatewayBounds,
-        drain: impl Future<Output = ()> + 'static,
+    /// A connection that bounds hold and that is closed if it is idle when `drain` is over. `n_bytes` fit into it.
+    fn connect(bounds: GatewayBounds, drain: impl ServerDrain + 'static, n_bytes: usize) -> Self {
+        Self::connect_to(thread(bounds), drain, n_bytes)
+    }
+
+    fn connect_to(
+        thread: Rc<GatewayThread<EmbeddedStore>>,
+        drain: impl ServerDrain + 'static,
         n_bytes: usize,
     ) -> Self {
         let (stream, theirs) = duplex(n_bytes);
@@ -64,8 +71,7 @@ impl Client {
             stream: theirs,
             last_read: Arc::clone(&last_read),
         };
-        let thread = thread(bounds);
-        let permit = thread.permit(Peer::Unix).unwrap();
+        let permit = thread.permit(Peer::Unix, Arc::default()).unwrap();
         let connection = ClientConnection {
             peer: Peer::Unix,
             is_tls: false,
@@ -117,6 +123,18 @@ impl Client {
         let began = Instant::now();
         assert_eq!(self.stream.read(&mut [0]).await.unwrap(), 0);
         began.elapsed()
+    }
+}
+
+// === impl TestDrain ===
+
+impl ServerDrain for TestDrain {
+    async fn begun(&mut self) {
+        self.closing().await;
+    }
+
+    async fn closing(&mut self) {
+        (&mut self.0).await.unwrap();
     }
 }
 
@@ -286,8 +304,7 @@ fn a_parked_connection_is_closed_in_time() {
 fn a_parked_connection_ends_with_the_drain_or_its_client() {
     run(async {
         let (drain, drained) = oneshot::channel::<()>();
-        let drained = async { drained.await.unwrap() };
-        let mut client = Client::connect(bounds(), drained, 64 * 1024);
+        let mut client = Client::connect(bounds(), TestDrain(drained), 64 * 1024);
         client.get().await;
         assert!(client.is_parked());
         drain.send(()).unwrap();
@@ -301,11 +318,24 @@ fn a_parked_connection_ends_with_the_drain_or_its_client() {
 }
 
 #[test]
+fn the_next_response_closes_the_connection_once_the_server_leaves() {
+    run(async {
+        let thread = thread(bounds());
+        let mut client = Client::connect_to(Rc::clone(&thread), pending(), 64 * 1024);
+        assert!(!client.get().await.contains("connection: close"));
+        assert!(client.is_parked());
+        thread.leave();
+        sleep(30 * SECOND).await;
+        assert!(client.get().await.contains("connection: close"));
+        client.closed_after().await;
+    });
+}
+
+#[test]
 fn a_request_that_arrived_before_the_drain_is_answered() {
     run(async {
         let (drain, drained) = oneshot::channel::<()>();
-        let drained = async { drained.await.unwrap() };
-        let mut client = Client::connect(bounds(), drained, 64 * 1024);
+        let mut client = Client::connect(bounds(), TestDrain(drained), 64 * 1024);
         client.get().await;
         client.send(GET).await;
         drain.send(()).unwrap();
@@ -390,7 +420,7 @@ fn a_client_of_known_protocol_is_parked_until_its_first_byte() {
             last_read: Arc::clone(&last_read),
         };
         let thread = thread(bounds());
-        let permit = thread.permit(Peer::Unix).unwrap();
+        let permit = thread.permit(Peer::Unix, Arc::default()).unwrap();
         let connection = ClientConnection {
             peer: Peer::Unix,
             is_tls: true,

@@ -128,8 +128,11 @@ pub(crate) fn set_forwarded(
     client: Option<IpAddr>,
     trusted: Option<&AddressHeader>,
 ) {
-    let host = headers.get(HOST).cloned();
-    let host = host.or_else(|| HeaderValue::from_str(authority?.as_str()).ok());
+    let mut host = headers.get(HOST).cloned();
+    if host.is_none() {
+        host = authority.and_then(|it| HeaderValue::from_str(it.as_str()).ok());
+        headers.extend(host.clone().map(|host| (HOST, host)));
+    }
     strip_claims(headers, trusted);
     let peer = connection.peer_text.as_ref();
     let own = connection.forwarded(host.as_ref());
@@ -161,8 +164,7 @@ pub(crate) fn set_forwarded(
     let scheme = headers.entry(X_FORWARDED_PROTO);
     scheme.or_insert(if is_tls { HTTPS } else { HTTP });
     if let Some(host) = host {
-        headers.entry(X_FORWARDED_HOST).or_insert(host.clone());
-        headers.entry(HOST).or_insert(host);
+        headers.entry(X_FORWARDED_HOST).or_insert(host);
     }
     let is_http2 = version == Version::HTTP_2;
     headers.append(VIA, if is_http2 { VIA_2 } else { VIA_1 });

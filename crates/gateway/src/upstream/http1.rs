@@ -30,7 +30,7 @@ use tokio::time::Instant;
 
 use super::connect::OpenedStream;
 use super::outgoing::OutgoingBody;
-use super::stream::ReadMark;
+use super::stream::ReadState;
 use super::timer::now;
 
 /// One HTTP/1 connection.
@@ -38,7 +38,7 @@ pub(super) struct Http1Connection {
     sender: SendRequest<OutgoingBody>,
     driver: Driver,
     waker: DriverWaker,
-    read_mark: ReadMark,
+    reads: Arc<ReadState>,
     pub(super) address: SocketAddr,
     /// The version of the target's addresses that has this one.
     pub(super) list_version: u64,
@@ -76,8 +76,12 @@ struct WakerRelay {
 // === impl Http1Connection ===
 
 impl Http1Connection {
-    pub(super) async fn start(opened: OpenedStream, list_version: u64) -> io::Result<Box<Self>> {
-        let read_mark = opened.stream.read_mark();
+    pub(super) async fn start(
+        mut opened: OpenedStream,
+        list_version: u64,
+    ) -> io::Result<Box<Self>> {
+        let waker = DriverWaker::new();
+        let reads = opened.stream.wake_by(waker.waker.clone());
         let (sender, connection) = Builder::new()
             .handshake(TokioIo::new(opened.stream))
             .await
@@ -85,8 +89,8 @@ impl Http1Connection {
         let mut started = Self {
             sender,
             driver: Driver::Inline(Box::pin(connection.with_upgrades())),
-            waker: DriverWaker::new(),
-            read_mark,
+            waker,
+            reads,
             address: opened.address,
             list_version,
             idle_since: now(),
@@ -101,7 +105,7 @@ impl Http1Connection {
         &mut self,
         request: Box<Request<OutgoingBody>>,
     ) -> Result<Response<Incoming>, TrySendError<Request<OutgoingBody>>> {
-        self.read_mark.clear();
+        self.reads.begin();
         if !request.body().is_end_stream() {
             self.give_task();
         }
@@ -138,7 +142,7 @@ impl Http1Connection {
 
     /// True if something was read since the last request was sent.
     pub(super) fn was_read(&self) -> bool {
-        self.read_mark.is_set()
+        self.reads.was_read()
     }
 
     /// True if it waits for a request. One that is not in use notices only here that the target has closed it.
@@ -160,6 +164,7 @@ impl Http1Connection {
         match std::mem::replace(&mut self.driver, Driver::Over) {
             // Its errors reach the request, or nobody if there is none.
             Driver::Inline(driver) => {
+                self.reads.leave_waker();
                 self.driver = Driver::Task(spawn_local(driver).abort_handle());
             }
             other => self.driver = other,
@@ -178,7 +183,8 @@ impl Http1Connection {
         if let Driver::Inline(driver) = &mut self.driver
             && self.waker.poll(driver.as_mut()).is_ready()
         {
-            // Its errors reach the request, or nobody if there is none.
+            // Its errors reach the request, or nobody if there is none. The stream of an upgrade goes to others.
+            self.reads.leave_waker();
             self.driver = Driver::Over;
         }
     }

@@ -3,8 +3,9 @@
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Poll, Wake, Waker};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -16,12 +17,27 @@ use crate::gather::poll_write_gathered;
 #[derive(Debug)]
 pub(super) struct UpstreamStream {
     inner: InnerStream,
-    read_mark: ReadMark,
+    reads: Arc<ReadState>,
+    /// Wakes the one who polls the connection, once there is something to read.
+    waker: Option<Waker>,
 }
 
-/// Says that something was read since it was cleared. A response of which nothing was read was not begun.
-#[derive(Clone, Debug, Default)]
-pub(super) struct ReadMark(Arc<AtomicBool>);
+/// The reads of one connection, as its stream and those who use it know them. All of them are on one thread.
+#[derive(Debug, Default)]
+pub(super) struct ReadState {
+    /// True if something was read since it was cleared. A response of which nothing was read was not begun.
+    was_read: AtomicBool,
+    /// True if the stream's own waker wakes the one who polls the connection.
+    has_waker: AtomicBool,
+    /// True if there is nothing to read before that waker is called. hyper asks five times for each response.
+    waits: AtomicBool,
+}
+
+/// Ends the wait of a stream.
+struct ReadWaker {
+    reads: Arc<ReadState>,
+    driver: Waker,
+}
 
 #[derive(Debug)]
 enum InnerStream {
@@ -35,19 +51,25 @@ impl UpstreamStream {
     pub(super) fn plain(stream: TcpStream) -> Self {
         Self {
             inner: InnerStream::Plain(stream),
-            read_mark: ReadMark::default(),
+            reads: Arc::default(),
+            waker: None,
         }
     }
 
     pub(super) fn tls(stream: TlsStream<TcpStream>) -> Self {
         Self {
             inner: InnerStream::Tls(Box::new(stream)),
-            read_mark: ReadMark::default(),
+            reads: Arc::default(),
+            waker: None,
         }
     }
 
-    pub(super) fn read_mark(&self) -> ReadMark {
-        self.read_mark.clone()
+    /// Gives the stream a waker for the one who polls the connection, until [`ReadState::leave_waker`].
+    pub(super) fn wake_by(&mut self, driver: Waker) -> Arc<ReadState> {
+        let reads = Arc::clone(&self.reads);
+        self.waker = Some(Waker::from(Arc::new(ReadWaker { reads, driver })));
+        self.reads.has_waker.store(true, Relaxed);
+        Arc::clone(&self.reads)
     }
 }
 
@@ -57,13 +79,29 @@ impl AsyncRead for UpstreamStream {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let Self {
+            inner,
+            reads,
+            waker,
+        } = &mut *self;
         let n_before = buffer.filled().len();
-        let polled = match &mut self.inner {
-            InnerStream::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
-            InnerStream::Tls(stream) => Pin::new(stream.as_mut()).poll_read(context, buffer),
+        let polled = match waker {
+            Some(waker) if reads.has_waker.load(Relaxed) => {
+                if reads.waits.load(Relaxed) {
+                    return Poll::Pending;
+                }
+                // Before the read, because the waker may be called meanwhile.
+                reads.waits.store(true, Relaxed);
+                let polled = inner.poll_read(&mut Context::from_waker(waker), buffer);
+                if polled.is_ready() {
+                    reads.waits.store(false, Relaxed);
+                }
+                polled
+            }
+            _ => inner.poll_read(context, buffer),
         };
         if buffer.filled().len() > n_before {
-            self.read_mark.set();
+            reads.was_read.store(true, Relaxed);
         }
         polled
     }
@@ -116,18 +154,49 @@ impl AsyncWrite for UpstreamStream {
     }
 }
 
-// === impl ReadMark ===
+// === impl InnerStream ===
 
-impl ReadMark {
-    pub(super) fn clear(&self) {
-        self.0.store(false, Ordering::Relaxed);
+impl InnerStream {
+    fn poll_read(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self {
+            Self::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
+            Self::Tls(stream) => Pin::new(stream.as_mut()).poll_read(context, buffer),
+        }
+    }
+}
+
+// === impl ReadState ===
+
+impl ReadState {
+    pub(super) fn was_read(&self) -> bool {
+        self.was_read.load(Relaxed)
     }
 
-    pub(super) fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+    /// Notes that a request is sent, of whose response nothing was read.
+    pub(super) fn begin(&self) {
+        self.was_read.store(false, Relaxed);
     }
 
-    fn set(&self) {
-        self.0.store(true, Ordering::Relaxed);
+    /// Has the stream wake whoever polls it from now on.
+    pub(super) fn leave_waker(&self) {
+        self.has_waker.store(false, Relaxed);
+        self.waits.store(false, Relaxed);
+    }
+}
+
+// === impl ReadWaker ===
+
+impl Wake for ReadWaker {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.reads.waits.store(false, Relaxed);
+        self.driver.wake_by_ref();
     }
 }
