@@ -104,8 +104,8 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "NAME")]
     rules_name: Option<String>,
 
-    /// The domain of the descriptors
-    #[arg(long, required_unless_present = "request", conflicts_with = "request")]
+    /// The domain of the descriptors, or the one that a proxy names to /v1/authorize
+    #[arg(long, required_unless_present = "request")]
     pub(crate) domain: Option<String>,
 
     /// A descriptor as key=value,key=value; quote a value with "…" or put \ before , " and \
@@ -116,7 +116,8 @@ pub(crate) struct ExplainArgs {
     )]
     pub(crate) descriptors: Vec<String>,
 
-    /// A request to the gateway, such as 'GET /login'; its settings and rules are those of --config
+    /// A request such as 'GET /login', to the gateway, or if there is none, behind a proxy that asks /v1/authorize; settings and
+    /// rules are those of --config
     #[arg(long, value_name = "REQUEST")]
     pub(crate) request: Option<String>,
 

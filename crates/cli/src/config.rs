@@ -39,7 +39,7 @@ pub(crate) use sections::{
     ApiKeyFiles, BuiltInRules, Config, DenialTemplate, Identity, Listener, PushedPlace, Regions,
     Rules, RulesFiles, Standby, Store, Tls, TokenFiles, TokenKeyPlace,
 };
-pub(crate) use value::{Address, Engine, RedisUrl, without_login, word_of};
+pub(crate) use value::{Address, Count, Engine, RedisUrl, without_login, word_of};
 
 /// The settings, and what else there is to say about them.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! `tidegate explain`: the limits that apply to a descriptor or a request, and why.
 
+mod authorize;
 mod request;
 
 use std::io;

@@ -123,11 +123,17 @@ pub(crate) enum Failure {
     /// A request or a header that cannot be read.
     #[error("cannot read {text:?}: {hint}")]
     BadRequest { text: String, hint: &'static str },
-    /// Settings without a gateway, for a request to it.
+    /// A domain for a request to the gateway.
+    #[error("the gateway asks the domain of its settings; leave out --domain")]
+    DomainOfGateway,
+    /// A domain for a request to `/v1/authorize`, whose settings let no proxy name one.
+    #[error("`authorize.domain` sets the domain; leave out --domain")]
+    DomainIsFixed,
+    /// A request to `/v1/authorize` without a domain.
     #[error(
-        "the settings have no gateway; name its config with --config, or set `gateway.upstream` there"
+        "no domain: the settings have neither a gateway nor `authorize.domain`; name them with --config, or add --domain"
     )]
-    NoGatewayHere,
+    NoAuthorizeDomain,
     /// Listeners that cannot be had.
     #[error("{0}")]
     CannotListen(BindError),
@@ -224,7 +230,9 @@ impl Failure {
             | Self::StrayArgument(_)
             | Self::BadDescriptor { .. }
             | Self::BadRequest { .. }
-            | Self::NoGatewayHere => ExitCode::from(2),
+            | Self::DomainOfGateway
+            | Self::DomainIsFixed
+            | Self::NoAuthorizeDomain => ExitCode::from(2),
             Self::BadRules(_)
             | Self::BadConfig(_)
             | Self::NoBundle(_)

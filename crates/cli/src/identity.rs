@@ -1,7 +1,6 @@
 //! The keys and tables by which callers are told apart, read from their files.
 
 use std::fmt::Display;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -98,7 +97,7 @@ fn api_keys(files: &ApiKeyFiles) -> Result<ApiKeys, Failure> {
 
 fn labels(file: &Path) -> Result<LabelTable, Failure> {
     let mut bytes = Vec::new();
-    let opened = File::open(file).map_err(|reason| bad(file, &reason))?;
+    let opened = rules_files::open_regular(file).map_err(|reason| bad(file, &reason))?;
     opened
         .take(MAX_LABEL_BYTES + 1)
         .read_to_end(&mut bytes)

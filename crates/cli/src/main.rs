@@ -1,6 +1,7 @@
 //! The tidegate executable: the only place that joins a concrete store to the front doors.
 
 mod args;
+mod authorize;
 mod banner;
 mod check;
 mod config;

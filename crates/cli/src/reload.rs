@@ -8,6 +8,7 @@ use tidegate_limiter::Limiter;
 use tidegate_observe::Observatory;
 use tidegate_rules::{Color, Compiled, Report, Severity};
 use tidegate_server::{ReloadOutcome, ReloadReport, ReloadTrigger};
+use tidegate_store::{Store, StoreError};
 use tokio::signal::unix::Signal;
 use tracing::{error, info, warn};
 
@@ -29,7 +30,7 @@ pub(crate) struct Reloader<S> {
 
 // === impl Reloader ===
 
-impl<S> Reloader<S> {
+impl<S: Store> Reloader<S> {
     /// For a source whose rules are in force as they were last read.
     pub(crate) fn new(
         source: RulesSource,
@@ -74,7 +75,16 @@ impl<S> Reloader<S> {
     pub(crate) async fn reload(&self, trigger: ReloadTrigger) -> ReloadReport {
         let _turn = self.turn.lock().await;
         let (outcome, findings) = self.settle(self.source.read().await);
-        self.tell(trigger, &outcome, &findings);
+        let is_news = self.last().is_none_or(|last| last.outcome != outcome);
+        if trigger != ReloadTrigger::Watch
+            || is_news
+            || matches!(outcome, ReloadOutcome::Replaced { .. })
+        {
+            self.tell(trigger, &outcome, &findings);
+        } else {
+            // A read that is tried again and fails for the same reason.
+            self.observatory.reload_failed();
+        }
         let report = ReloadReport {
             at: now(),
             trigger,
@@ -88,11 +98,19 @@ impl<S> Reloader<S> {
     fn settle(&self, loaded: Result<Compiled, Failure>) -> (ReloadOutcome, Report) {
         match loaded {
             Ok(Compiled { rules, warnings }) => {
-                let inventory = Inventory::of(&rules);
-                self.limiter.replace_rules(rules);
-                let outcome = ReloadOutcome::Replaced {
-                    domains: inventory.domains,
-                    rules: inventory.rules,
+                let Inventory {
+                    domains,
+                    rules: count,
+                    ..
+                } = Inventory::of(&rules);
+                let outcome = match self.limiter.try_replace_rules(rules) {
+                    Ok(_) => ReloadOutcome::Replaced {
+                        domains,
+                        rules: count,
+                    },
+                    Err(error) => ReloadOutcome::Kept {
+                        reason: unfit(&error),
+                    },
                 };
                 (outcome, warnings)
             }
@@ -128,6 +146,14 @@ impl<S> Reloader<S> {
             }
         }
     }
+}
+
+/// The reason why rules that are valid by themselves do not fit the store now.
+fn unfit(error: &StoreError) -> String {
+    format!(
+        "{error}: counters of earlier rules still use the others. Use fewer different windows, or \
+         reload again when the windows of the earlier rules are over"
+    )
 }
 
 /// Logs what is odd about rules that are in force all the same.

@@ -206,15 +206,16 @@ fn walk(
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let path = entry.path();
-        // The metadata is that of a link's target, for Kubernetes mounts files as links.
-        let is_folder = fs::metadata(&path).is_ok_and(|it| it.is_dir());
+        // The metadata is that of a link's target, for Kubernetes mounts files as links. What cannot be looked at is reported when it is
+        // read; FIFOs, sockets and devices are left out, because reading one may take for ever.
+        let is_file = fs::metadata(&path).map_or(true, |it| it.is_file());
         // A link to a folder is not followed, for it may lead in a circle.
         let is_inner = depth > 0 && entry.file_type().is_ok_and(|it| it.is_dir());
         match which {
             _ if is_hidden(&path) => {}
             RulesFiles::Every if is_inner => walk(&path, which, depth - 1, files)?,
-            RulesFiles::Every if !is_folder => files.push(path),
-            RulesFiles::Yaml if !is_folder && is_yaml(&path) => files.push(path),
+            RulesFiles::Every if is_file => files.push(path),
+            RulesFiles::Yaml if is_file && is_yaml(&path) => files.push(path),
             RulesFiles::Every | RulesFiles::Yaml => {}
         }
         if files.len() > MAX_FILES {
@@ -241,10 +242,18 @@ fn read_file(path: &Path) -> Result<Source, Reason> {
     })
 }
 
+/// Opens a file that is a regular one. To open or to read a FIFO or a device may take for ever.
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    File::open(path)
+}
+
 /// The content of a file that is not too large.
 pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, Reason> {
     let mut bytes = Vec::new();
-    File::open(path)?
+    open_regular(path)?
         .take(MAX_FILE_BYTES + 1)
         .read_to_end(&mut bytes)?;
     if u64::try_from(bytes.len()).is_ok_and(|read| read > MAX_FILE_BYTES) {

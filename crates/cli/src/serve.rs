@@ -9,10 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_gateway::Gateway;
-use tidegate_limiter::Limiter;
+use tidegate_limiter::{Limiter, Store};
 use tidegate_observe::{Exporter, Observatory};
 use tidegate_rules::Compiled;
 use tidegate_server::{Admin, Bound, Certificates, Parts, Server, Stop};
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -28,7 +29,7 @@ use crate::hooks::Hooks;
 use crate::log::{self, LogFormat, LogHandle};
 use crate::reload::{self, Reloader};
 use crate::rules_source::RulesSource;
-use crate::{gateway, runtime, state, stores, terminal};
+use crate::{authorize, gateway, runtime, state, stores, terminal};
 
 /// Serves until it is told to stop.
 pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
@@ -40,6 +41,20 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     let log = log::start(log.level.clone(), log.format);
     loaded.warn();
     let runtime = runtime::start()?;
+    let served = start(args, &loaded, log, &runtime);
+    // A read of a file that hangs must not keep the process from ending.
+    runtime.shutdown_timeout(LAST_FILES);
+    served?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads the rules and serves by them.
+fn start(
+    args: &ServeArgs,
+    loaded: &Loaded,
+    log: LogHandle,
+    runtime: &Runtime,
+) -> Result<(), Failure> {
     let source = RulesSource::of(&loaded.config.rules)?;
     let compiled = runtime.block_on(source.start());
     let compiled = compiled.map_err(|failure| match failure {
@@ -47,11 +62,11 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
         other => other,
     })?;
     reload::warn_of(&compiled.warnings);
+    authorize::warn_of_unmet_rules(&loaded.config, &compiled.rules);
     if loaded.config.has_gateway() {
         gateway::warn_of_no_limits(&loaded.config.gateway.domain, &compiled.rules);
     }
-    runtime.block_on(serve(&args.settings, &loaded, log, compiled, source))?;
-    Ok(ExitCode::SUCCESS)
+    runtime.block_on(serve(&args.settings, loaded, log, compiled, source))
 }
 
 async fn serve(
@@ -117,8 +132,8 @@ async fn serve(
 
 /// Listens wherever the settings say, with room for as many connections as the system allows.
 fn bind(config: &Config, gateway: Option<&Gateway>) -> Result<Server, Failure> {
-    let server = settings::server(config);
-    open_files::raise_limit(&server, gateway);
+    let mut server = settings::server(config);
+    open_files::raise_limit(&mut server, gateway);
     Server::bind(server).map_err(Failure::CannotListen)
 }
 
@@ -138,6 +153,9 @@ fn greet(loaded: &Loaded, rules: &str, compiled: &Compiled, bound: &[Bound]) {
         }
     }
 }
+
+/// The longest time that reads and writes of files under way take at the end.
+const LAST_FILES: Duration = Duration::from_secs(1);
 
 /// How long the last spans may take to be sent.
 const LAST_SPANS: Duration = Duration::from_secs(1);
@@ -214,7 +232,7 @@ impl Stops {
 }
 
 /// Reads rules, certificates and settings again when they change, for ever.
-async fn reload_all<S>(
+async fn reload_all<S: Store>(
     rules: &Reloader<S>,
     certificates: Certificates,
     settings: Option<&SettingsReloader>,

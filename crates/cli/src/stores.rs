@@ -15,7 +15,7 @@ use tidegate_store::{
 };
 use tidegate_store_redis::client::Client;
 use tidegate_store_redis::{RedisMembers, RedisStore, RedisTotals, report};
-use tokio::time::timeout;
+use tokio::time::{interval, timeout};
 use tracing::warn;
 
 use crate::restart::RestartFiles;
@@ -58,6 +58,9 @@ struct Region {
 /// How long the last words to Redis may take.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// The time between two looks at callers that found no room.
+const MEMORY_WATCH: Duration = Duration::from_secs(10);
+
 // === impl AnyStore ===
 
 impl AnyStore {
@@ -71,9 +74,32 @@ impl AnyStore {
 
     /// Does what is to be done between requests, for ever.
     pub(crate) async fn run(&self) {
-        match self {
-            Self::Memory(_) => pending().await,
-            Self::Shared(shared) => shared.run().await,
+        let work = async {
+            match self {
+                Self::Memory(_) => pending().await,
+                Self::Shared(shared) => shared.run().await,
+            }
+        };
+        tokio::join!(work, self.watch_memory());
+    }
+
+    /// Logs when callers found no room for a counter, at most every ten seconds, for ever.
+    async fn watch_memory(&self) {
+        let mut seen = self.local().stats().untracked;
+        let mut looks = interval(MEMORY_WATCH);
+        loop {
+            looks.tick().await;
+            let stats = self.local().stats();
+            if stats.untracked > seen {
+                warn!(
+                    decided.count = stats.untracked - seen,
+                    store.used_bytes = stats.used_bytes,
+                    store.max_bytes = stats.max_bytes,
+                    "memory for counters is full; requests were decided by on_full. Raise max_memory, \
+                     or look for a client that invents keys"
+                );
+            }
+            seen = stats.untracked;
         }
     }
 
@@ -165,6 +191,13 @@ impl Store for AnyStore {
         }
     }
 
+    fn counts_denials(&self, consistency: Consistency) -> bool {
+        match self {
+            Self::Memory(store) => store.counts_denials(consistency),
+            Self::Shared(shared) => shared.store.counts_denials(consistency),
+        }
+    }
+
     async fn reset(
         &self,
         key: CounterKey<'_>,
@@ -175,6 +208,10 @@ impl Store for AnyStore {
             Self::Memory(store) => store.reset(key, quota, consistency).await,
             Self::Shared(shared) => Box::pin(shared.store.reset(key, quota, consistency)).await,
         }
+    }
+
+    fn reserve(&self, quotas: &mut dyn Iterator<Item = &Quota>) -> Result<(), StoreError> {
+        self.local().reserve(quotas)
     }
 
     async fn now(&self) -> Result<Time, StoreError> {

@@ -1,4 +1,4 @@
-//! `tidegate explain --request`: the way of a request through the gateway, without sending it.
+//! `tidegate explain --request`: the way of a request through the gateway, or the answer of `/v1/authorize` about it, without sending it.
 
 use std::fmt::Write as _;
 use std::io;
@@ -10,13 +10,14 @@ use std::time::UNIX_EPOCH;
 use http::header::HOST;
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
-use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use tidegate_gateway::{GatewayConfig, HeaderLines, RouteAction, RouteConfig, is_preflight};
 use tidegate_identify::{
-    Claims, DescribedPart, MissingToken, Recipes, Request as Described, TokenRejection,
+    Claims, DescribedPart, Identities, MissingToken, Recipes, Request as Described, TokenRejection,
 };
 use tidegate_rules::{Color, Compiled, Entry, RuleSet, explain};
 
+use super::authorize::{self, ProxiedRequest};
 use super::read as read_rules;
 use crate::args::ExplainArgs;
 use crate::config::{self, Config};
@@ -27,11 +28,17 @@ use crate::{gateway, reload, runtime, terminal};
 /// A request and all that is known of it.
 struct Explained<'a> {
     config: &'a GatewayConfig,
-    rules: &'a RuleSet,
-    sharing: Sharing,
+    rules: DomainRules<'a>,
     head: Parts,
     client: IpAddr,
-    color: Color,
+}
+
+/// The rules of the domain that is asked.
+pub(super) struct DomainRules<'a> {
+    pub(super) rules: &'a RuleSet,
+    pub(super) domain: &'a str,
+    pub(super) sharing: Sharing,
+    pub(super) color: Color,
 }
 
 /// Explains the request `line` on stdout.
@@ -40,18 +47,40 @@ pub(super) fn run(args: &ExplainArgs, line: &str) -> Result<ExitCode, Failure> {
     let config = config::load(&args.settings())?.config;
     let runtime = runtime::start()?;
     let parts = runtime.block_on(gateway::read(&config))?;
-    let gateway = parts.gateway.ok_or(Failure::NoGatewayHere)?;
     drop(runtime);
     let Compiled { rules, .. } = rules(args, &config)?;
-    let explained = Explained {
-        config: &gateway,
+    let client = args.client_address.unwrap_or(Ipv4Addr::LOCALHOST.into());
+    let in_domain = |domain| DomainRules {
         rules: &rules,
+        domain,
         sharing: config.rules.sharing,
-        head,
-        client: args.client_address.unwrap_or(Ipv4Addr::LOCALHOST.into()),
         color: terminal::color(&io::stdout()),
     };
-    terminal::print(&explained.text());
+    let text = match &parts.gateway {
+        Some(_) if args.domain.is_some() => return Err(Failure::DomainOfGateway),
+        Some(gateway) => {
+            let rules = in_domain(&gateway.domain);
+            let explained = Explained {
+                config: gateway,
+                rules,
+                head,
+                client,
+            };
+            explained.text()
+        }
+        None => {
+            let domain = authorize::domain(&config.authorize.domain, args.domain.as_deref())?;
+            let explained = ProxiedRequest {
+                config: &config.authorize,
+                identities: &parts.identities,
+                rules: in_domain(domain),
+                head: &head,
+                client,
+            };
+            explained.text()
+        }
+    };
+    terminal::print(&text);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -103,7 +132,7 @@ impl Explained<'_> {
         let recipes = self.config.descriptors_of(route);
         let lines = HeaderLines(&self.head.headers);
         let request = self.request(route, &lines, claims);
-        let limited = self.limits(recipes, &request, &mut say);
+        let limited = self.rules.limits(recipes, &request, &mut say);
         let unmet = route.require.iter().find(|it| !it.is_met(&request));
         let decision = match (&judged, unmet) {
             (Err(TokenRejection::Missing), _) => "401, because there is no token".to_owned(),
@@ -140,19 +169,8 @@ impl Explained<'_> {
         if !self.config.needs_token(route) {
             return Ok(None);
         }
-        let now_s = reload::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default()
-            .as_secs();
-        let lines = HeaderLines(&self.head.headers);
-        let identities = &self.config.identities;
-        // Demanded, so that a bad token is told of even if it counts as none.
-        say(match identities.claims(&lines, MissingToken::Deny, now_s) {
-            Ok(_) => "token: verified".to_owned(),
-            Err(TokenRejection::Missing) => "token: none".to_owned(),
-            Err(TokenRejection::Bad(fault)) => format!("token: not good: {fault}"),
-        });
-        identities.claims(&lines, self.config.missing_token(route), now_s)
+        let (identities, missing) = (&self.config.identities, self.config.missing_token(route));
+        judge_token(identities, missing, &self.head.headers, say)
     }
 
     fn request<'r>(
@@ -175,16 +193,20 @@ impl Explained<'_> {
             route: Some(&route.name),
         }
     }
+}
 
+// === impl DomainRules ===
+
+impl DomainRules<'_> {
     /// Explains the limits of each descriptor, and what they come to.
-    fn limits(
+    pub(super) fn limits(
         &self,
         recipes: &Recipes,
         request: &Described<'_>,
         say: &mut impl FnMut(String),
     ) -> String {
-        let Some(domain) = self.rules.domain(&self.config.domain) else {
-            say(format!("the rules have no domain `{}`", self.config.domain));
+        let Some(domain) = self.rules.domain(self.domain) else {
+            say(format!("the rules have no domain `{}`", self.domain));
             return "not limited".to_owned();
         };
         let values = recipes.values(request);
@@ -203,6 +225,27 @@ impl Explained<'_> {
             _ => format!("allowed while all {n_limits} limits above have room, else 429"),
         }
     }
+}
+
+/// The claims of the token in these headers, or the reason why the request is rejected.
+pub(super) fn judge_token(
+    identities: &Identities,
+    missing: MissingToken,
+    headers: &HeaderMap,
+    say: &mut impl FnMut(String),
+) -> Result<Option<Arc<Claims>>, TokenRejection> {
+    let now_s = reload::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs();
+    let lines = HeaderLines(headers);
+    // Demanded, so that a bad token is told of even if it counts as none.
+    say(match identities.claims(&lines, MissingToken::Deny, now_s) {
+        Ok(_) => "token: verified".to_owned(),
+        Err(TokenRejection::Missing) => "token: none".to_owned(),
+        Err(TokenRejection::Bad(fault)) => format!("token: not good: {fault}"),
+    });
+    identities.claims(&lines, missing, now_s)
 }
 
 /// The head of the request that was typed.

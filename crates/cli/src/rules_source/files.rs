@@ -1,9 +1,14 @@
 //! Rules in files and folders.
 
 use std::future::pending;
-use std::sync::{Mutex, PoisonError};
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tidegate_rules::Compiled;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 use super::apart;
 use crate::config::{BuiltInRules, Rules};
@@ -17,7 +22,20 @@ pub(crate) struct RuleFiles {
     rules: Rules,
     /// What the files looked like when they were last read.
     seen: Mutex<Fingerprint>,
+    /// Reads in a row that failed; they are tried again.
+    n_failed: AtomicU32,
+    /// The one read under way, which may hang with its file system.
+    reading: Arc<Semaphore>,
 }
+
+/// The longest time that a read may take. Files of the largest size are read in a second.
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The time after which a failed read is tried again; it doubles up to [`LONGEST_RETRY`].
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+
+/// The longest time between two tries.
+const LONGEST_RETRY: Duration = Duration::from_mins(1);
 
 // === impl RuleFiles ===
 
@@ -26,23 +44,52 @@ impl RuleFiles {
         Self {
             rules,
             seen: Mutex::default(),
+            n_failed: AtomicU32::new(0),
+            reading: Arc::new(Semaphore::new(1)),
         }
     }
 
     pub(super) async fn read(&self) -> Result<Compiled, Failure> {
+        let loaded = timeout(READ_TIMEOUT, self.read_files()).await;
+        let loaded = loaded.unwrap_or_else(|_| Err(timed_out()));
+        // Bad rules stay bad until their files change. Files that could not be read may be the same and readable soon.
+        match &loaded {
+            Err(Failure::Unreadable(_) | Failure::System { .. }) => {
+                self.n_failed.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok(_) | Err(_) => self.n_failed.store(0, Ordering::Relaxed),
+        }
+        loaded
+    }
+
+    async fn read_files(&self) -> Result<Compiled, Failure> {
+        // While one read hangs, another would only hang beside it.
+        let turn = Arc::clone(&self.reading).acquire_owned().await;
         let rules = self.rules.clone();
         // The look comes before the reading, so that a change while they are read is seen as one.
-        let look = move || Ok((Fingerprint::of(&rules.watched()), rules_files::load(&rules)));
+        let look = move || {
+            let seen = Fingerprint::of(&rules.watched());
+            let loaded = rules_files::load(&rules);
+            drop(turn);
+            Ok((seen, loaded))
+        };
         let (seen, loaded) = apart(look).await?;
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
         loaded
     }
 
     pub(super) async fn changed(&self) {
-        if self.rules.is_watched() {
-            watch::changed(&self.rules.watched(), || self.seen()).await;
-        } else {
-            pending::<()>().await;
+        if !self.rules.is_watched() {
+            return pending().await;
+        }
+        let watched = self.rules.watched();
+        let changed = watch::changed(&watched, || self.seen());
+        match self.n_failed.load(Ordering::Relaxed) {
+            0 => changed.await,
+            // It is tried again when the time is over, too.
+            n_failed => {
+                let _ = timeout(retry_after(n_failed), changed).await;
+            }
         }
     }
 
@@ -62,5 +109,32 @@ impl RuleFiles {
     fn seen(&self) -> Fingerprint {
         let seen = self.seen.lock();
         seen.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The time after which a read is tried again that has failed `n_failed` times in a row.
+fn retry_after(n_failed: u32) -> Duration {
+    let doubled = 2_u32.saturating_pow(n_failed.saturating_sub(1));
+    FIRST_RETRY.saturating_mul(doubled).min(LONGEST_RETRY)
+}
+
+fn timed_out() -> Failure {
+    let seconds = READ_TIMEOUT.as_secs();
+    Failure::System {
+        what: "read the rules",
+        reason: io::Error::other(format!(
+            "their files do not answer within {seconds} seconds"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_read_is_tried_again_ever_more_seldom() {
+        let retries = [1, 2, 3, 7, 99, u32::MAX].map(|n| retry_after(n).as_secs());
+        assert_eq!(retries, [1, 2, 4, 60, 60, 60]);
     }
 }

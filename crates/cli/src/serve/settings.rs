@@ -11,7 +11,7 @@ use tidegate_server::{
     HttpConfig, ListenConfig, ServerConfig, TlsConfig,
 };
 
-use crate::config::{Address, Config, Listener, Loaded, Tls};
+use crate::config::{Address, Config, Count, Listener, Loaded, Tls};
 
 /// What the server is told.
 pub(super) fn server(config: &Config) -> ServerConfig {
@@ -127,6 +127,8 @@ fn listen(config: &Config, listener: &Listener) -> Option<ListenConfig> {
         socket_mode: listener.socket_mode.map(|mode| mode.0),
         tls: listener.tls.as_ref().map(tls),
         max_connections: config.limits.connections.get(),
+        max_connections_per_address: config.limits.connections_per_address.map(Count::get),
+        exempt_peers: config.limits.exempt_peers.clone(),
         ..ListenConfig::new(address)
     })
 }
@@ -169,10 +171,12 @@ fn grpc_bounds(config: &Config) -> GrpcConfig {
         max_header_bytes: bytes(limits.head_bytes.0),
         call_timeout: limits.body_timeout,
         write_timeout: limits.write_timeout,
-        idle_timeout: limits.idle_timeout,
-        max_age: limits.connection_age,
-        age_grace: limits.connection_age_grace,
-        max_concurrent_calls: limits.concurrent_calls.0,
+        idle_timeout: limits.grpc.idle_timeout,
+        keepalive_interval: limits.grpc.keepalive_interval,
+        max_memory_bytes: limits.grpc.grpc_memory.0,
+        max_age: limits.grpc.connection_age,
+        age_grace: limits.grpc.connection_age_grace,
+        max_concurrent_calls: limits.grpc.concurrent_calls.0,
         ..GrpcConfig::default()
     }
 }

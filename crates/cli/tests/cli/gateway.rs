@@ -6,7 +6,7 @@ mod failing;
 mod identity;
 mod parking;
 mod reload;
-mod upstream;
+pub(crate) mod upstream;
 mod websocket;
 mod why;
 
@@ -141,4 +141,23 @@ fn rules_for_other_domains_limit_nobody_and_that_is_told() {
     let line = server.next_line("limits nobody");
     assert!(line.contains("no domain `gateway`"), "{line}");
     assert!(line.ends_with("one of theirs: shop"), "{line}");
+}
+
+#[test]
+fn a_route_without_descriptors_is_not_limited() {
+    let folder = scratch("gateway_unlimited_route");
+    let rules = "domain: gateway\n\
+                 descriptors: [{key: remote_address, rate_limit: {unit: year, limit: 1}}]\n";
+    let routes = "rules: rules.yaml\n\
+                  gateway: {routes: [{path: /health, descriptors: []}]}\n";
+    std::fs::write(folder.join("rules.yaml"), rules).unwrap();
+    std::fs::write(folder.join("tidegate.yaml"), routes).unwrap();
+    let upstream = Upstream::start();
+    let server = start(&folder, &upstream, &["--config", "tidegate.yaml"]);
+    let statuses = ["/a", "/health", "/a", "/health"].map(|path| {
+        let answer = ask(&server, &format!("GET {path}"), &[]);
+        (answer.status(), answer.number("x-ratelimit-limit"))
+    });
+    let limited = [(200, Some(1)), (200, None), (429, Some(1)), (200, None)];
+    assert_eq!(statuses, limited);
 }

@@ -1,10 +1,12 @@
 //! Rules that change under a server that runs.
 
+use std::fmt::Write;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use crate::program::scratch;
+use crate::program::{run, scratch};
 use crate::server::{Server, USER, number};
 
 const RELOADED: &str = "reloaded the rules: 1 domain, 1 rule, 1 limit";
@@ -245,4 +247,86 @@ fn a_port_for_scrapers_takes_no_rights_from_operators_on_this_machine() {
     assert!(server.banner.iter().any(scraped), "{:?}", server.banner);
     let answer = server.operate("POST /api/v1/reload", "");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+/// Sets how many files the server may have open, by `prlimit`.
+fn set_open_files(server: &Server, limit: &str) {
+    let (pid, limit) = (
+        format!("--pid={}", server.id()),
+        format!("--nofile={limit}:"),
+    );
+    let set = Command::new("prlimit").args([&pid, &limit]).status();
+    assert!(set.unwrap().success());
+}
+
+#[test]
+fn a_file_that_could_not_be_read_is_read_again_though_it_has_not_changed() {
+    let path = scratch("unread").join("rules.yaml");
+    fs::write(&path, rules("1")).unwrap();
+    let mut server = serve(&path);
+    assert_eq!(limit(&server), Some(1));
+    set_open_files(&server, "3");
+    replace(&path, &rules("2"));
+    let line = server.next_line(KEPT);
+    assert!(line.contains("Too many open files"), "{line}");
+    set_open_files(&server, "1024");
+    server.next_line(RELOADED);
+    assert_eq!(limit(&server), Some(2));
+}
+
+fn make_fifo(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+#[test]
+fn a_fifo_among_the_rules_stops_neither_reloads_nor_the_end() {
+    let folder = scratch("fifo");
+    let path = folder.join("rules.yaml");
+    fs::write(&path, rules("1")).unwrap();
+    let mut server = serve(&folder);
+    make_fifo(&folder.join("zz.yaml"));
+    replace(&path, &rules("2"));
+    server.next_line(RELOADED);
+    let answer = server.operate("POST /api/v1/reload", "");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    server.next_line(RELOADED);
+    assert_eq!(limit(&server), Some(2));
+    // Named by itself it is a fault, and no wait.
+    fs::remove_file(&path).unwrap();
+    make_fifo(&path);
+    let line = server.next_line(KEPT);
+    assert!(line.contains("no *.yaml"), "{line}");
+    assert!(server.stop("-TERM").success());
+}
+
+#[test]
+fn a_fifo_that_is_named_is_a_fault() {
+    let path = scratch("named_fifo").join("rules.yaml");
+    make_fifo(&path);
+    let path = path.to_str().unwrap();
+    for arguments in [vec!["check", path], vec!["config", "--config", path]] {
+        let run = run(&arguments);
+        assert_ne!(run.code, Some(0), "{run:?}");
+        assert!(run.stderr.contains("not a regular file"), "{run:?}");
+    }
+}
+
+#[test]
+fn a_hundred_thousand_plain_rules_load() {
+    let path = scratch("hundred_thousand").join("rules.yaml");
+    let mut text = "domain: shop\ndescriptors:\n".to_owned();
+    for n in 0..100_000 {
+        let limit = "{unit: minute, requests_per_unit: 10}";
+        let _ = writeln!(
+            text,
+            "  - {{key: user_id, value: u{n}, rate_limit: {limit}}}"
+        );
+    }
+    fs::write(&path, text).unwrap();
+    let run = run(&["check", path.to_str().unwrap()]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(
+        run.stdout.contains("100,000 rules") || run.stdout.contains("100000 rules"),
+        "{run:?}"
+    );
 }

@@ -50,6 +50,8 @@ impl Server {
         ]);
         shell.arg(server.get_program()).args(server.get_args());
         shell.args(OTHERS).env_clear();
+        // All clients of a test have one address.
+        shell.env("TIDEGATE_LIMITS_CONNECTIONS_PER_ADDRESS", "4096");
         Self::run(shell)
     }
 
@@ -129,6 +131,11 @@ impl Server {
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer
+    }
+
+    /// The number of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     pub(crate) fn send(&self, signal: &str) {

@@ -9,9 +9,10 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 
-use tidegate_store_redis::test_util::{RedisServer, ServerOptions};
+use tidegate_store_redis::test_util::{Certificates, Listening, RedisServer, ServerOptions};
 
 use crate::faults::page::Page;
 use crate::program::{command, scratch};
@@ -322,4 +323,45 @@ fn a_server_of_something_else_is_told_from_redis() {
     });
     let told = refused(&format!("redis://{place}"), &[]);
     assert!(told.contains("this is no Redis"), "{told}");
+}
+
+/// A text that is no certificate, between the marks of one.
+const BAD_CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+
+#[test]
+fn a_bad_certificate_among_those_of_the_system_does_not_stop_the_start() {
+    let certificates = Arc::new(Certificates::new());
+    let redis = RedisServer::start_with(ServerOptions {
+        listening: Listening::Tls(Arc::clone(&certificates)),
+        ..ServerOptions::default()
+    });
+    let folder = scratch("system_roots");
+    let bundle = folder.join("bundle.pem");
+    let authority = fs::read_to_string(certificates.authority()).unwrap();
+    fs::write(&bundle, format!("{BAD_CERTIFICATE}{authority}")).unwrap();
+    let (cert, key) = (certificates.certificate(), certificates.key());
+    let url = format!(
+        "{}?cert={}&key={}",
+        redis.url(),
+        cert.display(),
+        key.display()
+    );
+    let roots = [("SSL_CERT_FILE", bundle.to_str().unwrap())];
+    let mut server = Server::start_with(&["--rules", "valid.yaml", "--store", &url], &roots);
+    server.next_line("counters are in Redis at");
+    // With none at all it says so.
+    fs::write(&bundle, BAD_CERTIFICATE).unwrap();
+    let args = [
+        "serve",
+        "--http",
+        "127.0.0.1:0",
+        "--rules",
+        "valid.yaml",
+        "--store",
+        &url,
+    ];
+    let output = command(&args).envs(roots).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    assert!(said.contains("no certificates to trust"), "{said}");
 }

@@ -38,7 +38,14 @@ pub(super) fn read(root: &mut Section<'_, '_>) -> AuthorizeConfig {
         client_address,
         domain: domain(&mut section),
         request_headers: request_headers(&mut section),
-        descriptors: descriptors(&mut section, Recipes::default()),
+        descriptors: section.tree(
+            "descriptors",
+            "Which descriptors are made of a request: key and source of each entry, or address_hierarchy",
+            recipes_schema(1),
+            Recipes::default(),
+            show,
+            read_recipes,
+        ),
         identities: Arc::default(),
     }
 }
@@ -116,15 +123,15 @@ fn request_headers(section: &mut Section<'_, '_>) -> RequestHeaders {
     }
 }
 
-/// Which descriptors are made of a request.
-pub(super) fn descriptors(section: &mut Section<'_, '_>, default: Recipes) -> Recipes {
+/// The descriptors of a gateway's requests. An empty list is a choice here: its requests are not limited.
+pub(super) fn gateway_descriptors(section: &mut Section<'_, '_>, default: Recipes) -> Recipes {
     section.tree(
         "descriptors",
-        "Which descriptors are made of a request: key and source of each entry, or address_hierarchy",
-        recipes_schema(),
+        "The descriptors that are made of a request: key and source of each entry, or address_hierarchy; with [], requests are not limited",
+        recipes_schema(0),
         default,
         show,
-        read_recipes,
+        read_recipes_or_none,
     )
 }
 
@@ -136,17 +143,17 @@ pub(super) fn own_descriptors(
     section.tree(
         "descriptors",
         about,
-        recipes_schema(),
+        recipes_schema(0),
         None,
         |recipes| recipes.as_ref().map_or(Shown::Unset, show),
-        |node, findings| read_recipes(node, findings).map(Some),
+        |node, findings| read_recipes_or_none(node, findings).map(Some),
     )
 }
 
-fn recipes_schema() -> Json {
+fn recipes_schema(min_items: usize) -> Json {
     let entries = json!({ "type": "object", "minProperties": 1, "additionalProperties": { "type": "string" } });
     let one = json!({ "anyOf": [{ "const": HIERARCHY }, entries] });
-    json!({ "type": "array", "minItems": 1, "items": one })
+    json!({ "type": "array", "minItems": min_items, "items": one })
 }
 
 fn show(recipes: &Recipes) -> Shown {
@@ -158,6 +165,13 @@ fn show(recipes: &Recipes) -> Shown {
         Json::Object(pairs)
     };
     Shown::Plain(Json::Array(recipes.list().iter().map(show).collect()))
+}
+
+fn read_recipes_or_none(node: &Node, findings: &mut Findings) -> Option<Recipes> {
+    match &node.kind {
+        Kind::List(nodes) if nodes.is_empty() => Some(Recipes::none()),
+        _ => read_recipes(node, findings),
+    }
 }
 
 fn read_recipes(node: &Node, findings: &mut Findings) -> Option<Recipes> {

@@ -68,7 +68,10 @@ impl Gateway {
                 "The domain of the rules by which requests are limited",
                 GatewayConfig::DOMAIN.to_owned(),
             ),
-            descriptors: Arc::new(authorize::descriptors(&mut section, default_recipes())),
+            descriptors: Arc::new(authorize::gateway_descriptors(
+                &mut section,
+                default_recipes(),
+            )),
             access: extras::access(section.block("access", "Client addresses that get 403")),
             cors: extras::cors(section.block_or(
                 "cors",

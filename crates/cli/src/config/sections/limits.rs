@@ -2,22 +2,34 @@
 
 use std::time::Duration;
 
+use tidegate_identify::{Proxies, Proxy};
 use tidegate_rules::document::Code;
+use tidegate_server::DrainConfig;
 
 use crate::config::reader::Section;
 use crate::config::value::{Bytes, Count};
 
 /// What clients are allowed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Limits {
     pub(crate) connections: Count<1>,
+    pub(crate) connections_per_address: Option<Count<1>>,
+    pub(crate) exempt_peers: Proxies,
     pub(crate) head_bytes: Bytes,
     pub(crate) body_bytes: Bytes,
     pub(crate) message_bytes: Bytes,
     pub(crate) head_timeout: Duration,
     pub(crate) body_timeout: Duration,
     pub(crate) write_timeout: Duration,
+    pub(crate) grpc: GrpcLimits,
+}
+
+/// The limits of gRPC connections.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GrpcLimits {
     pub(crate) idle_timeout: Duration,
+    pub(crate) keepalive_interval: Duration,
+    pub(crate) grpc_memory: Bytes,
     pub(crate) connection_age: Option<Duration>,
     pub(crate) connection_age_grace: Duration,
     pub(crate) concurrent_calls: Count<1>,
@@ -43,13 +55,25 @@ impl Limits {
         let limits = Self {
             connections: section.value(
                 "connections",
-                "Connections open at once on a listener; further ones wait",
+                "Connections open at once on a listener; further ones evict the idlest, or wait if none is idle",
                 Count(4096),
             ),
+            connections_per_address: section.optional(
+                "connections_per_address",
+                "Connections of one peer address on a listener; by default half of all. The gateway has its own",
+            ),
+            exempt_peers: section
+                .list::<Proxy>(
+                    "exempt_peers",
+                    "Peers without that bound, such as proxies that speak for many clients: networks or addresses",
+                    Vec::new(),
+                )
+                .into_iter()
+                .collect(),
             head_bytes: section.value(
                 "head_bytes",
                 "Bytes of an HTTP request's head, at least 8KiB",
-                Bytes(16 << 10),
+                Bytes(64 << 10),
             ),
             body_bytes: section.value(
                 "body_bytes",
@@ -58,7 +82,7 @@ impl Limits {
             ),
             message_bytes: section.value(
                 "message_bytes",
-                "Bytes of a gRPC message; Envoy lets pass what is too large to ask about",
+                "Bytes of a gRPC message; a larger question is denied",
                 Bytes(4 << 20),
             ),
             head_timeout: section.value(
@@ -76,25 +100,7 @@ impl Limits {
                 "How long a client may take nothing of an answer",
                 Duration::from_secs(10),
             ),
-            idle_timeout: section.value(
-                "idle_timeout",
-                "How long a gRPC connection may stay without a call",
-                Duration::from_hours(2),
-            ),
-            connection_age: section.optional(
-                "connection_age",
-                "After how long a gRPC connection is asked to leave; never, if not set",
-            ),
-            connection_age_grace: section.value(
-                "connection_age_grace",
-                "How long the calls of a connection that is asked to leave may take",
-                Duration::from_mins(1),
-            ),
-            concurrent_calls: section.value(
-                "concurrent_calls",
-                "Calls under way at once on a gRPC connection",
-                Count(1024),
-            ),
+            grpc: GrpcLimits::read(&mut section),
         };
         limits.refuse_too_little(&mut section);
         limits
@@ -108,7 +114,8 @@ impl Limits {
             ("head_timeout", self.head_timeout),
             ("body_timeout", self.body_timeout),
             ("write_timeout", self.write_timeout),
-            ("idle_timeout", self.idle_timeout),
+            ("idle_timeout", self.grpc.idle_timeout),
+            ("keepalive_interval", self.grpc.keepalive_interval),
         ];
         for (name, timeout) in timeouts {
             if timeout.is_zero() {
@@ -130,6 +137,44 @@ impl Limits {
     }
 }
 
+// === impl GrpcLimits ===
+
+impl GrpcLimits {
+    fn read(section: &mut Section<'_, '_>) -> Self {
+        Self {
+            idle_timeout: section.value(
+                "idle_timeout",
+                "How long a gRPC connection may stay without a call",
+                Duration::from_hours(2),
+            ),
+            keepalive_interval: section.value(
+                "keepalive_interval",
+                "The time between two pings to a gRPC client; one that has not answered by the next is cut off",
+                Duration::from_mins(1),
+            ),
+            grpc_memory: section.value(
+                "grpc_memory",
+                "Memory that gRPC calls of all connections hold while they wait for their clients",
+                Bytes(256 << 20),
+            ),
+            connection_age: section.optional(
+                "connection_age",
+                "After how long a gRPC connection is asked to leave; never, if not set",
+            ),
+            connection_age_grace: section.value(
+                "connection_age_grace",
+                "How long the calls of a connection that is asked to leave may take",
+                Duration::from_mins(1),
+            ),
+            concurrent_calls: section.value(
+                "concurrent_calls",
+                "Calls under way at once on a gRPC connection",
+                Count(1024),
+            ),
+        }
+    }
+}
+
 // === impl Drain ===
 
 impl Drain {
@@ -137,13 +182,13 @@ impl Drain {
         Self {
             delay: section.value(
                 "delay",
-                "How long health checks fail before connections are closed",
+                "How long health checks fail before no connection is taken any more",
                 Duration::ZERO,
             ),
             grace: section.value(
                 "grace",
-                "How long requests under way may take to finish",
-                Duration::from_secs(10),
+                "How long requests under way may take to finish, and idle connections are kept open for one more",
+                DrainConfig::GRACE,
             ),
         }
     }

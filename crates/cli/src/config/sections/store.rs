@@ -138,15 +138,17 @@ impl Redis {
         let mut config = url.config.clone();
         let written = config.credentials.take();
         let (user, password) = written.map_or((None, String::new()), |it| (it.user, it.password));
-        let password = if password.is_empty() {
-            self.password()?.map(|Secret(password)| password)
+        let (password, password_file) = if password.is_empty() {
+            let password = self.password()?.map(|Secret(password)| password);
+            (password, self.password_file.clone())
         } else {
-            Some(password)
+            (Some(password), None)
         };
         // A user may have no password, and is not to come in as the one that all others are.
         config.credentials = (user.is_some() || password.is_some()).then(|| Credentials {
             user,
             password: password.unwrap_or_default(),
+            password_file,
         });
         if let Some(tls) = &mut config.tls {
             tls.ca = tls.ca.take().or_else(|| self.tls.ca.clone());
@@ -433,6 +435,7 @@ mod tests {
             Some(Credentials {
                 user: user.map(str::to_owned),
                 password: password.to_owned(),
+                password_file: None,
             })
         };
         for (url, password, expected) in [

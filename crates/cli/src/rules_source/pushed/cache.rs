@@ -1,13 +1,14 @@
 //! The copy of the version in force, for a start without Redis.
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use tidegate_store_redis::book::{Digest, Entry, MAX_BODY, Version};
 use tracing::error;
 
+use crate::rules_files;
 use crate::rules_source::apart_io;
 use crate::state::StateFile;
 
@@ -82,7 +83,9 @@ fn write(path: &Path, version: &Version) -> io::Result<()> {
 fn read(path: &Path) -> io::Result<Version> {
     let mut bytes = Vec::new();
     let most = u64::try_from(MAX_LINE + MAX_BODY).unwrap_or(u64::MAX);
-    File::open(path)?.take(most).read_to_end(&mut bytes)?;
+    rules_files::open_regular(path)?
+        .take(most)
+        .read_to_end(&mut bytes)?;
     parse(&bytes).ok_or_else(|| io::Error::other("it is damaged, or no such copy"))
 }
 

@@ -50,7 +50,7 @@ pub(super) fn read(section: &mut Section<'_, '_>) -> RouteDraft {
         action,
         descriptors: authorize::own_descriptors(
             section,
-            "The descriptors of its requests; those of `gateway.descriptors`, if not set",
+            "The descriptors of its requests; with [], they are not limited; those of `gateway.descriptors`, if not set",
         )
         .map(Arc::new),
         missing_token: section.optional(
