@@ -18,7 +18,9 @@ use crate::service::Noise;
 use crate::statistic::Statistic;
 use crate::table::{About, Aim, Bound, Row, Table};
 pub use bare::{BARE_SERVER, BareServer};
-use contenders::{Certificate, Limits, Protocol, haproxy, nginx, tidegate, upstream};
+use contenders::{
+    Certificate, ForwardedHeaders, Limits, Protocol, haproxy, nginx, tidegate, upstream,
+};
 use idle::IdleConnections;
 use instructions::ProxiedGets;
 use open_loop::FixedRate;
@@ -31,14 +33,16 @@ pub const HEADING: &str = "# The gateway\n";
 const METHOD: &str = "
 Written by `scripts/bench --only gateway --write`. Clients reach one upstream (nginx, which answers 1 KB from memory) through a proxy
 with one worker thread: `tidegate serve --upstream` of this commit, or Debian's nginx or HAProxy, as the row says. All proxies keep
-connections to the upstream open, speak HTTP/1.1 on both sides, set `X-Forwarded-For` and write no access log. Load is by wrk: one
+connections to the upstream open, speak HTTP/1.1 on both sides, tell the upstream the same about the client (`X-Forwarded-For`, `-Proto` and
+`-Host`, `Forwarded`, `Via`; one nginx beside sets only the first) and write no access log. Load is by wrk: one
 thread, 64 connections that stay open, 2 s a round. Processor time is user and system time of the proxy's process, by the scheduler's
-count, for a million requests. *Without limits* no descriptor fits any request. *A token bucket* is one for each of a million callers by the
+count, for a million requests. *Without limits* the gateway has `descriptors: []`. *A token bucket* is one for each of a million callers by the
 header `X-User`, 1,000 a second, against `limit_req` of nginx (burst 1,000, `nodelay`) on the same header; each caller has been there
 once before, callers come at random, all are allowed. *Denied* is one caller that is over its limit: 429 with `X-RateLimit-*`,
 `Retry-After` and problem+json, against `limit_req_status 429` of nginx with its own page. User instructions are callgrind's, of one
 GET over one connection: of 1,200 the first 200 do not count; the recorder looks at the first 1,000 of a window for the busiest callers,
-and at a few after them. *Beside* is tidegate without limits. Latency is measured by an open
+and at a few after them. What a rule adds is the difference to the same gateway whose rules have none for its descriptor. *Beside* is tidegate
+without limits. Latency is measured by an open
 loop of our own over 64 connections, without limits: requests begin when they are due, and the latency counts from then. Memory is the
 growth of the resident set over 10,000 idle connections, each after one GET, of new processes; *beside* is a bare hyper server with a
 `header_read_timeout`. tidegate takes a connection from hyper after its first GET, until the next one begins; a client with GETs less than a second
@@ -79,8 +83,8 @@ pub fn run(scale: Scale) -> Result<Table, Box<dyn Error>> {
     let noise = Noise::begin(&[])?;
     let upstream = upstream()?;
     let mut rows = sizes.without_limits(&upstream)?;
-    rows.splice(2..2, sizes.instructions(&upstream)?);
-    rows.splice(2..2, sizes.with_limits(&upstream)?);
+    rows.splice(3..3, sizes.instructions(&upstream)?);
+    rows.splice(3..3, sizes.with_limits(&upstream)?);
     rows.extend(sizes.memory(&upstream)?);
     // Only programs that have ended count as ours.
     drop(upstream);
@@ -130,20 +134,27 @@ impl Sizes {
         eprintln!("gateway: without limits ...");
         let address = upstream.address;
         let mut comparison = Comparison::of(vec![
-            nginx(address, Limits::None)?,
+            nginx(address, Limits::None, ForwardedHeaders::AsTidegate)?,
+            nginx(address, Limits::None, ForwardedHeaders::AddressAlone)?,
             haproxy(address)?,
             tidegate(address, Limits::None)?,
         ]);
         let load = self.load(Callers::Same, Expected::Allowed);
         comparison.run(load, self)?;
-        let [nginx, haproxy, ours] = [0, 1, 2].map(|at| comparison.cpu_seconds(at));
-        let rates = [0, 2].map(|at| comparison.rates(at));
+        let [nginx, simple_nginx, haproxy, ours] =
+            [0, 1, 2, 3].map(|at| comparison.cpu_seconds(at));
+        let rates = [0, 3].map(|at| comparison.rates(at));
         let slower = rates.iter().map(|rates| Statistic::of(rates).median);
         let per_second = slower.fold(f64::INFINITY, f64::min) * 1e3 / 2.0;
         let mut rows =
             vec![
                 cpu_row("proxying without limits, nginx beside", &nginx, &ours)
                     .aiming(Aim::on_ratio(Bound::AtMost, 1.45, 1.35)),
+                cpu_row(
+                    "the same, nginx that sets X-Forwarded-For alone beside",
+                    &simple_nginx,
+                    &ours,
+                ),
                 cpu_row("the same, HAProxy beside", &haproxy, &ours),
                 Row::pair(
                     "requests without limits, closed loop, nginx beside",
@@ -152,8 +163,8 @@ impl Sizes {
                     &rates[1],
                 ),
             ];
-        let [nginx, _, tidegate] = &comparison.proxies[..] else {
-            return Err("three proxies were started".into());
+        let [nginx, _, _, tidegate] = &comparison.proxies[..] else {
+            return Err("four proxies were started".into());
         };
         rows.extend(self.latency(nginx, tidegate, per_second)?);
         Ok(rows)
@@ -234,8 +245,8 @@ impl Sizes {
         eprintln!("gateway: instructions ...");
         let measure = |limits| self.gets.measure(upstream.address, limits);
         let without = measure(Limits::None)?;
-        let by_address = measure(Limits::PerAddress)?;
-        let by_header = measure(Limits::PerCaller)?;
+        let without_rule = measure(Limits::NoRule)?;
+        let with_rule = measure(Limits::PerAddress)?;
         let added = |what, with: f64, without: f64| {
             Row::of_tidegate(what, "instructions", Statistic::of(&[with - without]))
         };
@@ -244,22 +255,22 @@ impl Sizes {
                 "user instructions of a proxied GET, without limits beside",
                 "instructions",
                 &[without.first],
-                &[by_address.first],
+                &[with_rule.first],
             ),
             added(
-                "of these, added by one limit for each client address",
-                by_address.first,
-                without.first,
+                "of these, added by a rule for each client address",
+                with_rule.first,
+                without_rule.first,
             )
             .aiming(Aim::on_tidegate(Bound::AtMost, 4_500.0, 3_000.0)),
             added(
                 "the same after the first 1,000 GETs of a window",
-                by_address.later,
-                without.later,
+                with_rule.later,
+                without_rule.later,
             ),
             added(
-                "added by one limit for each value of a header",
-                by_header.first,
+                "added by the rule and by its descriptor",
+                with_rule.first,
                 without.first,
             ),
         ])
@@ -312,7 +323,7 @@ impl Comparison {
     fn start(upstream: &Program, limits: Limits) -> Result<Self, Box<dyn Error>> {
         let address = upstream.address;
         Ok(Self::of(vec![
-            nginx(address, limits)?,
+            nginx(address, limits, ForwardedHeaders::AsTidegate)?,
             tidegate(address, limits)?,
         ]))
     }

@@ -30,6 +30,9 @@ const RATE: u32 = 20_000;
 /// Calls under way on each connection of the closed loop.
 const IN_FLIGHT: usize = 16;
 
+/// Callers whose calls are all denied.
+const DENIED_CALLERS: u64 = 1_000;
+
 /// Limitador's and the floor's seconds of processor for a million calls, as measured once on another
 /// machine (issue 3 of this repository): closed loop over a million keys, and open loop, where it was
 /// 31 to 33. A ratio to the floor carries over to this machine, seconds do not.
@@ -42,7 +45,7 @@ pub const HEADING: &str = "# The service\n";
 const METHOD: &str = "
 Written by `scripts/bench --only service --write`. The *floor* is a server on the same HTTP/2 crate that lets every request
 pass, on one thread; *tidegate* is `tidegate serve` of this commit. Both answer Envoy's `ShouldRateLimit` to a client in
-`bench/src/service` over four connections, one descriptor, a million callers at random, all allowed. Closed loop: sixteen calls under
+`bench/src/service` over four connections, one descriptor, a million callers at random, all allowed unless the row says otherwise. Closed loop: sixteen calls under
 way on each connection. Open loop: 20,000 calls a second, evenly, latency from the instant a call was due. tidegate has one thread
 unless the row says otherwise. Nine rounds of one and a half seconds, servers interleaved (A B, B A, …): the median, with the least and
 the greatest in brackets; a ratio is the median of the ratios of each round. Processor time is the server's own, by the scheduler's
@@ -78,31 +81,34 @@ struct Samples(Vec<Sample>);
 /// Measures the whole table.
 pub fn run(scale: Scale) -> Result<Table, Box<dyn Error>> {
     let sizes = Sizes::of(scale);
-    let few = RulesFile::write(1)?;
+    let few = RulesFile::write(2)?;
     let [floor, one, all] = [
         Process::null()?,
         Process::tidegate(few.path(), 1)?,
         Process::tidegate(few.path(), cores())?,
     ];
-    let known = Keys {
-        entry: rules::LIMITED,
-        count: sizes.keys,
+    let [known, unknown, denied] = [
+        (rules::LIMITED, sizes.keys),
+        (rules::UNKNOWN, sizes.keys),
+        (rules::DENIED, DENIED_CALLERS),
+    ]
+    .map(|(entry, count)| Keys {
+        entry,
+        count,
         spread: Spread::Even,
-    };
-    let unknown = Keys {
-        entry: rules::UNKNOWN,
-        ..known
-    };
+    });
     eprintln!("service: {} callers ...", sizes.keys);
     for server in [&one, &all] {
         load::fill(server, known, sizes.keys)?;
     }
+    load::fill(&one, denied, denied.count)?;
     let resident = Statistic::of(&[one.resident_mb()?]);
     let subject = |server, keys| Subject { server, keys };
     let subjects = [
         subject(&floor, known),
         subject(&one, known),
         subject(&one, unknown),
+        subject(&one, denied),
         subject(&all, known),
     ];
     let noise = Noise::begin(&[&floor, &one, &all])?;
@@ -135,12 +141,12 @@ pub fn run(scale: Scale) -> Result<Table, Box<dyn Error>> {
 }
 
 fn closed_rows(closed: &[Samples]) -> Vec<Row> {
-    let [floor, one, unmatched, all] = closed else {
+    let [floor, one, unmatched, denied, all] = closed else {
         return Vec::new();
     };
-    let cpu = [floor, one, unmatched, all].map(|samples| samples.each(Sample::cpu_micros));
+    let cpu = [floor, one, unmatched, denied, all].map(|samples| samples.each(Sample::cpu_micros));
     let rate = [floor, one, all].map(|samples| samples.each(Sample::thousands_per_second));
-    let [floor_cpu, one_cpu, unmatched_cpu, all_cpu] = cpu;
+    let [floor_cpu, one_cpu, unmatched_cpu, denied_cpu, all_cpu] = cpu;
     let [floor_rate, one_rate, all_rate] = rate;
     let ratio = Row::ratio(&floor_cpu, &one_cpu);
     let at_most = |must, wish| Aim::on_ratio(Bound::AtMost, must, wish);
@@ -169,6 +175,11 @@ fn closed_rows(closed: &[Samples]) -> Vec<Row> {
             &Row::ratio(&one_cpu, &unmatched_cpu),
         )
         .aiming(at_most(1.0, 1.0)),
+        Row::of_ratio(
+            "processor of a denied call ÷ an allowed one",
+            &Row::ratio(&one_cpu, &denied_cpu),
+        )
+        .aiming(at_most(1.15, 1.0)),
         Row::pair(
             "processor of a call, a thread for each core",
             "µs",
@@ -272,10 +283,15 @@ impl Sizes {
             }
             for index in order {
                 let Subject { server, keys } = subjects[index];
+                let denials = if keys.entry == rules::DENIED {
+                    Denials::Expected
+                } else {
+                    Denials::Fault
+                };
                 let load = Load {
                     shape,
                     keys,
-                    denials: Denials::Fault,
+                    denials,
                     warmup: self.warmup,
                     duration: self.duration,
                 };

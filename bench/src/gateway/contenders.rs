@@ -17,14 +17,25 @@ pub const ANSWER: usize = 1_024;
 /// The limits of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limits {
-    /// Everything passes.
+    /// Everything passes, and nobody is told apart.
     None,
+    /// Everything passes, because the rules have none for client addresses.
+    NoRule,
     /// A token bucket for each caller that nobody empties: 1,000 a second, burst 1,000.
     PerCaller,
     /// The same for each client address.
     PerAddress,
     /// One request a minute for each caller, so that all others are denied.
     Denying,
+}
+
+/// The headers by which a proxy tells the upstream about the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForwardedHeaders {
+    /// Those that tidegate sets.
+    AsTidegate,
+    /// `X-Forwarded-For` alone.
+    AddressAlone,
 }
 
 /// The protocol of a client.
@@ -58,7 +69,11 @@ pub fn upstream() -> Result<Program, Box<dyn Error>> {
 }
 
 /// Starts nginx as a proxy.
-pub fn nginx(upstream: SocketAddr, limits: Limits) -> Result<Program, Box<dyn Error>> {
+pub fn nginx(
+    upstream: SocketAddr,
+    limits: Limits,
+    forwarded: ForwardedHeaders,
+) -> Result<Program, Box<dyn Error>> {
     let draft = Draft::new()?;
     let address = draft.address;
     let rate = match limits {
@@ -66,13 +81,22 @@ pub fn nginx(upstream: SocketAddr, limits: Limits) -> Result<Program, Box<dyn Er
         _ => "1000r/s",
     };
     let limit = match limits {
-        Limits::None => "",
+        Limits::None | Limits::NoRule => "",
         Limits::PerCaller | Limits::PerAddress => "limit_req zone=callers burst=1000 nodelay;",
         Limits::Denying => "limit_req zone=callers; limit_req_status 429;",
     };
     let key = match limits {
         Limits::PerAddress => "$binary_remote_addr",
         _ => "$http_x_user",
+    };
+    let more_headers = match forwarded {
+        ForwardedHeaders::AsTidegate => {
+            "proxy_set_header X-Forwarded-Proto $scheme;
+             proxy_set_header X-Forwarded-Host $http_host;
+             proxy_set_header Forwarded \"for=$remote_addr;host=$http_host;proto=$scheme\";
+             proxy_set_header Via \"1.1 nginx\";"
+        }
+        ForwardedHeaders::AddressAlone => "",
     };
     // 1 M nodes of at most 128 bytes, with room to spare.
     let text = format!(
@@ -88,6 +112,7 @@ pub fn nginx(upstream: SocketAddr, limits: Limits) -> Result<Program, Box<dyn Er
              proxy_set_header Connection \"\";
              proxy_set_header Host $host;
              proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+             {more_headers}
            }}
          }}"
     );
@@ -113,6 +138,10 @@ frontend clients
   bind {address}
   default_backend api
 backend api
+  http-request set-header X-Forwarded-Proto http
+  http-request set-header X-Forwarded-Host %[req.hdr(host)]
+  http-request set-header Forwarded for=%[src];host=%[req.hdr(host)];proto=http
+  http-request set-header Via \"1.1 haproxy\"
   server upstream {upstream}
 "
     );
@@ -148,17 +177,19 @@ pub fn start_tidegate(
     let draft = Draft::new()?;
     let address = draft.address;
     let descriptors = match limits {
-        // Of a header that nobody sends, for there must be one.
-        Limits::None => "[{nobody: 'header:x-nobody'}]".to_owned(),
-        Limits::PerAddress => "[{caller: client_address}]".to_owned(),
+        Limits::None => "[]".to_owned(),
+        Limits::NoRule | Limits::PerAddress => "[{caller: client_address}]".to_owned(),
         Limits::PerCaller | Limits::Denying => format!("[{{caller: 'header:{CALLER}'}}]"),
     };
     let limit = match limits {
         Limits::Denying => "{unit: minute, requests_per_unit: 1, algorithm: token_bucket}",
         _ => "{unit: second, requests_per_unit: 1000, algorithm: token_bucket}",
     };
-    let rules =
-        format!("domain: gateway\ndescriptors:\n  - {{key: caller, rate_limit: {limit}}}\n");
+    let key = match limits {
+        Limits::NoRule => "somebody_else",
+        _ => "caller",
+    };
+    let rules = format!("domain: gateway\ndescriptors:\n  - {{key: {key}, rate_limit: {limit}}}\n");
     let rules = draft.write("rules.yaml", &rules)?;
     let tls = match certificate {
         Some(Certificate { chain, key }) => {

@@ -11,6 +11,9 @@ use super::message::DOMAIN;
 /// The key of a descriptor that each caller has a limit by.
 pub const LIMITED: &str = "user";
 
+/// The key of a descriptor whose callers are denied after their first call.
+pub const DENIED: &str = "denied";
+
 /// The key of a descriptor that no rule knows.
 pub const UNKNOWN: &str = "nobody";
 
@@ -20,13 +23,17 @@ pub struct RulesFile(PathBuf);
 // === impl RulesFile ===
 
 impl RulesFile {
-    /// Rules of which the first limits callers, so far up that none is refused, and the others apply to
-    /// nobody here.
+    /// Rules of which the first limits callers, so far up that none is refused, the second denies all but the
+    /// first call of each, and the others apply to nobody here.
     pub fn write(count: usize) -> Result<Self, Box<dyn Error>> {
         let limit = "{unit: day, requests_per_unit: 1000000000}";
         let mut text = format!("domain: {DOMAIN}\ndescriptors:\n");
         writeln!(text, "  - {{key: {LIMITED}, rate_limit: {limit}}}")?;
-        for n in 1..count {
+        if count > 1 {
+            let limit = "{unit: year, requests_per_unit: 1}";
+            writeln!(text, "  - {{key: {DENIED}, rate_limit: {limit}}}")?;
+        }
+        for n in 2..count {
             let limit = format!("{{unit: minute, requests_per_unit: {n}}}");
             writeln!(
                 text,
