@@ -38,6 +38,8 @@ const TOLERANCE: u64 = 5;
 
 /// Compares each workload with the number that is written down.
 pub(crate) fn hold(program: &Program, workloads: &[Workload]) {
+    // Before the build, which takes minutes.
+    require_valgrind();
     let built = build(program);
     let measured = workloads
         .iter()
@@ -63,6 +65,16 @@ pub(crate) fn hold(program: &Program, workloads: &[Workload]) {
              {UPDATE}=1"
         );
     }
+}
+
+/// Fails if valgrind does not run: instructions that nobody counts must not look like a pass.
+fn require_valgrind() {
+    let version = Command::new("valgrind").arg("--version").output();
+    assert!(
+        version.is_ok_and(|it| it.status.success()),
+        "valgrind is not installed, and this test needs it; `scripts/test setup` installs it, and \
+         `cargo test --no-fail-fast` also runs the tests after this one"
+    );
 }
 
 /// Builds the program with optimisations and gives its path.
@@ -100,7 +112,7 @@ fn count(built: &Path, program: &Program, workload: &Workload) -> u64 {
         .args(workload.arguments)
         .arg(times.to_string())
         .output()
-        .expect("valgrind runs; scripts/test installs it");
+        .unwrap();
     let stdout = String::from_utf8(output.stdout).unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(stdout, workload.says, "{stderr}");

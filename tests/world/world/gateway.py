@@ -7,7 +7,7 @@ import resource
 import signal
 import sys
 
-from .process import PATIENCE_SECONDS, ROOT, World, free_port, get, tool
+from .process import PATIENCE_SECONDS, ROOT, World, free_port, get, nginx
 from .tidegate import RULES
 
 # The address that may send three requests, and the one that may send a hundred.
@@ -121,18 +121,13 @@ class Nginx:
         self.url = f"http://127.0.0.1:{self.port}"
         self.folder = test.folder / name
         self.folder.mkdir()
-        # A worker of an nginx that root started is nobody.
-        test.folder.chmod(0o755)
         source = ROOT / "tests/world/nginx/upstream.conf"
         written = test.configure(source, PORT=self.port, FOLDER=self.folder)
         self.config = written.rename(self.folder / "nginx.conf")
         self.start()
 
     def start(self):
-        command = [tool("nginx"), "-p", str(self.folder), "-e", "stderr", "-c", str(self.config)]
-        self.program = self.test.start(*command, port=self.port, name=self.name)
-        # Before it is killed: only a master that ends by itself takes its workers along.
-        self.test.addCleanup(self.test.stop, self.program, "terminate")
+        self.program = self.test.start(*nginx(self.folder, self.config), port=self.port, name=self.name)
 
 
 def to_upstream(*upstreams, extra="") -> str:

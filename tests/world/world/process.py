@@ -54,6 +54,11 @@ def tool(name: str) -> str:
     return found
 
 
+def nginx(folder: pathlib.Path, config: pathlib.Path) -> list[str]:
+    """The command of an nginx that is one process: a master that is killed leaves its workers behind."""
+    return [tool("nginx"), "-p", str(folder), "-e", "stderr", "-c", str(config), "-g", "master_process off;"]
+
+
 class Answer:
     """An HTTP answer: status, headers by lower-case name, body."""
 
@@ -74,6 +79,15 @@ def get(port: int, path="/", headers=None, method="GET") -> Answer:
     except urllib.error.HTTPError as refused:
         with refused:
             return Answer(refused.code, refused.headers, refused.read())
+
+
+def raw_get(port: int, *lines: bytes, path=b"/") -> int:
+    """The status of the answer to a request with these header lines, byte for byte."""
+    head = [b"GET " + path + b" HTTP/1.1", b"Host: api", b"Connection: close", *lines, b"", b""]
+    with socket.create_connection(("127.0.0.1", port), PATIENCE_SECONDS) as connection:
+        connection.sendall(b"\r\n".join(head))
+        answer = connection.makefile("rb").readline()
+    return int(answer.split()[1])
 
 
 class World(unittest.TestCase):

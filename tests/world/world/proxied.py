@@ -2,7 +2,7 @@
 
 import json
 
-from .process import eventually, get
+from .process import eventually, get, raw_get
 
 
 class Proxied:
@@ -48,6 +48,10 @@ class Proxied:
         large = {"X-Header": "x" * 15_000}
         self.assertNotEqual(get(self.clients, headers=large).status, 200)
         self.assertEqual(get(self.clients).status, 429, "it still stands")
+
+    def test_bytes_that_are_not_utf8_switch_no_limit_off(self):
+        odd = [b"X-User: bob\xff", b"Cookie: \xff\xfe", b"\x58: \xc3("]
+        self.assertEqual([raw_get(self.clients, *odd) for _ in range(4)], [200, 200, 200, 429])
 
     def test_death_and_return(self):
         self.assertEqual([get(self.clients).status for _ in range(4)], [200, 200, 200, 429])

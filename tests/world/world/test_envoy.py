@@ -2,7 +2,7 @@
 
 import json
 
-from .process import ROOT, World, eventually, free_port, get, tool
+from .process import ROOT, World, eventually, free_port, get, raw_get, tool
 from .tidegate import Tidegate, start_api
 
 
@@ -58,6 +58,13 @@ class Envoy(World):
         self.assertEqual(statuses, [200, 200, 200, 429, 429])
         self.assertEqual(get(self.clients, headers={"x-user": "b"}).status, 200)
         self.assertEqual(get(self.clients).status, 200, "no header, no descriptor, no limit")
+
+    def test_bytes_that_are_not_utf8_are_counted(self):
+        self.featured()
+        for value in (b"bob\xff", b"\xff", b"\xc3(", b"\xed\xa0\x80"):
+            statuses = [raw_get(self.clients, b"x-user: " + value) for _ in range(5)]
+            self.assertEqual(statuses, [200, 200, 200, 429, 429], value)
+        self.assertEqual(get(self.clients, headers={"x-user": "bob"}).status, 200)
 
     def test_headers_count_down(self):
         self.featured()
