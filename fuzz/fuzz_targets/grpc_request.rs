@@ -12,7 +12,7 @@ use tidegate_answer::Headers;
 use tidegate_limiter::{Limiter, LimiterConfig, RuleSet};
 use tidegate_rules::{CompileOptions, Source, compile};
 use tidegate_store::{EmbeddedStore, ManualClock, StoreConfig};
-use wire::Question;
+use wire::{EscapedTexts, Question};
 use wire::protobuf::{Reader, write_response};
 
 // The server shows nobody its wire types, and should not for this: the file itself is taken in.
@@ -33,8 +33,9 @@ static RULES: LazyLock<RuleSet> = LazyLock::new(|| {
 });
 
 fuzz_target!(|bytes: &[u8]| {
+    let texts = EscapedTexts::default();
     let mut question = Question::default();
-    if let Err(error) = question.read(bytes) {
+    if let Err(error) = question.read(bytes, &texts) {
         assert!(!error.to_string().is_empty(), "a refusal says why");
         return;
     }

@@ -25,6 +25,10 @@ impl Headers for OneHeader {
     fn value(&self, _: &str) -> Option<Cow<'_, str>> {
         Some(Cow::Borrowed(&self.0))
     }
+
+    fn has_differing_lines(&self, _: &str) -> bool {
+        false
+    }
 }
 
 static IDENTITIES: LazyLock<Identities> = LazyLock::new(|| {

@@ -14,6 +14,10 @@ impl Headers for NoHeaders {
     fn value(&self, _: &str) -> Option<Cow<'_, str>> {
         None
     }
+
+    fn has_differing_lines(&self, _: &str) -> bool {
+        false
+    }
 }
 
 fuzz_target!(|uri: &str| {

@@ -143,6 +143,10 @@ fn only_the_store_reads_a_clock() {
                 reason: "it measures how long a caller has waited, and decides no limit by it",
             },
             Exception {
+                place: "crates/server/src/admin/wrong_tokens.rs",
+                reason: "it slows wrong tokens of operators, and decides no limit by it",
+            },
+            Exception {
                 place: "bench/src/fleet.rs",
                 reason: "a trial takes as long as it says, whatever happens in it",
             },
@@ -186,6 +190,10 @@ fn nothing_sleeps() {
     check_ban(
         &tokens::SLEEP,
         &[
+            Exception {
+                place: "crates/server/src/admin/wrong_tokens.rs",
+                reason: "a wrong token is answered late on purpose",
+            },
             Exception {
                 place: "crates/server/src/server.rs",
                 reason: "load balancers need time to notice that a server leaves, and tell nobody",
