@@ -3,7 +3,6 @@
 
 #![no_main]
 
-use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use base64::Engine as _;
@@ -11,7 +10,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use libfuzzer_sys::fuzz_target;
 use ring::hmac;
 use tidegate_identify::{
-    AcceptedNames, ClaimPath, Headers, Identities, MissingToken, TokenKeys, TokenRejection,
+    AcceptedNames, ClaimPath, HeaderText, Headers, Identities, MissingToken, TokenKeys, TokenRejection,
     TokenSettings, TokenVerifier,
 };
 
@@ -22,12 +21,8 @@ const SECRET: [u8; 32] = [7; 32];
 struct OneHeader(String);
 
 impl Headers for OneHeader {
-    fn value(&self, _: &str) -> Option<Cow<'_, str>> {
-        Some(Cow::Borrowed(&self.0))
-    }
-
-    fn has_differing_lines(&self, _: &str) -> bool {
-        false
+    fn value(&self, _: &str) -> Option<HeaderText<'_>> {
+        Some(self.0.as_str().into())
     }
 }
 

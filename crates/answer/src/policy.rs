@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-use memchr::memchr2;
 use tidegate_limiter::{LimitStatus, Mode, Ruling, Verdict};
 
 use crate::seconds;
@@ -139,8 +138,10 @@ pub(crate) fn write_quoted(to: &mut impl fmt::Write, text: &str) -> fmt::Result 
 
 /// Writes printable ASCII as it stands between quotes.
 pub(crate) fn write_escaped(to: &mut impl fmt::Write, text: &str) -> fmt::Result {
+    // Names are short: a search by vectors would take longer to set up than to look at each byte.
+    let next = |text: &str| text.bytes().position(|byte| matches!(byte, b'"' | b'\\'));
     let mut rest = text;
-    while let Some(index) = memchr2(b'"', b'\\', rest.as_bytes()) {
+    while let Some(index) = next(rest) {
         to.write_str(&rest[..index])?;
         to.write_str("\\")?;
         to.write_str(&rest[index..=index])?;

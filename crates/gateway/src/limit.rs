@@ -8,9 +8,7 @@ use http::header::UPGRADE;
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use quanta::Instant;
-use tidegate_identify::{
-    AmbiguousHeader, Claims, DescribedPart, LimitSteps, Request, TokenRejection,
-};
+use tidegate_identify::{Claims, DescribedPart, LimitSteps, Request, TokenRejection};
 use tidegate_limiter::{Limit, LimiterError, Store, Verdict};
 use tidegate_observe::{Asked, DecisionId, TraceHeaders};
 
@@ -45,7 +43,6 @@ impl Caller<'_> {
         thread: &GatewayThread<S>,
     ) -> Result<Charged, Rejection> {
         let lines = HeaderLines(&self.head.headers);
-        self.check_lines(lines)?;
         let (charged, claims) = if self.config.needs_token(self.route) {
             // In a box, so that the future of every other request stays small.
             Box::pin(self.charge_with_token(thread, &lines)).await?
@@ -53,12 +50,13 @@ impl Caller<'_> {
             let all = self.decide(thread, &lines, None, DescribedPart::All);
             (all.await?, None)
         };
+        if self.route.require.is_empty() {
+            return Ok(charged);
+        }
         // After the limits, so that keys and plans cannot be guessed at any rate.
-        let request = self.request(&lines, claims.as_ref());
-        if self.route.require.iter().all(|it| it.is_met(&request)) {
-            Ok(charged)
-        } else {
-            Err(reject(thread, charged, Rejection::Forbidden).await)
+        match self.check_requirements(&self.request(&lines, claims.as_ref())) {
+            Ok(()) => Ok(charged),
+            Err(rejection) => Err(reject(thread, charged, rejection).await),
         }
     }
 
@@ -106,18 +104,15 @@ impl Caller<'_> {
         thread: &GatewayThread<S>,
     ) -> Result<Option<Verdict>, Rejection> {
         let lines = HeaderLines(&self.head.headers);
-        self.check_lines(lines)?;
         let claims = if self.config.needs_token(self.route) {
             self.claims(lines)?
         } else {
             None
         };
         let request = self.request(&lines, claims.as_ref());
-        if !self.route.require.iter().all(|it| it.is_met(&request)) {
-            return Err(Rejection::Forbidden);
-        }
+        self.check_requirements(&request)?;
         let recipes = self.config.descriptors_of(self.route);
-        let values = recipes.values(&request);
+        let values = recipes.values(&request)?;
         let described = recipes.describe(&values, DescribedPart::All);
         if described.is_empty() {
             return Ok(None);
@@ -127,16 +122,14 @@ impl Caller<'_> {
         Ok(Some(looked?))
     }
 
-    /// Checks that every header by which the caller is identified has one meaning.
-    fn check_lines(&self, lines: HeaderLines<'_>) -> Result<(), AmbiguousHeader> {
-        let request = self.request(&lines, None);
-        let mut required = self.route.require.iter();
-        required.try_for_each(|it| it.source.check_lines(&request))?;
-        let websocket = self.route.websocket.as_ref();
-        if let Some(recipes) = websocket.and_then(|limits| limits.descriptors.as_ref()) {
-            recipes.check_lines(&request)?;
+    /// Checks that the caller is one of those that the route is for.
+    fn check_requirements(&self, request: &Request<'_>) -> Result<(), Rejection> {
+        for requirement in &self.route.require {
+            if !requirement.is_met(request)? {
+                return Err(Rejection::Forbidden);
+            }
         }
-        self.config.descriptors_of(self.route).check_lines(&request)
+        Ok(())
     }
 
     /// The claims of the request's token, or the reason why the settings reject the request.
@@ -148,14 +141,16 @@ impl Caller<'_> {
 
     /// The limits of the WebSocket connection that the request may open. Its limits must have been decided before, so that a token
     /// was verified.
-    pub(crate) fn open_websocket(&self) -> Option<Box<WebSocketSession>> {
-        let limits = self.route.websocket.as_ref()?;
+    pub(crate) fn open_websocket(&self) -> Result<Option<Box<WebSocketSession>>, Rejection> {
+        let Some(limits) = &self.route.websocket else {
+            return Ok(None);
+        };
         if !self.head.headers.contains_key(UPGRADE) {
-            return None;
+            return Ok(None);
         }
         let Some(recipes) = &limits.descriptors else {
             let session = WebSocketSession::new(limits, &self.config.domain, &[]);
-            return Some(Box::new(session));
+            return Ok(Some(Box::new(session)));
         };
         let lines = HeaderLines(&self.head.headers);
         let claims = if recipes.needs_token() {
@@ -163,11 +158,11 @@ impl Caller<'_> {
         } else {
             None
         };
-        let values = recipes.values(&self.request(&lines, claims.as_ref()));
+        let values = recipes.values(&self.request(&lines, claims.as_ref()))?;
         let described = recipes.describe(&values, DescribedPart::All);
         let descriptors = described.descriptors();
         let session = WebSocketSession::new(limits, &self.config.domain, &descriptors);
-        Some(Box::new(session))
+        Ok(Some(Box::new(session)))
     }
 
     fn request<'r>(
@@ -200,7 +195,7 @@ impl Caller<'_> {
         if recipes.is_empty() {
             return Ok(Charged::default());
         }
-        let values = recipes.values(&self.request(lines, claims));
+        let values = recipes.values(&self.request(lines, claims))?;
         let described = recipes.describe(&values, part);
         if described.is_empty() {
             // As Envoy has it: a request without a descriptor is not limited.

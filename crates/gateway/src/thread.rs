@@ -216,7 +216,7 @@ impl<S: Store + 'static> GatewayThread<S> {
                     connection: exchange.connection,
                     is_trusted: exchange.is_trusted,
                     client: exchange.client,
-                    websocket: caller.open_websocket(),
+                    websocket: caller.open_websocket()?,
                 };
                 drop(host);
                 // Nobody has taken it before, so it is there.

@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "an example may panic")]
 
-use std::borrow::Cow;
 use std::env;
 use std::hint::black_box;
 use std::sync::Arc;
@@ -10,24 +9,20 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tidegate_identify::{
-    AcceptedNames, DescribedPart, Headers, Identities, MissingToken, Recipe, Recipes, Request,
-    TokenKeys, TokenSettings, TokenVerifier,
+    AcceptedNames, DescribedPart, HeaderText, Headers, Identities, MissingToken, Recipe, Recipes,
+    Request, TokenKeys, TokenSettings, TokenVerifier,
 };
 
 /// The headers `x-user` and `authorization`.
 struct TwoHeaders(String);
 
 impl Headers for TwoHeaders {
-    fn value(&self, name: &str) -> Option<Cow<'_, str>> {
+    fn value(&self, name: &str) -> Option<HeaderText<'_>> {
         match name {
-            "x-user" => Some(Cow::Borrowed("user-1234567")),
-            "authorization" => Some(Cow::Borrowed(&self.0)),
+            "x-user" => Some("user-1234567".into()),
+            "authorization" => Some(self.0.as_str().into()),
             _ => None,
         }
-    }
-
-    fn has_differing_lines(&self, _: &str) -> bool {
-        false
     }
 }
 
@@ -81,7 +76,9 @@ fn describe(recipes: &Recipes, identities: &Identities, headers: &TwoHeaders) ->
         certificate: None,
         route: None,
     };
-    let values = recipes.values(black_box(&request));
+    let values = recipes
+        .values(black_box(&request))
+        .expect("no header has two meanings");
     let described = recipes.describe(&values, DescribedPart::All);
     let descriptors = described.descriptors();
     usize::from(!black_box(&descriptors).is_empty())

@@ -6,7 +6,7 @@ use crate::Headers;
 
 /// The value of the first cookie with this name.
 pub(crate) fn find<'a>(headers: &'a dyn Headers, name: &str) -> Option<Cow<'a, str>> {
-    match headers.value("cookie")? {
+    match headers.value("cookie")?.text {
         Cow::Borrowed(line) => value(line, name).map(Cow::Borrowed),
         Cow::Owned(line) => value(&line, name).map(|value| Cow::Owned(value.to_owned())),
     }

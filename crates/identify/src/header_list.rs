@@ -10,7 +10,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::{Identities, Request, Source};
+use crate::{HeaderText, Identities, Request, Source};
 
 /// The values of a header that count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub enum AmbiguousHeader {
 }
 
 /// The most values of a header that [`ListChoice::Each`] charges: more than any honest client sends.
-pub(crate) const MAX_VALUES: usize = 8;
+const MAX_VALUES: usize = 8;
 
 // === impl ListChoice ===
 
@@ -86,28 +86,16 @@ impl fmt::Display for ListChoice {
     }
 }
 
-// === impl Source ===
-
-impl Source {
-    /// Checks that the headers behind the value of this source have one meaning.
-    pub fn check_lines(&self, request: &Request<'_>) -> Result<(), AmbiguousHeader> {
-        match self {
-            Self::Header(name) => check_header(name, request),
-            Self::HeaderList(name, ListChoice::Each) => {
-                let joined = request.headers.value(name).unwrap_or_default();
-                if ListChoice::Each.choose(&joined).len() > MAX_VALUES {
-                    return Err(AmbiguousHeader::TooManyValues { name: name.clone() });
-                }
-                Ok(())
-            }
-            Self::ApiKey => check_named(Identities::api_key_header, request),
-            Self::Claim(_) => check_named(Identities::token_header, request),
-            Self::Plan | Self::Tenant => {
-                check_named(Identities::api_key_header, request)?;
-                check_named(Identities::token_header, request)
-            }
-            _ => Ok(()),
+/// Checks that the headers behind an API key or a claim have one meaning.
+pub(crate) fn check_lines(source: &Source, request: &Request<'_>) -> Result<(), AmbiguousHeader> {
+    match source {
+        Source::ApiKey => check_named(Identities::api_key_header, request),
+        Source::Claim(_) => check_named(Identities::token_header, request),
+        Source::Plan | Source::Tenant => {
+            check_named(Identities::api_key_header, request)?;
+            check_named(Identities::token_header, request)
         }
+        _ => Ok(()),
     }
 }
 
@@ -115,13 +103,28 @@ fn check_named<'a>(
     header: impl Fn(&'a Identities) -> Option<&'a str>,
     request: &Request<'a>,
 ) -> Result<(), AmbiguousHeader> {
-    header(request.identities).map_or(Ok(()), |name| check_header(name, request))
+    let name = header(request.identities);
+    let value = name.and_then(|name| Some((name, request.headers.value(name)?)));
+    value.map_or(Ok(()), |(name, value)| one_meaning(name, value).map(drop))
 }
 
-fn check_header(name: &str, request: &Request<'_>) -> Result<(), AmbiguousHeader> {
-    if request.headers.has_differing_lines(name) {
+/// The text of a header whose lines must not differ.
+pub(crate) fn one_meaning<'a>(
+    name: &str,
+    value: HeaderText<'a>,
+) -> Result<Cow<'a, str>, AmbiguousHeader> {
+    if value.has_differing_lines {
         let name = name.to_owned();
         return Err(AmbiguousHeader::DifferingLines { name });
+    }
+    Ok(value.text)
+}
+
+/// Checks that a header has no more values than are charged.
+pub(crate) fn check_count(name: &str, n_values: usize) -> Result<(), AmbiguousHeader> {
+    if n_values > MAX_VALUES {
+        let name = name.to_owned();
+        return Err(AmbiguousHeader::TooManyValues { name });
     }
     Ok(())
 }

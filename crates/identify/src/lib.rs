@@ -43,7 +43,7 @@ pub use recipe::{
     Described, DescribedPart, Descriptors, Ingredient, Recipe, RecipeFault, Recipes, Source,
     SourceFault, Values,
 };
-pub use request::{Headers, Request, join_lines};
+pub use request::{HeaderText, Headers, Request};
 pub use text::{plain_text, text_of, uri_text};
 pub use token::{
     AcceptedNames, BadToken, ClaimPath, ClaimPathFault, Claims, LimitSteps, MissingToken,

@@ -199,22 +199,19 @@ impl Recipes {
         self.needing_token != 0
     }
 
-    /// Checks that every header behind a value has one meaning. To be called before [`values`](Self::values): a request that
-    /// fails is denied.
-    pub fn check_lines(&self, request: &Request<'_>) -> Result<(), AmbiguousHeader> {
-        let mut sources = self.sources.iter();
-        sources.try_for_each(|source| source.check_lines(request))
-    }
-
     /// Reads the value of each source off `request`, once.
-    pub fn values<'a>(&'a self, request: &Request<'a>) -> Values<'a> {
+    ///
+    /// # Errors
+    ///
+    /// If a header behind a value has more than one meaning. Such a request is to be denied.
+    pub fn values<'a>(&'a self, request: &Request<'a>) -> Result<Values<'a>, AmbiguousHeader> {
         let reader = ValueReader::new(request);
         // Filled in place: collecting would move the whole list once more.
         let mut values = Values::default();
         for source in &self.sources {
-            values.list.push(reader.read(source));
+            values.list.push(reader.read(source)?);
         }
-        values
+        Ok(values)
     }
 
     /// The descriptors of the request with these [`values`](Self::values), without those that lack one.

@@ -30,24 +30,53 @@ pub struct Request<'a> {
 
 /// The headers of a request.
 pub trait Headers {
-    /// The value of the header with this name, in lower case; lines that differ joined by [`join_lines`].
-    fn value(&self, name: &str) -> Option<Cow<'_, str>>;
-
-    /// Returns true if the header with this name has two lines that are not the same.
-    fn has_differing_lines(&self, name: &str) -> bool;
+    /// The value of the header with this name, in lower case.
+    fn value(&self, name: &str) -> Option<HeaderText<'_>>;
 }
 
-/// Joins the lines of the header `name` to one value: those of `cookie` by `; ` (RFC 9113, section 8.2.3:
-/// browsers send one line for each cookie over HTTP/2), all others by commas. Bytes that are not UTF-8 are
-/// written as [`text_of`] says.
-pub fn join_lines<'a>(
-    name: &str,
-    lines: impl IntoIterator<Item = &'a [u8]>,
-) -> Option<Cow<'a, str>> {
-    let mut lines = lines.into_iter().map(text_of);
-    let first = lines.next()?;
-    let separator = if name == "cookie" { "; " } else { "," };
-    Some(lines.fold(first, |joined, line| joined + separator + line))
+/// The value of a header, made of all its lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeaderText<'a> {
+    /// The one line; lines that differ are joined: those of `cookie` by `; ` (RFC 9113, section 8.2.3: browsers send one line for
+    /// each cookie over HTTP/2), all others by commas. Bytes that are not UTF-8 are written as [`text_of`] says.
+    pub text: Cow<'a, str>,
+    /// True if two lines are not the same.
+    pub has_differing_lines: bool,
+}
+
+// === impl HeaderText ===
+
+impl<'a> HeaderText<'a> {
+    /// The value of the header `name` with these lines; `None` if it has none.
+    pub fn of_lines<I: Iterator<Item = &'a [u8]>>(
+        name: &str,
+        lines: impl Fn() -> I,
+    ) -> Option<Self> {
+        let mut others = lines();
+        let first = others.next()?;
+        let has_differing_lines = others.any(|line| line != first);
+        let is_cookie = name == "cookie";
+        let mut text = text_of(first);
+        if is_cookie || has_differing_lines {
+            let separator = if is_cookie { "; " } else { "," };
+            let others = lines().skip(1).map(text_of);
+            text = others.fold(text, |joined, line| joined + separator + line);
+        }
+        Some(Self {
+            text,
+            has_differing_lines,
+        })
+    }
+}
+
+impl<'a> From<&'a str> for HeaderText<'a> {
+    /// The value of a header with this one line.
+    fn from(line: &'a str) -> Self {
+        Self {
+            text: Cow::Borrowed(line),
+            has_differing_lines: false,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -56,13 +85,16 @@ mod tests {
 
     #[test]
     fn lines_are_joined_by_what_their_header_separates_values_with() {
-        let check = |name: &str, lines: &[&str], expected: Option<&str>| {
-            let joined = join_lines(name, lines.iter().map(|line| line.as_bytes()));
-            assert_eq!(joined.as_deref(), expected, "{name} {lines:?}");
+        let check = |name: &str, lines: &[&str], expected: Option<(&str, bool)>| {
+            let value = HeaderText::of_lines(name, || lines.iter().map(|line| line.as_bytes()));
+            let found = value.as_ref().map(|it| (&*it.text, it.has_differing_lines));
+            assert_eq!(found, expected, "{name} {lines:?}");
         };
         check("x-user", &[], None);
-        check("x-user", &["7"], Some("7"));
-        check("x-user", &["7", "8"], Some("7,8"));
-        check("cookie", &["a=1", "b=2"], Some("a=1; b=2"));
+        check("x-user", &["7"], Some(("7", false)));
+        check("x-user", &["7", "7"], Some(("7", false)));
+        check("x-user", &["7", "7", "8"], Some(("7,7,8", true)));
+        check("cookie", &["a=1", "b=2"], Some(("a=1; b=2", true)));
+        check("cookie", &["a=1", "a=1"], Some(("a=1; a=1", false)));
     }
 }

@@ -1,30 +1,26 @@
 //! Finding the address of a client allocates nothing, whatever the header looks like; nor does an ordinary description.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use allocation_counter::measure;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tidegate_identify::{
-    AcceptedNames, AddressHeader, ClientAddress, DescribedPart, Headers, Identities, LabelTable,
-    MissingToken, Peer, Recipe, Recipes, Request, TokenKeys, TokenSettings, TokenVerifier,
+    AcceptedNames, AddressHeader, ClientAddress, DescribedPart, HeaderText, Headers, Identities,
+    LabelTable, MissingToken, Peer, Recipe, Recipes, Request, TokenKeys, TokenSettings,
+    TokenVerifier,
 };
 
 /// A token, and the header `x-user`.
 struct TokenAndUser(String);
 
 impl Headers for TokenAndUser {
-    fn value(&self, name: &str) -> Option<Cow<'_, str>> {
+    fn value(&self, name: &str) -> Option<HeaderText<'_>> {
         match name {
-            "authorization" => Some(Cow::Borrowed(&self.0)),
-            "x-user" => Some(Cow::Borrowed("user-7")),
+            "authorization" => Some(self.0.as_str().into()),
+            "x-user" => Some("user-7".into()),
             _ => None,
         }
-    }
-
-    fn has_differing_lines(&self, _: &str) -> bool {
-        false
     }
 }
 
@@ -51,7 +47,9 @@ fn describe(recipes: &Recipes, identities: &Identities, headers: &TokenAndUser) 
         certificate: None,
         route: Some("posts"),
     };
-    let values = recipes.values(&request);
+    let values = recipes
+        .values(&request)
+        .expect("no header has two meanings");
     let described = recipes.describe(&values, DescribedPart::All);
     assert_eq!(described.descriptors().len(), recipes.list().len());
 }

@@ -11,7 +11,9 @@ use http::header::HOST;
 use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
-use tidegate_gateway::{GatewayConfig, HeaderLines, RouteAction, RouteConfig, is_preflight};
+use tidegate_gateway::{
+    GatewayConfig, HeaderLines, Requirement, RouteAction, RouteConfig, is_preflight,
+};
 use tidegate_identify::{
     Claims, DescribedPart, Identities, MissingToken, Recipes, Request as Described, TokenRejection,
 };
@@ -133,11 +135,15 @@ impl Explained<'_> {
         let lines = HeaderLines(&self.head.headers);
         let request = self.request(route, &lines, claims);
         let limited = self.rules.limits(recipes, &request, &mut say);
-        let unmet = route.require.iter().find(|it| !it.is_met(&request));
+        let is_unmet = |it: &&Requirement| !matches!(it.is_met(&request), Ok(true));
+        let unmet = route.require.iter().find(is_unmet);
         let decision = match (&judged, unmet) {
             (Err(TokenRejection::Missing), _) => "401, because there is no token".to_owned(),
             (Err(TokenRejection::Bad(_)), _) => "401, because the token is not good".to_owned(),
-            (Ok(_), Some(unmet)) => format!("403, because of `{}`", unmet.source),
+            (Ok(_), Some(unmet)) => match unmet.is_met(&request) {
+                Ok(_) => format!("403, because of `{}`", unmet.source),
+                Err(ambiguous) => format!("400, because {ambiguous}"),
+            },
             (Ok(_), None) => limited,
         };
         say(format!("decision: {decision}"));
@@ -209,7 +215,10 @@ impl DomainRules<'_> {
             say(format!("the rules have no domain `{}`", self.domain));
             return "not limited".to_owned();
         };
-        let values = recipes.values(request);
+        let values = match recipes.values(request) {
+            Ok(values) => values,
+            Err(ambiguous) => return format!("400, because {ambiguous}"),
+        };
         let described = recipes.describe(&values, DescribedPart::All);
         let mut n_limits = 0;
         for descriptor in &*described.descriptors() {

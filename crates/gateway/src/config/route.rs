@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
-use tidegate_identify::{MissingToken, Recipes, Request, Source};
+use tidegate_identify::{AmbiguousHeader, MissingToken, Recipes, Request, Source};
 
 use super::{RetryConfig, WebSocketLimits};
 
@@ -202,15 +202,20 @@ impl RouteMatch {
 // === impl Requirement ===
 
 impl Requirement {
-    /// Whether the caller of `request` is one of those that a route is for. A value that the request lacks is none of the allowed ones.
-    pub fn is_met(&self, request: &Request<'_>) -> bool {
-        let value = self.source.of(request);
+    /// Returns true if the caller of `request` is one of those that a route is for. A value that the request lacks is none of the
+    /// allowed ones.
+    ///
+    /// # Errors
+    ///
+    /// If a header behind the value has more than one meaning.
+    pub fn is_met(&self, request: &Request<'_>) -> Result<bool, AmbiguousHeader> {
+        let value = self.source.of(request)?;
         let is_in = |list: &[String]| {
             value
                 .as_deref()
                 .is_some_and(|value| list.iter().any(|it| it == value))
         };
-        self.allow.as_deref().is_none_or(is_in) && !is_in(&self.deny)
+        Ok(self.allow.as_deref().is_none_or(is_in) && !is_in(&self.deny))
     }
 }
 

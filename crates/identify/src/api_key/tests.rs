@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Headers, Identities};
+use crate::{HeaderText, Headers, Identities};
 
 const HASH_KEY: &[u8] = b"a key for hashes that tests share";
 
@@ -7,12 +7,8 @@ const HASH_KEY: &[u8] = b"a key for hashes that tests share";
 struct KeyHeader(String);
 
 impl Headers for KeyHeader {
-    fn value(&self, name: &str) -> Option<Cow<'_, str>> {
-        (name == "x-api-key").then_some(Cow::Borrowed(&self.0))
-    }
-
-    fn has_differing_lines(&self, _: &str) -> bool {
-        false
+    fn value(&self, name: &str) -> Option<HeaderText<'_>> {
+        (name == "x-api-key").then(|| self.0.as_str().into())
     }
 }
 

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use super::value::{ValueReader, ValueText};
 use crate::grouping::Grouping;
-use crate::{ClaimPath, ClaimPathFault, ListChoice, Request};
+use crate::{AmbiguousHeader, ClaimPath, ClaimPathFault, ListChoice, Request};
 
 /// The source of an entry's value. Written in a config file as [`FromStr`] reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,9 +111,16 @@ pub enum SourceFault {
 
 impl Source {
     /// The value that `request` has for this source. One that is empty counts as absent.
-    pub fn of<'a>(&'a self, request: &Request<'a>) -> Option<Cow<'a, str>> {
-        let value = ValueReader::new(request).read(self);
-        value.map(ValueText::into_cow)
+    ///
+    /// # Errors
+    ///
+    /// If a header behind the value has more than one meaning. Such a request is to be denied.
+    pub fn of<'a>(
+        &'a self,
+        request: &Request<'a>,
+    ) -> Result<Option<Cow<'a, str>>, AmbiguousHeader> {
+        let value = ValueReader::new(request).read(self)?;
+        Ok(value.map(ValueText::into_cow))
     }
 
     /// Returns true if its value may come from a token, so that the token must be verified first.

@@ -1,4 +1,3 @@
-use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -8,8 +7,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use super::*;
 use crate::identities::TokenFound;
 use crate::{
-    AcceptedNames, ApiKeyHasher, ApiKeyTable, ApiKeys, ClaimPath, Claims, Headers, Identities,
-    LabelTable, TokenKeys, TokenSettings, TokenVerifier,
+    AcceptedNames, ApiKeyHasher, ApiKeyTable, ApiKeys, ClaimPath, Claims, HeaderText, Headers,
+    Identities, LabelTable, TokenKeys, TokenSettings, TokenVerifier,
 };
 
 const SECRET: &[u8] = b"a secret that only tests share..";
@@ -18,16 +17,12 @@ const SECRET: &[u8] = b"a secret that only tests share..";
 struct ApiKey(&'static str);
 
 impl Headers for ApiKey {
-    fn value(&self, name: &str) -> Option<Cow<'_, str>> {
+    fn value(&self, name: &str) -> Option<HeaderText<'_>> {
         match name {
-            "x-api-key" => Some(Cow::Borrowed(self.0)),
-            "cookie" => Some(Cow::Borrowed("theme=dark; session=s7")),
+            "x-api-key" => Some(self.0.into()),
+            "cookie" => Some("theme=dark; session=s7".into()),
             _ => None,
         }
-    }
-
-    fn has_differing_lines(&self, _: &str) -> bool {
-        false
     }
 }
 
@@ -72,12 +67,8 @@ fn claims(identities: &Identities) -> Arc<Claims> {
     struct TokenHeader(String);
 
     impl Headers for TokenHeader {
-        fn value(&self, _: &str) -> Option<Cow<'_, str>> {
-            Some(Cow::Borrowed(&self.0))
-        }
-
-        fn has_differing_lines(&self, _: &str) -> bool {
-            false
+        fn value(&self, _: &str) -> Option<HeaderText<'_>> {
+            Some(self.0.as_str().into())
         }
     }
 
@@ -99,7 +90,7 @@ fn describe(recipes: &Recipes, request: &Request<'_>) -> String {
 }
 
 fn describe_part(recipes: &Recipes, request: &Request<'_>, part: DescribedPart) -> String {
-    let values = recipes.values(request);
+    let values = recipes.values(request).expect("one meaning");
     let described = recipes.describe(&values, part);
     assert_eq!(described.is_empty(), described.descriptors().is_empty());
     let line = |descriptor: &Descriptor<'_>| {

@@ -10,7 +10,8 @@ use smallvec::SmallVec;
 
 use super::Source;
 use crate::api_key::ApiKey;
-use crate::{ClaimPath, ListChoice, Request, TokenSettings, cookie, header_list, path, uri};
+use crate::header_list::{self, check_count, check_lines, one_meaning};
+use crate::{AmbiguousHeader, ClaimPath, ListChoice, Request, TokenSettings, cookie, path, uri};
 
 /// The values of one request, one for each source of the recipes that made it.
 #[derive(Clone, Debug, Default)]
@@ -81,30 +82,48 @@ impl<'r, 'a> ValueReader<'r, 'a> {
     }
 
     /// The value that the request has for `source`. One that is empty counts as absent.
-    pub(super) fn read(&self, source: &'a Source) -> Option<ValueText<'a>> {
-        if let Source::ClientAddress(grouping) = source {
-            let group = grouping.of(self.request.client?)?;
-            return Some(ValueText::Address(address_text(group)));
-        }
-        if let Source::HeaderList(name, choice) = source {
-            return self.read_list(name, *choice);
-        }
-        let text = self.read_text(source).filter(|text| !text.is_empty());
-        text.map(ValueText::Text)
+    pub(super) fn read(
+        &self,
+        source: &'a Source,
+    ) -> Result<Option<ValueText<'a>>, AmbiguousHeader> {
+        let text = match source {
+            Source::ClientAddress(grouping) => {
+                let group = self.request.client.and_then(|client| grouping.of(client));
+                return Ok(group.map(|group| ValueText::Address(address_text(group))));
+            }
+            Source::HeaderList(name, choice) => return self.read_list(name, *choice),
+            // Looked up and checked at once: this is the commonest source after the address.
+            Source::Header(name) => {
+                let value = self.request.headers.value(name);
+                value.map(|value| one_meaning(name, value)).transpose()?
+            }
+            _ => {
+                check_lines(source, self.request)?;
+                self.read_text(source)
+            }
+        };
+        Ok(text.filter(|text| !text.is_empty()).map(ValueText::Text))
     }
 
-    fn read_list(&self, name: &str, choice: ListChoice) -> Option<ValueText<'a>> {
-        let mut values = header_list::choose(&self.request.headers.value(name)?, choice);
-        match values.len() {
+    fn read_list(
+        &self,
+        name: &str,
+        choice: ListChoice,
+    ) -> Result<Option<ValueText<'a>>, AmbiguousHeader> {
+        let Some(value) = self.request.headers.value(name) else {
+            return Ok(None);
+        };
+        let mut values = header_list::choose(&value.text, choice);
+        check_count(name, values.len())?;
+        Ok(match values.len() {
             0 | 1 => values.pop().map(ValueText::Text),
             _ => Some(ValueText::Each(values)),
-        }
+        })
     }
 
     fn read_text(&self, source: &'a Source) -> Option<Cow<'a, str>> {
         let request = self.request;
         match source {
-            Source::Header(name) => request.headers.value(name),
             Source::Cookie(name) => cookie::find(request.headers, name),
             Source::Method => request.method.map(Cow::Borrowed),
             Source::Path => request.uri.and_then(path::counted_path),
@@ -115,8 +134,8 @@ impl<'r, 'a> ValueReader<'r, 'a> {
             Source::PathSegment(number) => path::path_segment(request.uri?, *number),
             Source::Host => request.host.map(uri::host),
             Source::Query(name) => uri::query(request.uri?, name),
-            // Written by `read`: one needs no allocation, the other may be several.
-            Source::ClientAddress(_) | Source::HeaderList(..) => None,
+            // Read by `read`.
+            Source::ClientAddress(_) | Source::Header(_) | Source::HeaderList(..) => None,
             Source::Constant(text) => Some(Cow::Borrowed(text)),
             Source::Route => request.route.map(Cow::Borrowed),
             Source::Certificate => request.certificate.map(Cow::Borrowed),

@@ -39,8 +39,8 @@ impl TokenPlace {
     /// The text at that place, if there is any.
     pub(crate) fn find<'a>(&self, headers: &'a dyn Headers) -> Option<Cow<'a, str>> {
         let found = match self {
-            Self::Bearer => bearer(headers.value("authorization")?),
-            Self::Header(name) => headers.value(name),
+            Self::Bearer => bearer(headers.value("authorization")?.text),
+            Self::Header(name) => headers.value(name).map(|value| value.text),
             Self::Cookie(name) => cookie::find(headers, name),
         };
         found.filter(|text| !text.is_empty())

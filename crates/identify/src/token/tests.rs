@@ -1,5 +1,3 @@
-use std::borrow::Cow;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use proptest::prelude::*;
@@ -14,7 +12,7 @@ use rustls_pki_types::pem::PemObject as _;
 use serde_json::json;
 
 use super::*;
-use crate::Identities;
+use crate::{HeaderText, Identities};
 
 /// A time in 2026.
 const NOW_S: u64 = 1_794_000_000;
@@ -130,12 +128,8 @@ impl SigningKey {
 // === impl OneHeader ===
 
 impl Headers for OneHeader {
-    fn value(&self, name: &str) -> Option<Cow<'_, str>> {
-        (name == self.0).then_some(Cow::Borrowed(&self.1))
-    }
-
-    fn has_differing_lines(&self, _: &str) -> bool {
-        false
+    fn value(&self, name: &str) -> Option<HeaderText<'_>> {
+        (name == self.0).then(|| self.1.as_str().into())
     }
 }
 

@@ -40,12 +40,6 @@ enum NotAllowed {
 impl<S: Store + 'static> Caller<'_, S> {
     /// Decides the limits of the request; `None` if it has no descriptor.
     pub(super) async fn check(&self) -> Result<Option<Verdict>, Refusal> {
-        let request = self.original.request(&self.identities, None);
-        self.visit
-            .door
-            .authorize
-            .descriptors
-            .check_lines(&request)?;
         match self.charge().await {
             Ok(verdict) => Ok(verdict),
             Err(NotAllowed::Denied(verdict)) => Ok(Some(*verdict)),
@@ -101,7 +95,7 @@ impl<S: Store + 'static> Caller<'_, S> {
         let limiter = &self.visit.door.limiter;
         let claims = claims.map(|claims| &**claims);
         let request = self.original.request(&self.identities, claims);
-        let values = recipes.values(&request);
+        let values = recipes.values(&request).map_err(Refusal::from)?;
         let described = recipes.describe(&values, part);
         if described.is_empty() {
             return Ok(Charged {
