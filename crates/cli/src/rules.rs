@@ -60,10 +60,20 @@ impl Shelf {
         })
     }
 
-    /// The number of the newest version; `None` if there is none, or none that a push has made.
+    /// The number of the newest version; `None` if there is none. A key that no push has written names none either,
+    /// and is reported on stderr.
     async fn newest_number(&self) -> Result<Option<u64>, Failure> {
         let head = self.book.head().await.map_err(|it| self.failure(it))?;
-        let newest = head.and_then(|head| head.read().ok());
+        let newest = match head.map(|head| head.read()).transpose() {
+            Ok(newest) => newest,
+            Err(reason) => {
+                terminal::eprint(&format!(
+                    "warning: {reason}, in {}; servers keep their rules until the next push or rollback\n",
+                    self.place
+                ));
+                None
+            }
+        };
         Ok(newest.map(|(number, _)| number))
     }
 

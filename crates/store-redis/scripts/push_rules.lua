@@ -11,17 +11,18 @@
 -- ARGV[6]  how many versions are kept
 -- ARGV[7]  the channel on which it is told
 --
--- Returns {word, number, at}: "pushed" with the version's own number and time, "same" with the number
--- of the newest, which has this body, or "overtaken" with the number of the newest, which is another
--- than expected.
+-- Returns {word, number, before}: "pushed" with the version's own number and that of its predecessor (0 if
+-- there is none), "same" with the number of the newest, which has this body, or "overtaken" with the number of
+-- the newest, which is another than expected.
 
 -- Numbers that somebody wrote by hand count only where they are exact in a double.
 local function number_of(text)
   return #text <= 15 and string.match(text, '^%d+$') and tonumber(text) or nil
 end
 
+-- A key that no push has written names no version, exactly as `Head::read` has it.
 local newest, digest = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+) (%x+)$')
-newest = newest and number_of(newest) or 0
+newest = newest and #digest == 64 and number_of(newest) or 0
 
 if ARGV[5] ~= '' and tonumber(ARGV[5]) ~= newest then
   return {'overtaken', newest, 0}
@@ -55,4 +56,4 @@ end
 
 -- Who may not publish has pushed all the same: everybody looks for new versions, too.
 redis.pcall('PUBLISH', ARGV[7], field)
-return {'pushed', number, at}
+return {'pushed', number, newest}

@@ -62,6 +62,8 @@ pub enum Pushed {
     New {
         /// Its number.
         number: u64,
+        /// The version that was the newest before; `None` if there was none.
+        before: Option<u64>,
     },
     /// The newest version has this body already; it stays the newest.
     Same {
@@ -130,7 +132,7 @@ pub enum BookError {
         bytes: usize,
     },
     /// The key that names the newest version holds something else.
-    #[error("the key of the newest version holds what no push has written")]
+    #[error("the key of the newest version is damaged: it holds what no push has written")]
     BadHead,
     /// A version that is named is not there.
     #[error("there is no version {number}")]
@@ -308,12 +310,18 @@ fn read_entry(number: &Value<'_>, line: &Value<'_>) -> Option<Entry> {
 pub(crate) fn read_pushed(reply: &Reply) -> Option<Pushed> {
     let mut parts = reply.array().ok()?;
     let word = parts.next()?.str()?;
-    let number = u64::try_from(parts.next()?.integer()?).ok()?;
+    let mut number = || u64::try_from(parts.next()?.integer()?).ok();
+    let (number, before) = (number()?, number()?);
+    // Versions are counted from 1.
+    let version = |number: u64| (number > 0).then_some(number);
     match word {
-        "pushed" => Some(Pushed::New { number }),
+        "pushed" => Some(Pushed::New {
+            number,
+            before: version(before),
+        }),
         "same" => Some(Pushed::Same { number }),
         "overtaken" => Some(Pushed::Overtaken {
-            newest: (number > 0).then_some(number),
+            newest: version(number),
         }),
         _ => None,
     }

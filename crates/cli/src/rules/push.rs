@@ -36,6 +36,8 @@ pub(super) async fn run(args: &PushArgs) -> Result<ExitCode, Failure> {
         Some(0) => Expected::Nothing,
         Some(number) => Expected::Newest(number),
     };
+    // Redis says that a password is missing only to a short command, so it is asked something first.
+    shelf.newest_number().await?;
     push(&shelf, &bundle, &about, expected).await
 }
 
@@ -46,12 +48,6 @@ pub(super) async fn push(
     about: &About,
     expected: Expected,
 ) -> Result<ExitCode, Failure> {
-    let before = shelf.newest_number().await?;
-    let old = match before {
-        // What cannot be read is nothing to compare with.
-        Some(before) => shelf.fetch(before).await.ok(),
-        None => None,
-    };
     let (body, about) = (bundle.body(), about.line());
     let draft = Draft {
         body: &body,
@@ -60,14 +56,12 @@ pub(super) async fn push(
     let pushed = shelf.book.push(draft, expected).await;
     let place = &shelf.place;
     match pushed.map_err(|it| shelf.failure(it))? {
-        Pushed::New { number } => {
-            let differs = old.map_or_else(String::new, |old| changes(&old, bundle));
-            let since = before.map_or_else(String::new, |before| {
-                format!(" (before it: version {before})")
-            });
-            terminal::print(&format!(
-                "pushed version {number} to {place}{since}\n{differs}"
-            ));
+        Pushed::New { number, before } => {
+            let since = match before {
+                Some(before) => since(shelf, before, bundle).await,
+                None => "\n".to_owned(),
+            };
+            terminal::print(&format!("pushed version {number} to {place}{since}"));
             Ok(ExitCode::SUCCESS)
         }
         Pushed::Same { number } => {
@@ -81,6 +75,14 @@ pub(super) async fn push(
             place: place.clone(),
         }),
     }
+}
+
+/// The predecessor of a version that was pushed, and the difference to it.
+async fn since(shelf: &Shelf, before: u64, bundle: &Bundle) -> String {
+    // The push is done: a predecessor that cannot be read has no difference to show.
+    let old = shelf.fetch(before).await.ok();
+    let differs = old.map_or_else(String::new, |old| changes(&old, bundle));
+    format!(" (before it: version {before})\n{differs}")
 }
 
 /// All files, each with the path that led to it.

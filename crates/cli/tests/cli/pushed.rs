@@ -82,7 +82,7 @@ impl Stage {
             book.push(draft, Expected::Any).await.unwrap()
         });
         match pushed {
-            Pushed::New { number } => number,
+            Pushed::New { number, .. } => number,
             other => panic!("{other:?}"),
         }
     }
@@ -465,6 +465,67 @@ fn of_several_who_push_at_once_only_one_overwrites_what_it_saw() {
         assert_eq!(run.code, Some(1), "{run:?}");
         let told = "error: not pushed: version 1 was expected, but version 2 is the newest";
         assert!(run.stderr.starts_with(told), "{run:?}");
+    }
+}
+
+#[test]
+fn of_several_who_push_at_once_each_names_its_own_predecessor() {
+    let stage = Stage::new("predecessors");
+    succeeded(&stage.push("1"));
+    let paths: Vec<String> = (2..12)
+        .map(|limit| {
+            let path = stage.folder.join(format!("{limit}.yaml"));
+            fs::copy(stage.rules(&limit.to_string()), &path).unwrap();
+            path.to_str().unwrap().to_owned()
+        })
+        .collect();
+    let runs: Vec<Run> = thread::scope(|scope| {
+        let push = |path: &str| stage.rules_command("push", &[path]);
+        let pushing: Vec<_> = paths
+            .iter()
+            .map(|path| scope.spawn(move || push(path)))
+            .collect();
+        pushing.into_iter().map(|it| it.join().unwrap()).collect()
+    });
+    let number_of = |run: &Run| -> u64 {
+        let (_, told) = run.stdout.split_once("pushed version ").unwrap();
+        told.split_once(' ').unwrap().0.parse().unwrap()
+    };
+    // Each version has a file of another name, so the difference to its predecessor names both.
+    let mut files: Vec<(u64, String)> = vec![(1, "rules.yaml".to_owned())];
+    let numbered = (2..12).zip(&runs);
+    files.extend(numbered.map(|(limit, run)| (number_of(run), format!("{limit}.yaml"))));
+    files.sort();
+    let numbers: Vec<u64> = files.iter().map(|(number, _)| *number).collect();
+    assert_eq!(numbers, (1..12).collect::<Vec<u64>>());
+    for run in &runs {
+        let number = number_of(run);
+        let (before, file) = &files[usize::try_from(number).unwrap() - 2];
+        let predecessor = format!(" (before it: version {before})\n");
+        assert!(run.stdout.contains(&predecessor), "{run:?}");
+        let removed = format!("  removed {file} (");
+        assert!(run.stdout.contains(&removed), "{run:?}");
+    }
+}
+
+#[test]
+fn a_rollback_says_that_the_newest_version_is_damaged() {
+    let stage = Stage::new("damaged_newest");
+    for limit in ["1", "2"] {
+        succeeded(&stage.push(limit));
+    }
+    for (number, damage) in [(3, "nonsense"), (4, "2 abc"), (5, "99999999999999999 abc")] {
+        stage
+            .redis
+            .must(&["SET", "tg1:{rules:default}:newest", damage]);
+        let back = stage.rules_command("rollback", &[]);
+        succeeded(&back);
+        let told = "warning: the key of the newest version is damaged: ";
+        assert!(back.stderr.starts_with(told), "{back:?}");
+        let expected = format!("pushed version {number} to {}\n", stage.url);
+        assert!(back.stdout.contains(&expected), "{back:?}");
+        let shown = stage.rules_command("show", &[]);
+        assert!(shown.stdout.contains("requests_per_unit: 2"), "{shown:?}");
     }
 }
 

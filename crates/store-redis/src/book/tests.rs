@@ -27,6 +27,12 @@ async fn push(book: &RuleBook, body: &str) -> Pushed {
     pushed.expect("Redis is there")
 }
 
+/// The version of this number, pushed after the one before it.
+fn new(number: u64) -> Pushed {
+    let before = (number > 1).then(|| number - 1);
+    Pushed::New { number, before }
+}
+
 async fn newest(book: &RuleBook) -> Option<(u64, Digest)> {
     let head = book.head().await.expect("Redis is there")?;
     Some(head.read().expect("a push wrote it"))
@@ -59,8 +65,8 @@ async fn a_version_is_fetched_as_it_was_pushed() {
     let server = RedisServer::start();
     let book = book(&server);
     assert_eq!(newest(&book).await, None);
-    assert_eq!(push(&book, "one\r\n\0").await, Pushed::New { number: 1 });
-    assert_eq!(push(&book, "two").await, Pushed::New { number: 2 });
+    assert_eq!(push(&book, "one\r\n\0").await, new(1));
+    assert_eq!(push(&book, "two").await, new(2));
     assert_eq!(newest(&book).await, Some((2, Digest::of(b"two"))));
     let version = book.fetch(1).await.expect("it is kept");
     assert_eq!(version.body, b"one\r\n\0");
@@ -91,9 +97,9 @@ async fn the_same_again_is_no_new_version() {
     assert_eq!(push(&book, "one").await, Pushed::Same { number: 1 });
     push(&book, "two").await;
     // Only the newest counts: to go back is to push.
-    assert_eq!(push(&book, "one").await, Pushed::New { number: 3 });
+    assert_eq!(push(&book, "one").await, new(3));
     ask(&book, &["HDEL", &book.keys.bodies, "3"]).await;
-    assert_eq!(push(&book, "one").await, Pushed::New { number: 4 });
+    assert_eq!(push(&book, "one").await, new(4));
 }
 
 #[tokio::test]
@@ -106,9 +112,9 @@ async fn a_push_that_expects_something_else_stores_nothing() {
     let book = book(&server);
     let overtaken = |newest| Pushed::Overtaken { newest };
     check(&book, Expected::Newest(7), "one", overtaken(None)).await;
-    check(&book, Expected::Nothing, "one", Pushed::New { number: 1 }).await;
+    check(&book, Expected::Nothing, "one", new(1)).await;
     check(&book, Expected::Nothing, "two", overtaken(Some(1))).await;
-    check(&book, Expected::Newest(1), "two", Pushed::New { number: 2 }).await;
+    check(&book, Expected::Newest(1), "two", new(2)).await;
     check(&book, Expected::Newest(1), "three", overtaken(Some(2))).await;
     // Who expects something wants to know that it is not so, whatever the body.
     check(&book, Expected::Newest(1), "two", overtaken(Some(2))).await;
@@ -121,10 +127,7 @@ async fn the_last_hundred_are_kept() {
     let server = RedisServer::start();
     let book = book(&server);
     for number in 1..=KEPT + 5 {
-        assert_eq!(
-            push(&book, &number.to_string()).await,
-            Pushed::New { number }
-        );
+        assert_eq!(push(&book, &number.to_string()).await, new(number));
     }
     let history = book.history().await.expect("Redis is there");
     let last = history.entries.last().map(|entry| entry.number);
@@ -141,22 +144,35 @@ async fn numbers_go_on_after_the_newest_was_lost_or_written_by_hand() {
     push(&book, "two").await;
     ask(&book, &["DEL", &book.keys.newest]).await;
     assert_eq!(newest(&book).await, None);
-    assert_eq!(push(&book, "two").await, Pushed::New { number: 3 });
-    for nonsense in [
+    let after_nothing = |number| Pushed::New {
+        number,
+        before: None,
+    };
+    assert_eq!(push(&book, "two").await, after_nothing(3));
+    let digest = Digest::of(b"two");
+    let damaged = [
         "",
         "nonsense",
         "9999999999999999999 abc",
         "1e300 abc",
         "-4 abc",
-    ] {
+        "3 abc",
+        &format!("0 {digest}"),
+        &format!("+3 {digest}"),
+        &format!("9999999999999999999 {digest}"),
+    ];
+    for (number, nonsense) in (4..).zip(damaged) {
         ask(&book, &["SET", &book.keys.newest, nonsense]).await;
         ask(&book, &["HSET", &book.keys.history, nonsense, "by hand"]).await;
         let head = book.head().await.expect("Redis is there").expect("a head");
         assert!(matches!(head.read(), Err(BookError::BadHead)), "{head:?}");
+        // The script takes it for no version either.
+        let body = format!("after {nonsense:?}");
+        let pushed = book.push(draft(&body), Expected::Nothing).await;
+        assert_eq!(pushed.expect("Redis is there"), after_nothing(number));
     }
-    assert_eq!(push(&book, "three").await, Pushed::New { number: 4 });
     let history = book.history().await.expect("Redis is there");
-    assert_eq!((history.entries.len(), history.unreadable), (4, 5));
+    assert_eq!((history.entries.len(), history.unreadable), (12, 9));
 }
 
 #[tokio::test]
@@ -194,7 +210,7 @@ async fn the_largest_version_goes_through_and_a_larger_one_is_refused() {
     let server = RedisServer::start();
     let book = book(&server);
     let largest = "x".repeat(MAX_BODY);
-    assert_eq!(push(&book, &largest).await, Pushed::New { number: 1 });
+    assert_eq!(push(&book, &largest).await, new(1));
     let version = book.fetch(1).await.expect("it is kept");
     assert_eq!(version.body.len(), MAX_BODY);
     let refused = book.push(draft(&(largest + "x")), Expected::Any).await;
@@ -210,7 +226,7 @@ async fn a_push_gives_notice_to_its_own_book_only() {
     let server = RedisServer::start();
     let (book, other) = (book(&server), open(&server.url(), "other"));
     let mut notices = book.listen().await.expect("Redis is there");
-    assert_eq!(push(&other, "one").await, Pushed::New { number: 1 });
+    assert_eq!(push(&other, "one").await, new(1));
     assert_eq!(newest(&book).await, None);
     push(&book, "one").await;
     timeout(PATIENCE, notices.next())
@@ -264,10 +280,7 @@ async fn the_rights_to_push_are_enough_for_a_push() {
     let book = book(&server);
     let mut notices = book.listen().await.expect("it may");
     for number in 1..=KEPT + 1 {
-        assert_eq!(
-            push(&book, &number.to_string()).await,
-            Pushed::New { number }
-        );
+        assert_eq!(push(&book, &number.to_string()).await, new(number));
     }
     timeout(PATIENCE, notices.next())
         .await
@@ -279,7 +292,7 @@ async fn the_rights_to_push_are_enough_for_a_push() {
 async fn who_may_not_publish_pushes_all_the_same() {
     let server = with_rights("+@all ~tg1:{rules:*");
     let book = book(&server);
-    assert_eq!(push(&book, "one").await, Pushed::New { number: 1 });
+    assert_eq!(push(&book, "one").await, new(1));
     assert!(newest(&book).await.is_some());
     let refused = book.listen().await.expect_err("it may not");
     assert!(refused.to_string().contains("NOPERM"), "{refused}");
@@ -314,7 +327,7 @@ async fn a_cluster_keeps_a_book_in_one_place_and_tells_everybody() {
     for name in ["a", "b", "c"] {
         let book = open(&cluster.url(), name);
         let mut notices = book.listen().await.expect("Redis is there");
-        assert_eq!(push(&book, "one").await, Pushed::New { number: 1 });
+        assert_eq!(push(&book, "one").await, new(1));
         timeout(PATIENCE, notices.next())
             .await
             .expect("a notice")
@@ -338,5 +351,5 @@ async fn a_book_outlives_its_master() {
     setup.wait_for_failover(master.port());
     until_back(&book).await;
     assert_eq!(newest(&book).await, Some((1, Digest::of(b"one"))));
-    assert_eq!(push(&book, "two").await, Pushed::New { number: 2 });
+    assert_eq!(push(&book, "two").await, new(2));
 }
