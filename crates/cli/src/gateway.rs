@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use tidegate_gateway::{DenialBody, Gateway, GatewayConfig};
 use tidegate_identify::{Identities, TokenKeys};
+use tidegate_observe::Observatory;
 use tidegate_rules::{Domain, Limit, RuleSet};
 use tracing::warn;
 
@@ -39,6 +40,7 @@ pub(crate) async fn open(
     args: &SettingArgs,
     loaded: &Loaded,
     threads: NonZeroUsize,
+    observatory: &Arc<Observatory>,
 ) -> Result<(Option<Arc<Gateway>>, Option<SettingsReloader>), Failure> {
     let config = &loaded.config;
     if !config.has_gateway() && config.identity == Identity::default() {
@@ -52,7 +54,13 @@ pub(crate) async fn open(
         .transpose()
         .map_err(Failure::NoGateway)?
         .map(Arc::new);
-    let reloader = SettingsReloader::new(args.clone(), gateway.clone(), loaded, keys);
+    let reloader = SettingsReloader::new(
+        args.clone(),
+        gateway.clone(),
+        Arc::clone(observatory),
+        loaded,
+        keys,
+    );
     Ok((gateway, Some(reloader)))
 }
 

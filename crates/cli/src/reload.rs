@@ -5,11 +5,12 @@ mod clock;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tidegate_limiter::Limiter;
-use tidegate_observe::Observatory;
+use tidegate_observe::{Observatory, ReloadSubject};
 use tidegate_rules::{Color, Compiled, Report, Severity};
 use tidegate_server::{ReloadOutcome, ReloadReport, ReloadTrigger};
 use tidegate_store::{Store, StoreError};
 use tokio::signal::unix::Signal;
+use tracing::field::{DisplayValue, display};
 use tracing::{error, info, warn};
 
 use crate::banner::Inventory;
@@ -83,7 +84,7 @@ impl<S: Store> Reloader<S> {
             self.tell(trigger, &outcome, &findings);
         } else {
             // A read that is tried again and fails for the same reason.
-            self.observatory.reload_failed();
+            self.observatory.reload_failed(ReloadSubject::Rules);
         }
         let report = ReloadReport {
             at: now(),
@@ -137,11 +138,11 @@ impl<S: Store> Reloader<S> {
                 info!(trigger, source, "reloaded the rules: {loaded}");
             }
             ReloadOutcome::Kept { reason } => {
-                self.observatory.reload_failed();
-                let report = below(findings);
+                self.observatory.reload_failed(ReloadSubject::Rules);
                 error!(
                     trigger,
-                    "the rules were not reloaded, those before stay in force: {reason}{report}"
+                    findings = findings_field(findings),
+                    "the rules were not reloaded, those before stay in force: {reason}"
                 );
             }
         }
@@ -188,6 +189,12 @@ pub(crate) fn reason_of(failure: Failure) -> (String, Report) {
         }
         other => (other.to_string(), Report::default()),
     }
+}
+
+/// The findings as the last field of a line of the log, below that line; no field if there are none. A message that
+/// ends in findings has no fields, because they would run into the last hint.
+pub(crate) fn findings_field(findings: &Report) -> Option<DisplayValue<String>> {
+    (!findings.is_empty()).then(|| display(below(findings)))
 }
 
 /// The findings on the lines below the one that they belong to.

@@ -83,7 +83,9 @@ async fn serve(
     let token = config.admin.token()?;
     // Before anything is opened: faults of its files are told at once.
     let threads = settings::cores(config).0;
-    let (gateway, settings_reloader) = gateway::open(args, loaded, threads).await?;
+    let (observatory, exporter) = Observatory::new(settings::observing(loaded));
+    let observatory = Arc::new(observatory);
+    let (gateway, settings_reloader) = gateway::open(args, loaded, threads, &observatory).await?;
     let opened = state::open(config)?;
     let store = stores::open(config, opened.store).await?;
     let server = bind(config, gateway.as_deref())?;
@@ -92,8 +94,6 @@ async fn serve(
     let limiter = Limiter::new(store, compiled.rules, settings::limiter(config));
     let limiter = Arc::new(limiter);
     let state = opened.keeping.start(&limiter)?;
-    let (observatory, exporter) = Observatory::new(settings::observing(loaded));
-    let observatory = Arc::new(observatory);
     observatory.reloaded(source.version());
     let reloader = Reloader::new(source, Arc::clone(&limiter), Arc::clone(&observatory));
     let reloader = Arc::new(reloader);

@@ -3,6 +3,7 @@
 use std::ops::AddAssign;
 use std::time::Duration;
 
+use crate::reloads::FailedReloads;
 use crate::rule_table::Outcome;
 use crate::ruled::Ruled;
 
@@ -60,6 +61,8 @@ pub struct Totals {
     pub last_reload: Option<Duration>,
     /// The version of the rules in force, if they have numbers.
     pub rules_version: Option<u64>,
+    /// The subjects whose last reload failed.
+    pub failing: FailedReloads,
     /// Spans that were lost because they could not be sent.
     pub lost_spans: u64,
 }

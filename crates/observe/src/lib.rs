@@ -38,6 +38,7 @@ pub use gauges::{GatewayGauges, Gauges, StateGauges, TargetGauges, UpstreamGauge
 pub use log_sampler::LogSampler;
 pub use observatory::Observatory;
 pub use recorder::{Asked, Recorder};
+pub use reloads::{FailedReloads, ReloadSubject};
 pub use top::{TopKey, TopKind, TopQuery, TopReport};
 pub use trace::{
     BadHeader, Endpoint, EndpointError, Exporter, OtelError, Sampling, TraceConfig, TraceContext,

@@ -14,7 +14,7 @@ use crate::counts::Counts;
 use crate::decision::{DecisionLog, DecisionWriter};
 use crate::dice::Dice;
 use crate::ledger::{RuleName, Sums};
-use crate::reloads::Reloads;
+use crate::reloads::{FailedReloads, ReloadSubject, Reloads};
 use crate::render;
 use crate::top::{self, Sketches};
 use crate::trace::{self, SpanQueue, Tracer};
@@ -80,12 +80,22 @@ impl Observatory {
 
     /// Rules were put in force; `version` is their number, if they have numbers.
     pub fn reloaded(&self, version: Option<u64>) {
-        self.reloads.succeed(clock::since_epoch(), version);
+        self.reloads.replace_rules(clock::since_epoch(), version);
     }
 
-    /// Rules were refused for their faults; the old ones stay.
-    pub fn reload_failed(&self) {
-        self.reloads.fail();
+    /// Other settings were put in force.
+    pub fn settings_reloaded(&self) {
+        self.reloads.succeed(ReloadSubject::Settings);
+    }
+
+    /// A reload failed; everything stays in force as it was.
+    pub fn reload_failed(&self, subject: ReloadSubject) {
+        self.reloads.fail(subject);
+    }
+
+    /// The subjects whose last reload failed.
+    pub fn failed_reloads(&self) -> FailedReloads {
+        self.reloads.failing()
     }
 
     /// The sums over all requests.
@@ -104,6 +114,7 @@ impl Observatory {
             failed_reloads: self.reloads.failed(),
             last_reload: self.reloads.last(),
             rules_version: self.reloads.version(),
+            failing: self.reloads.failing(),
             lost_spans: self.spans.as_ref().map_or(0, SpanQueue::lost),
         }
     }

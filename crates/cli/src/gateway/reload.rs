@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tidegate_gateway::Gateway;
 use tidegate_identify::{Identities, TokenKeys, TokenVerifier};
+use tidegate_observe::{Observatory, ReloadSubject};
 use tidegate_server::AuthorizeConfig;
 use tokio::signal::unix::Signal;
 use tokio::task::spawn_blocking;
@@ -16,7 +17,7 @@ use super::key_set::KeySetFetch;
 use crate::args::SettingArgs;
 use crate::config::{self, Config, Known, Loaded, RulesFiles};
 use crate::failure::Failure;
-use crate::reload::{below, reason_of};
+use crate::reload::{findings_field, reason_of};
 use crate::watch::{self, Fingerprint, WatchedFiles};
 
 /// Reads the settings again and puts those of the gateway and of identities in force if they are good.
@@ -24,6 +25,7 @@ use crate::watch::{self, Fingerprint, WatchedFiles};
 pub(crate) struct SettingsReloader {
     args: SettingArgs,
     gateway: Option<Arc<Gateway>>,
+    observatory: Arc<Observatory>,
     /// Where `/v1/authorize` finds the identities in force.
     authorize: AuthorizeConfig,
     /// The settings at start, of which some are only read then.
@@ -63,6 +65,7 @@ impl SettingsReloader {
     pub(crate) fn new(
         args: SettingArgs,
         gateway: Option<Arc<Gateway>>,
+        observatory: Arc<Observatory>,
         loaded: &Loaded,
         keys: Option<TokenKeys>,
     ) -> Self {
@@ -74,6 +77,7 @@ impl SettingsReloader {
         Self {
             args,
             gateway,
+            observatory,
             authorize: loaded.config.authorize.clone(),
             started: loaded.known.clone(),
             in_force: tokio::sync::Mutex::new(InForce {
@@ -116,6 +120,7 @@ impl SettingsReloader {
             .and_then(|reread| self.replace(reread))
         {
             Ok((loaded, keys)) => {
+                self.observatory.settings_reloaded();
                 loaded.warn();
                 let (routes, upstreams) = count(&loaded.config);
                 info!(trigger, routes, upstreams, "reloaded the settings");
@@ -129,11 +134,12 @@ impl SettingsReloader {
                 };
             }
             Err(failure) => {
+                self.observatory.reload_failed(ReloadSubject::Settings);
                 let (reason, findings) = reason_of(failure);
-                let report = below(&findings);
                 error!(
                     trigger,
-                    "the settings were not reloaded, those before stay in force: {reason}{report}"
+                    findings = findings_field(&findings),
+                    "the settings were not reloaded, those before stay in force: {reason}"
                 );
             }
         }

@@ -91,6 +91,36 @@ fn a_hangup_reloads_the_rules_and_keeps_the_counters() {
 }
 
 #[test]
+fn a_reload_that_failed_is_shown_until_one_succeeds() {
+    let path = scratch("failed_reload").join("rules.yaml");
+    fs::write(&path, rules("1")).unwrap();
+    let mut server = serve(&path);
+    let check = |server: &Server, gauge: &str, warnings: &str| {
+        let metrics = server.operate("GET /metrics", "");
+        let line = format!("\ntidegate_last_reload_successful{{subject=\"rules\"}} {gauge}\n");
+        assert!(metrics.contains(&line), "{metrics}");
+        let ready = server.operate("GET /readyz", "");
+        assert!(ready.starts_with("HTTP/1.1 200"), "{ready}");
+        assert!(
+            ready.contains(&format!("\"warnings\":[{warnings}")),
+            "{ready}"
+        );
+    };
+    check(&server, "1", "]");
+    fs::write(&path, rules("none")).unwrap();
+    let line = server.next_line(KEPT);
+    let end = r#": the rules have 1 fault trigger="watch" findings="#;
+    assert!(line.ends_with(end), "{line}");
+    check(&server, "0", "\"the last reload of the rules failed");
+    // The last hint is followed by nothing.
+    let hint = server.next_line("= hint: ");
+    assert!(!hint.contains("trigger"), "{hint}");
+    fs::write(&path, rules("2")).unwrap();
+    server.next_line(RELOADED);
+    check(&server, "1", "]");
+}
+
+#[test]
 fn a_file_that_is_written_again_is_read_again() {
     let path = scratch("written").join("rules.yaml");
     fs::write(&path, rules("1")).unwrap();

@@ -9,7 +9,7 @@ use super::{gateway, regions, server, sharing};
 use crate::connections::Protocol;
 use crate::core::{Answered, Failure, Rejection, StandIn};
 use crate::counts::Counts;
-use crate::{Observatory, RuleCounts, StateGauges};
+use crate::{Observatory, ReloadSubject, RuleCounts, StateGauges};
 
 const BUILD_INFO: Family = Family::gauge("tidegate_build_info", "The version that runs; always 1.");
 const START_TIME: Family = Family::gauge(
@@ -60,6 +60,10 @@ const RELOADS: Family = Family::counter(
 const LAST_RELOAD: Family = Family::gauge(
     "tidegate_last_reload_timestamp_seconds",
     "When rules were last put in force, in seconds since the epoch.",
+);
+const LAST_SUCCESSFUL: Family = Family::gauge(
+    "tidegate_last_reload_successful",
+    "1 if the last reload succeeded, 0 if it failed and everything stays in force as it was.",
 );
 const RULES_VERSION: Family = Family::gauge(
     "tidegate_rules_version",
@@ -176,6 +180,11 @@ fn add_reloads(page: &mut Page, seen: &Seen) {
     let mut series = page.family(&LAST_RELOAD);
     if let Some(last) = seen.totals.last_reload {
         series.add(&[], Seconds(last));
+    }
+    let mut series = page.family(&LAST_SUCCESSFUL);
+    for subject in ReloadSubject::ALL {
+        let is_successful = !seen.totals.failing.contains(subject);
+        series.add(&[("subject", subject.name())], u64::from(is_successful));
     }
     if let Some(version) = seen.totals.rules_version {
         page.family(&RULES_VERSION).add(&[], version);

@@ -10,8 +10,8 @@ use tidegate_limiter::report::{
     StandbyReport, StoreReport,
 };
 use tidegate_observe::{
-    GatewayGauges, Gauges, MetricNames, ObserveConfig, Protocol, StateGauges, TargetGauges,
-    UpstreamGauges,
+    GatewayGauges, Gauges, MetricNames, ObserveConfig, Protocol, ReloadSubject, StateGauges,
+    TargetGauges, UpstreamGauges,
 };
 use tidegate_store::StoreStats;
 
@@ -104,7 +104,7 @@ fn page() -> String {
     watched.ask(&[("a\"b", "client's own")], 1);
     watched.ask(&[("a\"b", "client's own")], 1);
     watched.observatory.reloaded(Some(17));
-    watched.observatory.reload_failed();
+    watched.observatory.reload_failed(ReloadSubject::Rules);
     let open = watched.recorder.opened(Protocol::Grpc);
     drop(watched.recorder.opened(Protocol::Grpc));
     let page = watched.observatory.prometheus(&gauges());
@@ -131,6 +131,8 @@ fn shows_what_was_counted() {
         "tidegate_rule_hits_total{domain=\"test\",rule=\"a\\\"b\"} 2",
         "tidegate_reloads_total{result=\"success\"} 1",
         "tidegate_reloads_total{result=\"failure\"} 1",
+        "tidegate_last_reload_successful{subject=\"rules\"} 0",
+        "tidegate_last_reload_successful{subject=\"settings\"} 1",
         "tidegate_rules 1",
         "tidegate_connections{protocol=\"grpc\"} 1",
         "tidegate_connections_opened_total{protocol=\"grpc\"} 2",

@@ -6,7 +6,7 @@ use hyper::StatusCode;
 use serde::Serialize;
 use tidegate_limiter::report::StoreHealth;
 use tidegate_limiter::{RuleSet, Store};
-use tidegate_observe::{Gauges, StateGauges};
+use tidegate_observe::{FailedReloads, Gauges, ReloadSubject, StateGauges};
 use tidegate_rules::{Domain, Rule, RuleMode};
 
 use super::Admin;
@@ -25,7 +25,15 @@ struct Readiness {
     degraded: bool,
     /// Whether this node enforces whole limits meanwhile, because it does not know the number of members.
     unshared: bool,
+    /// Faults that keep no request from its answer, each with what to do about it.
+    warnings: Vec<&'static str>,
 }
+
+/// The names of the files and their faults are for operators; a probe needs no token.
+const RULES_FAILED: &str = "the last reload of the rules failed, and the rules before it stay in force: \
+    GET /api/v1/reload and the log name the faults; mend them, and the rules are read again";
+const SETTINGS_FAILED: &str = "the last reload of the settings failed, and the settings before it stay in \
+    force: the log names the faults; mend them, and the settings are read again";
 
 /// What there is.
 pub(super) fn index() -> Reply {
@@ -54,12 +62,13 @@ pub(super) fn health(drain: &Drain, store: StoreHealth) -> Reply {
 }
 
 /// For orchestrators.
-pub(super) fn ready(rules: &RuleSet, drain: &Drain, store: StoreHealth) -> Reply {
+pub(super) fn ready<S: Store>(admin: &Admin<S>, drain: &Drain) -> Reply {
+    let store = admin.limiter.store().health();
     let mut reasons = Vec::new();
     if drain.health() == Health::Draining {
         reasons.push("the server drains");
     }
-    if rules.domains().next().is_none() {
+    if admin.limiter.rules().domains().next().is_none() {
         reasons.push("no rules are loaded");
     }
     let ready = reasons.is_empty();
@@ -73,8 +82,19 @@ pub(super) fn ready(rules: &RuleSet, drain: &Drain, store: StoreHealth) -> Reply
         reasons,
         degraded: store != StoreHealth::Whole,
         unshared: store == StoreHealth::Unshared,
+        warnings: warnings(admin.observatory.failed_reloads()),
     };
     reply::json_as(status, reply::JSON, &readiness)
+}
+
+fn warnings(failed: FailedReloads) -> Vec<&'static str> {
+    let all = [
+        (ReloadSubject::Rules, RULES_FAILED),
+        (ReloadSubject::Settings, SETTINGS_FAILED),
+    ];
+    let is_failed = |(subject, _): &(ReloadSubject, _)| failed.contains(*subject);
+    let failed = all.into_iter().filter(is_failed);
+    failed.map(|(_, warning)| warning).collect()
 }
 
 /// For Prometheus.

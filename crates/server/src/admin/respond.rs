@@ -72,11 +72,7 @@ async fn dispatch<S: Store>(
     match endpoint {
         Endpoint::Index => Ok(pages::index()),
         Endpoint::Health => Ok(pages::health(drain, limiter.store().health())),
-        Endpoint::Ready => Ok(pages::ready(
-            &limiter.rules(),
-            drain,
-            limiter.store().health(),
-        )),
+        Endpoint::Ready => Ok(pages::ready(admin, drain)),
         Endpoint::Metrics => Ok(pages::metrics(admin)),
         Endpoint::Stats => Ok(pages::stats(admin)),
         Endpoint::RulesText => Ok(pages::rules_text(&limiter.rules())),

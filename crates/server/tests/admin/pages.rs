@@ -19,7 +19,7 @@ async fn health_is_told_in_the_words_of_the_reference() {
     assert_eq!((reply.status, reply.body.as_str()), (200, "OK"));
     assert_eq!(
         desk.get("/readyz").await.body,
-        r#"{"ready":true,"reasons":[],"degraded":false,"unshared":false}"#
+        r#"{"ready":true,"reasons":[],"degraded":false,"unshared":false,"warnings":[]}"#
     );
 }
 
@@ -33,7 +33,7 @@ async fn a_server_whose_store_fails_is_degraded_not_dead() {
     assert_eq!(reply.status, 200);
     assert_eq!(
         reply.body,
-        r#"{"ready":true,"reasons":[],"degraded":true,"unshared":false}"#
+        r#"{"ready":true,"reasons":[],"degraded":true,"unshared":false,"warnings":[]}"#
     );
     let reply = exchange(desk.http, &Ask::new("GET", "/healthcheck").text(desk.http)).await;
     assert_eq!((reply.status, reply.body.as_str()), (200, "degraded"));

@@ -52,7 +52,8 @@ fn bad_settings_never_replace_good_ones() {
     let faulty = "gateway: {routes: [{path: own, respond: 99}]}\nthreads: none\n";
     replace(&path, faulty);
     let line = server.next_line(KEPT);
-    assert!(line.ends_with("3 faults"), "{line}");
+    let end = r#"3 faults trigger="watch" findings="#;
+    assert!(line.ends_with(end), "{line}");
     server.next_line("`path` takes a path, not `own`");
     server.next_line("`respond.status` takes a status, not `99`");
     server.next_line("`threads` takes a whole number, not `none`");
@@ -60,6 +61,38 @@ fn bad_settings_never_replace_good_ones() {
     replace(&path, &responding(203));
     server.next_line(RELOADED);
     assert_eq!(ask(&server, "GET /own", &[]).status(), 203);
+}
+
+#[test]
+fn a_reload_that_failed_is_shown_until_one_succeeds() {
+    let path = scratch("gateway_failed_reload").join("tidegate.yaml");
+    fs::write(&path, responding(201)).unwrap();
+    let mut server = Server::start(&[
+        "--config",
+        path.to_str().unwrap(),
+        "--gateway",
+        "127.0.0.1:0",
+        "--upstream",
+        "http://127.0.0.1:9",
+    ]);
+    let check = |server: &Server, gauge: &str, warnings: &str| {
+        let metrics = server.operate("GET /metrics", "");
+        let line = format!("\ntidegate_last_reload_successful{{subject=\"settings\"}} {gauge}\n");
+        assert!(metrics.contains(&line), "{metrics}");
+        let ready = server.operate("GET /readyz", "");
+        assert!(ready.starts_with("HTTP/1.1 200"), "{ready}");
+        assert!(
+            ready.contains(&format!("\"warnings\":[{warnings}")),
+            "{ready}"
+        );
+    };
+    check(&server, "1", "]");
+    replace(&path, "threads: none\n");
+    server.next_line(KEPT);
+    check(&server, "0", "\"the last reload of the settings failed");
+    replace(&path, &responding(202));
+    server.next_line(RELOADED);
+    check(&server, "1", "]");
 }
 
 #[test]
