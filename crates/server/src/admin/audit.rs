@@ -3,7 +3,7 @@
 //! Elsewhere no client's string is logged. Here it is: a record of a ban that does not say who was banned
 //! is none. Whoever must not have it in the log turns the target `audit` off.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::net::SocketAddr;
 
 use tidegate_limiter::Entry;
@@ -42,10 +42,10 @@ pub(super) fn of_caller(change: Change<'_>, caller: Caller<'_>) {
         target: TARGET,
         peer = %Who(change.peer),
         action = change.what,
-        domain = ?caller.domain,
-        rule = ?caller.rule.unwrap_or_default(),
-        entries = %Entries(caller.entries),
-        outcome = ?change.outcome,
+        domain = caller.domain,
+        rule = caller.rule.unwrap_or_default(),
+        entries = Entries(caller.entries).to_string(),
+        outcome = change.outcome,
         "changed over the admin API"
     );
 }
@@ -56,7 +56,7 @@ pub(super) fn of_server(change: Change<'_>) {
         target: TARGET,
         peer = %Who(change.peer),
         action = change.what,
-        outcome = ?change.outcome,
+        outcome = change.outcome,
         "changed over the admin API"
     );
 }
@@ -67,7 +67,7 @@ pub(super) fn turned_away(peer: Peer, route: &Route, fault: &Fault) {
         target: TARGET,
         peer = %Who(peer),
         path = route.path,
-        reason = %fault,
+        reason = fault.to_string(),
         "turned away from the admin API"
     );
 }
@@ -90,12 +90,26 @@ impl fmt::Display for Who {
 // === impl Entries ===
 
 impl fmt::Display for Entries<'_> {
-    /// Quoted, so that no value can pass for another line of the log.
+    /// The form that `tidegate explain` reads. The log quotes the whole, so that no value can pass for another line of it.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, entry) in self.0.iter().enumerate() {
-            let comma = if index > 0 { "," } else { "" };
-            write!(formatter, "{comma}{:?}={:?}", entry.key, entry.value)?;
+            if index > 0 {
+                formatter.write_char(',')?;
+            }
+            write_escaped(formatter, entry.key)?;
+            formatter.write_char('=')?;
+            write_escaped(formatter, entry.value)?;
         }
         Ok(())
     }
+}
+
+fn write_escaped(formatter: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    for char in text.chars() {
+        if matches!(char, ',' | '=' | '"' | '\\') {
+            formatter.write_char('\\')?;
+        }
+        formatter.write_char(char)?;
+    }
+    Ok(())
 }

@@ -100,7 +100,7 @@ async fn a_change_says_who_did_what_to_whom() {
     let line = |action: &str, outcome: &str| {
         format!(
             "info message=changed over the admin API action=\"{action}\" domain=\"api\" \
-             rule=\"user_id\" entries=\"user_id\"=\"audited\\n\" outcome=\"{outcome}\""
+             rule=\"user_id\" entries=\"user_id=audited\\n\" outcome=\"{outcome}\""
         )
     };
     let expected = [
@@ -119,7 +119,7 @@ async fn who_is_turned_away_is_noted() {
     let ask = Ask::new("POST", "/api/v1/keys/grant").token("wrong");
     assert_eq!(desk.send(&ask).await.status, 401);
     let expected = "warn message=turned away from the admin API path=\"/api/v1/keys/grant\" \
-                    reason=the token is not the admin token";
+                    reason=\"the token is not the admin token\"";
     assert_eq!(lines_of("keys/grant"), [expected]);
 }
 
