@@ -20,7 +20,8 @@ mod request;
 mod verdict;
 
 pub use tidegate_algorithms::{
-    ChargeStamp, Decision, Headroom, Outcome, Quota, QuotaError, RefundTo, Retry, Standing, Time,
+    Algorithm, Allowance, ChargeStamp, Decision, Headroom, Outcome, Quota, QuotaError, RefundTo,
+    Retry, Standing, Time,
 };
 pub use tidegate_rules::{Dialect, Entry, Limit, Rule, RuleSet, UnknownDialect};
 pub use tidegate_store::{

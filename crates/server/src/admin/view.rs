@@ -1,7 +1,7 @@
 //! Rules, limits and bans, as operators see them in JSON.
 
 use serde::Serialize;
-use tidegate_limiter::{ActiveBan, BanTerm, Entry, Limit, Rule};
+use tidegate_limiter::{ActiveBan, Algorithm, Allowance, BanTerm, Entry, Limit, Quota, Rule};
 use tidegate_rules::{RuleMode, Terms};
 
 /// One entry of a descriptor.
@@ -33,12 +33,30 @@ pub(super) struct LimitView<'a> {
     replaces: &'a [Box<str>],
 }
 
-/// The numbers of a limit.
-#[derive(Debug, Serialize)]
+/// The numbers of a limit. Those that its algorithm does not have are absent.
+#[derive(Debug, Default, Serialize)]
 struct QuotaView {
     algorithm: &'static str,
     requests: u64,
     window_seconds: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    burst: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refill: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    queue: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sub_windows: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rounding: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_refused: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    soft_percent: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    soft_for_seconds: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    elastic_percent: Option<u32>,
 }
 
 /// One ban.
@@ -89,14 +107,49 @@ impl<'a> From<&'a Limit> for LimitView<'a> {
             name: limit.name(),
             quota: match limit.terms() {
                 Terms::Unlimited => None,
-                Terms::Quota(quota) => Some(QuotaView {
-                    algorithm: quota.algorithm().name(),
-                    requests: quota.limit(),
-                    window_seconds: quota.window().as_secs_f64(),
-                }),
+                Terms::Quota(quota) => Some(QuotaView::from(quota)),
             },
             replaces: limit.replaces(),
         }
+    }
+}
+
+// === impl QuotaView ===
+
+impl From<&Quota> for QuotaView {
+    fn from(quota: &Quota) -> Self {
+        let limit = quota.limit();
+        let mut view = Self {
+            algorithm: quota.algorithm().name(),
+            requests: limit,
+            window_seconds: quota.window().as_secs_f64(),
+            ..Self::default()
+        };
+        match quota.algorithm() {
+            Algorithm::TokenBucket { burst, refill } => {
+                view.burst = Some(burst.unwrap_or(limit));
+                view.refill = Some(refill.name());
+            }
+            Algorithm::LeakyBucket { queue } => view.queue = Some(queue.unwrap_or(limit)),
+            Algorithm::FixedWindow => {}
+            Algorithm::SlidingLog { log_refused } => view.log_refused = Some(log_refused),
+            Algorithm::SlidingCounter {
+                sub_windows,
+                rounding,
+            } => {
+                view.sub_windows = Some(sub_windows);
+                view.rounding = Some(rounding.name());
+            }
+        }
+        match quota.allowance() {
+            Allowance::Hard => {}
+            Allowance::Soft { over, only_for } => {
+                view.soft_percent = Some(over.0);
+                view.soft_for_seconds = only_for.map(|it| it.as_secs_f64());
+            }
+            Allowance::Elastic { over } => view.elastic_percent = Some(over.0),
+        }
+        view
     }
 }
 

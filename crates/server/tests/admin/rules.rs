@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::desk::Desk;
+use crate::desk::{Desk, compiled};
+use crate::schema::Document;
 
 #[tokio::test]
 async fn rules_come_with_their_counts() {
@@ -28,6 +29,46 @@ async fn rules_come_with_their_counts() {
         (&json!(2), &json!(7))
     );
     assert_eq!(page["rules"][2]["mode"], "shadow");
+}
+
+const EVERY_ALGORITHM: &str = "
+domain: api
+descriptors:
+  - key: all
+    rate_limits:
+      - {unit: minute, requests_per_unit: 5}
+      - {unit: minute, requests_per_unit: 5, algorithm: token_bucket, burst: 9, soft: 10%, soft_for: 30s}
+      - {unit: minute, requests_per_unit: 5, algorithm: token_bucket, refill: interval, elastic: 20%}
+      - {unit: minute, requests_per_unit: 5, algorithm: leaky_bucket, queue: 3}
+      - {unit: minute, requests_per_unit: 5, algorithm: sliding_log, log_refused: true, soft: 50%}
+      - {unit: minute, requests_per_unit: 5, algorithm: sliding_counter, sub_windows: 12, rounding: up}
+";
+
+#[tokio::test]
+async fn limits_come_with_all_their_numbers() {
+    let desk = Desk::start();
+    desk.limiter
+        .replace_rules(compiled(EVERY_ALGORITHM).expect("they are valid").rules);
+    let page = desk.get("/api/v1/rules").await.ok();
+    let limits = page["rules"][0]["limits"].as_array().unwrap();
+    let quotas: Vec<&Value> = limits.iter().map(|limit| &limit["quota"]).collect();
+    let expected = [
+        json!({"algorithm": "fixed_window"}),
+        json!({"algorithm": "token_bucket", "burst": 9, "refill": "continuous", "soft_percent": 10, "soft_for_seconds": 30.0}),
+        json!({"algorithm": "token_bucket", "burst": 5, "refill": "interval", "elastic_percent": 20}),
+        json!({"algorithm": "leaky_bucket", "queue": 3}),
+        json!({"algorithm": "sliding_log", "log_refused": true, "soft_percent": 50}),
+        json!({"algorithm": "sliding_counter", "sub_windows": 12, "rounding": "up"}),
+    ];
+    let expected = expected.map(|mut quota| {
+        quota["requests"] = json!(5);
+        quota["window_seconds"] = json!(60.0);
+        quota
+    });
+    assert_eq!(quotas, expected.iter().collect::<Vec<_>>());
+    let document = Document(desk.get("/api/v1/openapi.json").await.ok());
+    let schema = json!({"$ref": "#/components/schemas/Rules"});
+    assert_eq!(document.faults(&schema, &page), Vec::<String>::new());
 }
 
 #[tokio::test]
