@@ -70,8 +70,18 @@ pub(crate) struct ConfigArgs {
 #[derive(Debug, Parser)]
 #[command(after_help = HEALTH_EXAMPLES)]
 pub(crate) struct HealthArgs {
-    #[command(flatten)]
-    pub(crate) settings: SettingArgs,
+    /// The config file of the server; without it, where `serve` looks for one
+    #[arg(long, value_name = "PATH")]
+    config: Option<PathBuf>,
+
+    /// The HTTP listener of the server: IP:PORT, unix:PATH or off [default: that of the settings, 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS")]
+    http: Option<String>,
+
+    /// The admin listener of the server, which is asked if HTTP is off or has TLS [default: that of the settings,
+    /// 127.0.0.1:6070]
+    #[arg(long, value_name = "ADDRESS")]
+    admin: Option<String>,
 }
 
 #[derive(Debug, Parser)]
@@ -96,7 +106,8 @@ pub(crate) struct CheckArgs {
 #[command(after_help = EXPLAIN_EXAMPLES)]
 pub(crate) struct ExplainArgs {
     /// A file of rules, a folder of *.yaml and *.yml files, or the Redis they were pushed to:
-    /// redis://HOST:PORT and the like; may be repeated; without it, an example inside the binary
+    /// redis://HOST:PORT and the like; may be repeated; without it, the rules of the settings, else an
+    /// example inside the binary
     #[arg(long, value_name = "PATH")]
     pub(crate) rules: Vec<String>,
 
@@ -116,8 +127,7 @@ pub(crate) struct ExplainArgs {
     )]
     pub(crate) descriptors: Vec<String>,
 
-    /// A request such as 'GET /login', to the gateway, or if there is none, behind a proxy that asks /v1/authorize; settings and
-    /// rules are those of --config
+    /// A request such as 'GET /login', to the gateway, or if there is none, behind a proxy that asks /v1/authorize
     #[arg(long, value_name = "REQUEST")]
     pub(crate) request: Option<String>,
 
@@ -214,6 +224,16 @@ Examples:
 
 `tidegate help COMMAND` says more about a command.";
 
+// === impl HealthArgs ===
+
+impl HealthArgs {
+    /// The same as flags of what a server is told.
+    pub(crate) fn settings(&self) -> SettingArgs {
+        let settings = SettingArgs::with_config(self.config.clone());
+        settings.with_listeners(self.http.clone(), self.admin.clone())
+    }
+}
+
 // === impl ExplainArgs ===
 
 impl ExplainArgs {
@@ -231,7 +251,7 @@ impl WhyArgs {
         // The address as a browser shows it is as good.
         let admin = self.admin.as_deref();
         let admin = admin.map(|it| it.trim_start_matches("http://").trim_end_matches('/'));
-        SettingArgs::with_admin_at(self.config.clone(), admin.map(str::to_owned))
+        SettingArgs::with_config(self.config.clone()).with_listeners(None, admin.map(str::to_owned))
     }
 }
 
@@ -314,6 +334,8 @@ const EXPLAIN_EXAMPLES: &str = "\
 Examples:
   tidegate explain --rules rules.yaml --domain api user_id=42
   tidegate explain --rules rules.yaml --domain api path=/login,remote_address=10.0.0.1 user_id=42
+  tidegate explain --config tidegate.yaml --domain api user_id=42
+                                          by the rules and the store of that file
   tidegate explain --domain example 'user_id=\"a,b\"' 'user_id=a\\,b'
   tidegate explain --domain example user_id=42 --store redis://127.0.0.1:6379 --consistency strict
                                           how nodes share the limit, and what holds without Redis

@@ -6,10 +6,10 @@ mod request;
 use std::io;
 use std::process::ExitCode;
 
-use tidegate_rules::{Compiled, Domain, Entry, Refusals, RuleSet, explain};
+use tidegate_rules::{Compiled, Domain, Entry, RuleSet, explain};
 
 use crate::args::ExplainArgs;
-use crate::config::{self, BuiltInRules, PushedPlace, Rules, RulesFiles};
+use crate::config::{self, Config, PushedPlace};
 use crate::descriptor::{self, TypedEntry};
 use crate::failure::Failure;
 use crate::rules_source::RulesSource;
@@ -26,9 +26,10 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode, Failure> {
         .iter()
         .map(|text| parse(text))
         .collect::<Result<Vec<_>, _>>()?;
-    let rules = rules_of(args)?;
-    let sharing = rules.sharing;
-    let rules = read(&rules)?.rules;
+    let loaded = config::load(&args.settings())?;
+    terminal::eprint(&loaded.typed_in_vain());
+    let sharing = loaded.config.rules.sharing;
+    let rules = read_rules(args, &loaded.config)?.rules;
     let domain = rules
         .domain(asked)
         .ok_or_else(|| no_such_domain(asked, &rules))?;
@@ -42,32 +43,16 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The rules that are named, and those alone: whatever rules the settings have, who names none gets the example.
-fn rules_of(args: &ExplainArgs) -> Result<Rules, Failure> {
-    let loaded = config::load(&args.settings())?;
-    terminal::eprint(&loaded.typed_in_vain());
-    let config = loaded.config;
-    let sharing = config.rules.sharing;
-    let named = (!args.rules.is_empty()).then_some(config.rules);
-    let (paths, pushed) = named.map_or_else(Default::default, |it| (it.paths, it.pushed));
-    Ok(Rules {
-        paths,
-        files: RulesFiles::Yaml,
-        merge_domains: args.compile.merge_domains,
-        refusals: Refusals::Enforce,
-        watch: false,
-        sharing,
-        built_in: BuiltInRules::Example,
-        // The copy is a server's, and neither written nor believed by anybody else.
-        pushed: pushed.map(PushedPlace::without_cache),
-    })
-}
-
-fn read(rules: &Rules) -> Result<Compiled, Failure> {
+/// Reads the rules of the server, unless others are named.
+fn read_rules(args: &ExplainArgs, config: &Config) -> Result<Compiled, Failure> {
+    let mut rules = config.rules.clone();
+    rules.merge_domains |= args.compile.merge_domains;
+    // The copy belongs to a server: no other process writes it or relies on it.
+    rules.pushed = rules.pushed.map(PushedPlace::without_cache);
     if rules.pushed.is_none() {
-        return rules_files::load(rules);
+        return rules_files::load(&rules);
     }
-    runtime::start()?.block_on(async { RulesSource::of(rules)?.read().await })
+    runtime::start()?.block_on(async { RulesSource::of(&rules)?.read().await })
 }
 
 impl<'a> From<&'a TypedEntry> for Entry<'a> {

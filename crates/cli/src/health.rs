@@ -9,7 +9,7 @@ use crate::{plain_get, terminal};
 
 /// Asks the server that the settings describe.
 pub(crate) fn run(args: &HealthArgs) -> Result<ExitCode, Failure> {
-    let loaded = config::load(&args.settings)?;
+    let loaded = config::load(&args.settings())?;
     let address = plain_listener(&loaded.config).ok_or(Failure::NobodyToAsk)?;
     let response = plain_get::get(address, "/healthcheck", None)
         .map_err(|reason| unwell(address, reason.to_string()))?;

@@ -131,12 +131,12 @@ impl SettingArgs {
         }
     }
 
-    /// The flags that name a config file and an admin listener.
-    pub(super) fn with_admin_at(config: Option<PathBuf>, admin: Option<String>) -> Self {
+    /// The same flags, and these listeners.
+    pub(super) fn with_listeners(self, http: Option<String>, admin: Option<String>) -> Self {
         Self {
-            config,
+            http,
             admin,
-            ..Self::default()
+            ..self
         }
     }
 

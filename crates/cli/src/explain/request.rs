@@ -20,9 +20,9 @@ use tidegate_identify::{
 use tidegate_rules::{Color, Compiled, Entry, RuleSet, explain};
 
 use super::authorize::{self, ProxiedRequest};
-use super::read as read_rules;
+use super::read_rules;
 use crate::args::ExplainArgs;
-use crate::config::{self, Config};
+use crate::config;
 use crate::failure::Failure;
 use crate::sharing::Sharing;
 use crate::{gateway, reload, runtime, terminal};
@@ -50,7 +50,7 @@ pub(super) fn run(args: &ExplainArgs, line: &str) -> Result<ExitCode, Failure> {
     let runtime = runtime::start()?;
     let parts = runtime.block_on(gateway::read(&config))?;
     drop(runtime);
-    let Compiled { rules, .. } = rules(args, &config)?;
+    let Compiled { rules, .. } = read_rules(args, &config)?;
     let client = args.client_address.unwrap_or(Ipv4Addr::LOCALHOST.into());
     let in_domain = |domain| DomainRules {
         rules: &rules,
@@ -84,14 +84,6 @@ pub(super) fn run(args: &ExplainArgs, line: &str) -> Result<ExitCode, Failure> {
     };
     terminal::print(&text);
     Ok(ExitCode::SUCCESS)
-}
-
-/// The rules of the server, unless others are named.
-fn rules(args: &ExplainArgs, config: &Config) -> Result<Compiled, Failure> {
-    let mut rules = config.rules.clone();
-    rules.merge_domains |= args.compile.merge_domains;
-    rules.pushed = rules.pushed.map(config::PushedPlace::without_cache);
-    read_rules(&rules)
 }
 
 // === impl Explained ===

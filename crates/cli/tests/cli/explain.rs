@@ -1,6 +1,8 @@
 //! `tidegate explain`.
 
-use crate::program::{check, check_with, run};
+use std::fs;
+
+use crate::program::{check, check_with, command, run, scratch};
 
 #[test]
 fn the_path_and_the_limits_are_explained() {
@@ -22,6 +24,39 @@ fn without_rules_the_example_is_explained() {
     let run = run(&["explain", "--domain", "example", "user_id=42"]);
     assert_eq!(run.code, Some(0), "{run:?}");
     assert!(run.stdout.contains("5 per second"), "{run:?}");
+}
+
+#[test]
+fn the_rules_of_the_settings_are_explained_unless_others_are_named() {
+    let folder = scratch("explain_config");
+    let write = |name: &str, limit: u32| {
+        let rule =
+            format!("{{key: user_id, rate_limit: {{unit: year, requests_per_unit: {limit}}}}}");
+        let path = folder.join(name);
+        fs::write(&path, format!("domain: shop\ndescriptors: [{rule}]\n")).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (of_settings, named) = (write("of_settings.yaml", 17), write("named.yaml", 18));
+    let config = folder.join("tidegate.yaml");
+    fs::write(&config, format!("rules: {of_settings}\n")).unwrap();
+    let args = [
+        "explain",
+        "--config",
+        config.to_str().unwrap(),
+        "--domain",
+        "shop",
+        "user_id=42",
+    ];
+    let told = run(&args);
+    assert_eq!(told.code, Some(0), "{told:?}");
+    assert!(told.stdout.contains("17 per year"), "{told:?}");
+    let told = run(&[&args[..], &["--rules", &named]].concat());
+    assert!(told.stdout.contains("18 per year"), "{told:?}");
+    let variables = [("TIDEGATE_RULES", of_settings.as_str())];
+    let by_variable = ["explain", "--domain", "shop", "user_id=42"];
+    let told = command(&by_variable).envs(variables).output().unwrap();
+    let told = String::from_utf8(told.stdout).unwrap();
+    assert!(told.contains("17 per year"), "{told}");
 }
 
 #[test]
