@@ -6,8 +6,10 @@
 
 mod address;
 mod breaker;
+mod change_log;
 mod cluster;
 mod config;
+mod dispatch;
 mod fault;
 mod form;
 mod info;
@@ -46,14 +48,14 @@ pub use tls::TlsError;
 pub use url::UrlError;
 pub use wire::{Array, Command, Reply, Value, WireFault};
 
-use fault::ServerFault;
+use change_log::ChangeLog;
 use form::Form;
 pub(crate) use link::no_runtime;
 use link::{Asking, Question};
 use server::{Manners, Server};
 pub(crate) use session::{Session, SessionError};
-use time::Span;
 pub(crate) use time::pause;
+use time::{Span, now};
 pub(crate) use tls::Tls;
 use topology::Topology;
 pub(crate) use unclaimed::Unclaimed;
@@ -99,12 +101,6 @@ struct Inner {
     max_timeout: Duration,
 }
 
-/// How often a call is sent on before it is given up: a slot that moves sends it on once or twice.
-const MOST_TURNS: u32 = 8;
-
-/// How long to wait when some keys of a call are on their way to another server.
-const LATER: Duration = Duration::from_millis(1);
-
 // === impl Client ===
 
 impl Client {
@@ -119,6 +115,7 @@ impl Client {
                 .connect_timeout
                 .unwrap_or(ClientConfig::CONNECT_TIMEOUT),
             changes: config.changes,
+            change_log: ChangeLog::new(now()),
         });
         let topology = Topology::new(config, manners);
         let max_timeout = config.timeouts().max;
@@ -282,87 +279,6 @@ impl Client {
         let span = self.span(server);
         let asked = self.ask(server, Form::Plain, Asking::No, span, None, &question)?;
         info::read(&asked.await??)
-    }
-
-    async fn dispatch<W>(
-        &self,
-        route: Route<'_>,
-        mut form: Form<'_>,
-        unclaimed: Option<&Unclaimed>,
-        write: W,
-    ) -> Result<Reply, StoreError>
-    where
-        W: Fn(&mut Command<'_>) + Send,
-    {
-        let topology = &self.inner.topology;
-        let mut server = topology.find(route, self.max_timeout()).await?;
-        let span = self.span(&server);
-        let mut asking = Asking::No;
-        for turn in 0..MOST_TURNS {
-            if turn > 0 && span.is_over() {
-                // Nobody waits for what would come of it, and it might still be charged.
-                return Err(StoreError::Timeout {
-                    after: span.length(),
-                });
-            }
-            let asked = self.ask(&server, form, asking, span, unclaimed, &write)?;
-            let fault = match asked.await {
-                Ok(Ok(reply)) => return Ok(reply),
-                Ok(Err(fault)) => fault,
-                Err(error) => {
-                    topology.doubt();
-                    return Err(error);
-                }
-            };
-            if fault.is_no_script() {
-                // Somebody made Redis forget its scripts while we were connected.
-                form = form.in_full();
-                continue;
-            }
-            let Some(redirection) = fault.redirection() else {
-                return Err(fault.into());
-            };
-            // Who asks again at the same place asks in the same way.
-            asking = redirection.asking().unwrap_or(asking);
-            match topology.follow(&server, &redirection)? {
-                Some(other) => server = other,
-                None => pause(LATER).await,
-            }
-        }
-        Err(link::unavailable("the Cluster sent a call on and on"))
-    }
-
-    /// Sends a call to one server. What was not sent is an error here; a call under way is to be awaited.
-    fn ask<W>(
-        &self,
-        server: &Arc<Server>,
-        form: Form<'_>,
-        asking: Asking,
-        span: Span,
-        unclaimed: Option<&Unclaimed>,
-        write: &W,
-    ) -> Result<
-        impl Future<Output = Result<Result<Reply, ServerFault>, StoreError>> + use<W>,
-        StoreError,
-    >
-    where
-        W: Fn(&mut Command<'_>) + Send,
-    {
-        let link = server.link().inspect_err(|_| self.inner.topology.doubt())?;
-        let call = match form {
-            Form::Joined(script, question) => link.join(script, span, question)?,
-            _ => link.send(form.preface(), asking, span, unclaimed, |command| {
-                form.begin(command);
-                write(command);
-            })?,
-        };
-        Ok(async move {
-            let frame = call.await?;
-            Ok(match ServerFault::of_frame(&frame) {
-                Some(fault) => Err(fault),
-                None => Ok(Reply::new(frame)),
-            })
-        })
     }
 }
 

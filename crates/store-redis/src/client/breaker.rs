@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!            a link saw two deadlines of silence, or two failures in a row,
-//!            or at least half of the calls of half a second failed
+//!            or at least half of the calls of half a second failed,
+//!            or for 200 ms every call was sent on to other servers and answered by none
 //!   CLOSED ───────────────────────────────────────────────────────────────► OPEN
 //!     ▲                                                                      │
 //!     ├───── a probe was answered in time ◄──────────────────────────────────┤
@@ -36,6 +37,8 @@ pub(crate) enum OpenCause {
     Silence,
     /// The server is gone, cannot serve, or is too slow.
     Failure,
+    /// The server of a Cluster sends calls on, and no other answers them. A probe finds nothing wrong with it.
+    Misdirection,
 }
 
 /// The effect of a failure.
@@ -65,6 +68,15 @@ struct BreakerState {
     relapses: u32,
     /// The fault that opened it, or that the last probe found.
     fault: Option<Arc<str>>,
+    misdirection: Option<Misdirection>,
+}
+
+/// A time in which calls were sent on in vain, and none was answered.
+#[derive(Clone, Copy, Debug)]
+struct Misdirection {
+    began: Instant,
+    /// The answered calls when it began.
+    answered: u64,
 }
 
 /// At least this many failures within a window open it, if they are half of all calls and the window has lasted
@@ -76,6 +88,10 @@ const WINDOW: Duration = Duration::from_secs(1);
 /// A server that fails again this soon after it was back was not back: it is given longer each time. One that answered
 /// calls and then stalls again was back: stalls may follow each other closely, and each ends with its first answer.
 const RELAPSE: Duration = Duration::from_millis(200);
+
+/// A misdirection that lasts for this long opens it. The slots are learnt again every 100 ms, and the keys of a slot
+/// that moves are on their way for milliseconds, so neither is the reason then.
+const MISDIRECTION: Duration = Duration::from_millis(200);
 
 // === impl Breaker ===
 
@@ -94,6 +110,7 @@ impl Breaker {
                 opened: 0,
                 relapses: 0,
                 fault: None,
+                misdirection: None,
             }),
         }
     }
@@ -146,6 +163,30 @@ impl Breaker {
         }
     }
 
+    /// Counts a call that the server sent on, and that no other server answered.
+    pub(crate) fn misdirected(&self, now: Instant, reason: &dyn fmt::Display) -> Tripped {
+        let mut state = self.state();
+        let answered = self.answered();
+        let misdirection = match state.misdirection {
+            Some(misdirection) if misdirection.answered == answered => misdirection,
+            _ => Misdirection {
+                began: now,
+                answered,
+            },
+        };
+        state.misdirection = Some(misdirection);
+        if now.duration_since(misdirection.began) >= MISDIRECTION {
+            return self.open(&mut state, now, OpenCause::Misdirection, reason);
+        }
+        drop(state);
+        self.failed(1, now, reason)
+    }
+
+    /// Ends a misdirection: another server answered a call that this one had sent on.
+    pub(crate) fn directed(&self) {
+        self.state().misdirection = None;
+    }
+
     /// Opens it.
     pub(crate) fn trip(
         &self,
@@ -166,9 +207,15 @@ impl Breaker {
         if self.is_open() {
             return Tripped::Not;
         }
-        let is_soon = state.opened > 0 && now.duration_since(state.changed) < RELAPSE;
-        let was_back = cause == OpenCause::Silence && self.answered() > state.answered_at_close;
-        let is_relapse = is_soon && !was_back;
+        let has_answered = self.answered() > state.answered_at_close;
+        let is_soon = now.duration_since(state.changed) < RELAPSE;
+        let is_relapse = match cause {
+            OpenCause::Failure => is_soon,
+            OpenCause::Silence => is_soon && !has_answered,
+            // The probe cannot tell that it is over, so only an answer can.
+            OpenCause::Misdirection => state.cause == cause && !has_answered,
+        };
+        let is_relapse = state.opened > 0 && is_relapse;
         state.relapses = if is_relapse { state.relapses + 1 } else { 0 };
         state.changed = now;
         state.cause = cause;
@@ -195,7 +242,7 @@ impl Breaker {
         let mut state = self.state();
         match state.cause {
             OpenCause::Silence => self.shut(&mut state, now),
-            OpenCause::Failure => None,
+            OpenCause::Failure | OpenCause::Misdirection => None,
         }
     }
 
@@ -313,6 +360,35 @@ mod tests {
             }
             assert_eq!(breaker.relapses(), relapses, "{cause:?} {answered}");
         }
+    }
+
+    #[test]
+    fn calls_that_are_sent_on_in_vain_open_it_unless_some_are_answered() {
+        let misdirect = |breaker: &Breaker, now| breaker.misdirected(now, &"sent on and on");
+        let (breaker, now) = breaker();
+        for millis in [0, 50, 100, 199] {
+            let now = now + Duration::from_millis(millis);
+            assert_eq!(misdirect(&breaker, now), Tripped::Not);
+        }
+        let mut now = now + MISDIRECTION;
+        assert_eq!(misdirect(&breaker, now), Tripped::Now);
+        assert_eq!(breaker.close_after_silence(now), None);
+        // The first call after a probe closed it opens it again, however long after, and it is probed ever later.
+        for relapses in 1..=3 {
+            breaker.close(now);
+            now += WINDOW * 7;
+            assert_eq!(misdirect(&breaker, now), Tripped::Now);
+            assert_eq!(breaker.relapses(), relapses);
+        }
+        breaker.close(now);
+        breaker.succeeded(1);
+        assert_eq!(misdirect(&breaker, now), Tripped::Not);
+        now += MISDIRECTION / 2;
+        breaker.directed();
+        assert_eq!(misdirect(&breaker, now), Tripped::Not);
+        assert_eq!(misdirect(&breaker, now + MISDIRECTION / 2), Tripped::Not);
+        assert_eq!(misdirect(&breaker, now + MISDIRECTION), Tripped::Now);
+        assert_eq!(breaker.relapses(), 0);
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub(crate) struct Cluster {
     is_learning: AtomicBool,
     /// Why nobody could tell when asked last, if nobody could.
     lost: ArcSwapOption<String>,
+    /// The log has a line that nobody could tell, and none that somebody can.
+    is_loss_logged: AtomicBool,
     is_closed: AtomicBool,
     learnt: Notify,
     began: Instant,
@@ -75,6 +77,7 @@ impl Cluster {
             servers: Mutex::default(),
             is_learning: AtomicBool::new(false),
             lost: ArcSwapOption::empty(),
+            is_loss_logged: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
             learnt: Notify::new(),
             began: now(),
@@ -193,6 +196,8 @@ impl Cluster {
     pub(crate) fn give_up(self: &Arc<Self>, reason: &dyn fmt::Display) {
         if self.map.load().is_empty() {
             self.lost.store(Some(Arc::new(reason.to_string())));
+            let is_logged = self.manners.changes == Changes::Logged;
+            self.is_loss_logged.store(is_logged, Ordering::Relaxed);
         }
         self.start_learning();
     }
@@ -254,7 +259,7 @@ impl Cluster {
             |server: &Arc<Server>| map.servers().iter().any(|used| Arc::ptr_eq(used, server));
         for server in self.map.load().servers() {
             // Its breaker will not close, because nothing is sent to it any more.
-            if !server.is_asked() && !is_used(server) && self.manners.changes == Changes::Logged {
+            if !server.is_asked() && !is_used(server) && server.take_logged() {
                 info!(%server, "server is no longer used: others have its slots");
             }
         }
@@ -283,19 +288,21 @@ impl Cluster {
 
 async fn until_learnt(learning: Learning) {
     let cluster = &learning.0;
-    let is_logged = cluster.manners.changes == Changes::Logged;
+    let is_logged = &cluster.is_loss_logged;
     let mut wait = FIRST_WAIT;
     while !cluster.is_closed.load(Ordering::Relaxed) {
         match cluster.ask_around().await {
             Ok(()) => {
-                if cluster.lost.swap(None).is_some() && is_logged {
+                cluster.lost.store(None);
+                if is_logged.swap(false, Ordering::Relaxed) {
                     info!("the slots of the Redis Cluster are known again");
                 }
                 break;
             }
             Err(reason) => {
-                let told = Some(Arc::new(reason.to_string()));
-                if cluster.lost.swap(told).is_none() && is_logged {
+                cluster.lost.store(Some(Arc::new(reason.to_string())));
+                if !is_logged.load(Ordering::Relaxed) && cluster.manners.admits_change() {
+                    is_logged.store(true, Ordering::Relaxed);
                     warn!(%reason, "no server of the Redis Cluster can tell who has which slot");
                 }
             }

@@ -234,6 +234,7 @@ mod tests {
     use tokio::time::{advance, pause, resume};
 
     use super::*;
+    use crate::client::change_log::ChangeLog;
     use crate::client::config::Changes;
     use crate::client::timeout::TimeoutBounds;
     use crate::test_util::PATIENCE;
@@ -282,6 +283,7 @@ mod tests {
                 max: PATIENCE,
             },
             connect_timeout: PATIENCE,
+            change_log: ChangeLog::new(now()),
             changes: Changes::Logged,
         }
     }

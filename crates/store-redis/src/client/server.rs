@@ -16,6 +16,7 @@ use tracing::{debug, info, warn};
 
 use super::Address;
 use super::breaker::{Breaker, OpenCause, Tripped};
+use super::change_log::ChangeLog;
 use super::config::{Changes, Credentials};
 use super::fault::ServerFault;
 use super::lanes;
@@ -38,6 +39,8 @@ pub(crate) struct Server {
     is_probed: AtomicBool,
     is_watched: AtomicBool,
     is_closed: AtomicBool,
+    /// The log has a line that the breaker opened, and none that it closed.
+    is_logged: AtomicBool,
     spared: Count,
     links: Mutex<Links>,
 }
@@ -62,6 +65,7 @@ pub(crate) struct Manners {
     pub(crate) timeouts: TimeoutBounds,
     pub(crate) connect_timeout: Duration,
     pub(crate) changes: Changes,
+    pub(crate) change_log: ChangeLog,
 }
 
 #[derive(Debug, Default)]
@@ -87,6 +91,7 @@ impl Server {
             is_probed: AtomicBool::new(false),
             is_watched: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
+            is_logged: AtomicBool::new(false),
             spared: Count::default(),
             links: Mutex::default(),
         })
@@ -210,13 +215,41 @@ impl Server {
         if tripped == Tripped::Not {
             return;
         }
-        match self.manners.changes {
-            Changes::Logged => {
-                warn!(server = %self, %reason, "Redis is failing; circuit breaker opened");
-            }
-            Changes::Untold => debug!(server = %self, %reason, "circuit breaker opened"),
-        }
+        self.log_open(reason);
         self.probe_soon();
+    }
+
+    /// Logs that the breaker is open, unless the log has that already, or too many such lines.
+    fn log_open(&self, reason: &dyn fmt::Display) {
+        if self.is_logged.load(Ordering::Relaxed) {
+            return;
+        }
+        if self.manners.admits_change() {
+            self.is_logged.store(true, Ordering::Relaxed);
+            warn!(server = %self, %reason, "Redis is failing; circuit breaker opened");
+        } else {
+            debug!(server = %self, %reason, "circuit breaker is open");
+        }
+    }
+
+    /// Returns true if the log has a line that the breaker opened, and forgets it.
+    pub(crate) fn take_logged(&self) -> bool {
+        self.is_logged.swap(false, Ordering::Relaxed)
+    }
+
+    /// Counts a call that it sent on, and that no other server answered.
+    pub(crate) fn misdirected(
+        self: &Arc<Self>,
+        now: Instant,
+        reason: &(dyn fmt::Display + Send + Sync),
+    ) {
+        let tripped = self.breaker.misdirected(now, reason);
+        self.tripped(tripped, reason);
+    }
+
+    /// Takes note that another server answered a call that it sent on.
+    pub(crate) fn directed(&self) {
+        self.breaker.directed();
     }
 
     /// A connection got all replies that it waited for. If the server was silent before, it is back.
@@ -229,16 +262,17 @@ impl Server {
     }
 
     fn log_closed(&self, open_for: Duration) {
-        match self.manners.changes {
-            Changes::Logged => {
-                info!(server = %self, ?open_for, "Redis answers again; circuit breaker closed");
-            }
-            Changes::Untold => debug!(server = %self, ?open_for, "circuit breaker closed"),
+        if self.take_logged() {
+            info!(server = %self, ?open_for, "Redis answers again; circuit breaker closed");
+        } else {
+            debug!(server = %self, ?open_for, "circuit breaker closed");
         }
     }
 
     /// Opens the breaker without a line in the log: the caller has its own.
     pub(crate) fn give_up(self: &Arc<Self>, reason: &dyn fmt::Display) {
+        self.is_logged
+            .store(self.manners.changes == Changes::Logged, Ordering::Relaxed);
         self.breaker.trip(now(), OpenCause::Failure, reason);
         self.probe_soon();
     }
@@ -327,6 +361,11 @@ impl fmt::Display for Server {
 // === impl Manners ===
 
 impl Manners {
+    /// Returns true if a change of a server is to be logged now.
+    pub(crate) fn admits_change(&self) -> bool {
+        self.changes == Changes::Logged && self.change_log.admits(now())
+    }
+
     /// Connects to an address and greets.
     pub(crate) async fn open(&self, address: &Address) -> Result<Session, SessionError> {
         let credentials = self.credentials.as_ref();

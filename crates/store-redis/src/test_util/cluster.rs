@@ -130,6 +130,17 @@ impl ClusterSetup {
         }
     }
 
+    /// Makes the master that has a slot say that the master at `other` has it, which goes on saying the opposite.
+    pub fn send_around(&self, slot: u16, other: usize) {
+        self.assign(self.owner(slot), slot, other);
+    }
+
+    /// Makes the master at `place` say that the one at `owner` has a slot.
+    pub fn assign(&self, place: usize, slot: u16, owner: usize) {
+        let (slot, id) = (slot.to_string(), self.id(owner));
+        self.servers[place].must(&["CLUSTER", "SETSLOT", &slot, "NODE", &id]);
+    }
+
     fn id(&self, place: usize) -> String {
         let reply = self.servers[place].must(&["CLUSTER", "MYID"]);
         let id = reply.value().str().expect("it is a name");

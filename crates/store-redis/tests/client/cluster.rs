@@ -2,7 +2,7 @@
 
 use tidegate_store::StoreError;
 use tidegate_store::report::Breaker;
-use tidegate_store_redis::client::{KnockError, Route, Script, slot_of};
+use tidegate_store_redis::client::{Client, KnockError, Route, Script, slot_of};
 use tidegate_store_redis::test_util::{ClusterSetup, PATIENCE, RedisServer};
 use tokio::task::JoinSet;
 
@@ -179,4 +179,78 @@ async fn one_lost_master_is_lost_alone(
     );
     cluster.servers()[2].restart();
     let _ = insist(client, &["PING", &kept]).await;
+}
+
+/// The breaker opens with this fault, although its server answers everything, and lets calls through now and then:
+/// they are answered again when `mend` is done.
+async fn sent_on_in_vain(client: &Client, question: &[&str], fault: &str, mend: impl FnOnce()) {
+    until_open(client, question).await;
+    let opened = || client.report().iter().map(|it| it.opened).sum::<u64>();
+    let faults = || client.report().into_iter().filter_map(|it| it.fault);
+    let is_told = |text: &str| text.contains("never answered") && text.contains(fault);
+    assert!(faults().any(|text| is_told(&text)), "{:?}", client.report());
+    // Nobody else can find out that it is over, so a call is tried now and then, ever more seldom.
+    let relapsing = async {
+        while opened() < 4 {
+            let _ = ask(client, question).await;
+            tokio::task::yield_now().await;
+        }
+    };
+    let relapsing = tokio::time::timeout(PATIENCE, relapsing);
+    relapsing.await.expect("it is tried again");
+    mend();
+    insist(client, question).await;
+}
+
+#[tokio::test]
+async fn calls_of_a_slot_that_never_arrives_open_the_breaker() {
+    let cluster = ClusterSetup::start(2);
+    let client = client(&cluster.url());
+    let (here, gone) = ("{t}here", "{t}gone");
+    assert_eq!(text(&client, &["SET", here, "1"]).await, "OK");
+    let slot = slot_of(here.as_bytes());
+    let to = 1 - cluster.owner(slot);
+    cluster.begin_move(slot, to);
+    let mend = || cluster.finish_move(slot, to);
+    sent_on_in_vain(&client, &["MGET", here, gone], "TRYAGAIN", mend).await;
+}
+
+#[tokio::test]
+async fn calls_that_two_masters_send_to_each_other_open_the_breaker() {
+    let cluster = ClusterSetup::start(2);
+    let client = client(&cluster.url());
+    let key = key_at(&cluster, 0);
+    assert_eq!(text(&client, &["GET", &key]).await, "(nil)");
+    let slot = slot_of(key.as_bytes());
+    cluster.send_around(slot, 1);
+    let mend = || cluster.assign(0, slot, 0);
+    sent_on_in_vain(&client, &["GET", &key], "MOVED", mend).await;
+    // Calls of other slots were answered all the time, and are.
+    let other = key_at(&cluster, 1);
+    assert_eq!(text(&client, &["GET", &other]).await, "(nil)");
+}
+
+/// One slot of many keeps nobody else from Redis.
+#[tokio::test]
+async fn calls_of_other_slots_keep_the_breaker_closed() {
+    const N_STUCK: usize = 40;
+    let cluster = ClusterSetup::start(2);
+    let client = client(&cluster.url());
+    let (here, gone) = ("{t}here", "{t}gone");
+    assert_eq!(text(&client, &["SET", here, "1"]).await, "OK");
+    let slot = slot_of(here.as_bytes());
+    let place = cluster.owner(slot);
+    cluster.begin_move(slot, 1 - place);
+    let other = key_at(&cluster, place);
+    for _ in 0..N_STUCK {
+        let stuck = ask(&client, &["MGET", here, gone]).await;
+        assert!(
+            matches!(stuck, Err(StoreError::Unavailable { .. })),
+            "{stuck:?}"
+        );
+        for _ in 0..3 {
+            assert_eq!(text(&client, &["GET", &other]).await, "(nil)");
+        }
+    }
+    assert!(client.report().iter().all(|server| server.opened == 0));
 }

@@ -11,6 +11,8 @@ use tidegate_store::StoreError;
 use tidegate_store::report::Breaker;
 use tidegate_store_redis::client::{Client, ClientConfig};
 use tidegate_store_redis::test_util::PATIENCE;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
 
 use super::{ask, client, insist, until_open};
 
@@ -194,6 +196,62 @@ async fn calls_are_sent_on_to_a_bounded_number_of_servers() {
         assert!(n_sent_on < 1000, "{error}");
     }
     assert_eq!(client.servers(), 1);
+}
+
+/// Counts the warnings of one thread.
+#[derive(Clone, Default)]
+struct WarningCount(Arc<AtomicUsize>);
+
+impl Subscriber for WarningCount {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= Level::INFO
+    }
+
+    fn new_span(&self, _span: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _span: &Id, _values: &Record<'_>) {}
+
+    fn record_follows_from(&self, _span: &Id, _follows: &Id) {}
+
+    fn event(&self, _event: &Event<'_>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn enter(&self, _span: &Id) {}
+
+    fn exit(&self, _span: &Id) {}
+}
+
+/// A server that sends calls to ever other servers that are gone is not asked any more, and the log stays short.
+#[tokio::test]
+async fn a_server_that_sends_calls_nowhere_is_not_asked_and_logged_with_a_bound() {
+    let lines = WarningCount::default();
+    let _guard = tracing::subscriber::set_default(lines.clone());
+    let next_port = AtomicU16::new(1);
+    let address = serve(move |question| {
+        if question.contains("CLUSTER") {
+            return Deed::Own(OWN_SLOTS);
+        }
+        if question.contains("GET") {
+            let port = next_port.fetch_add(1, Ordering::Relaxed) % 5_000 + 1;
+            return Deed::Say(format!("-MOVED 1 127.0.0.2:{port}\r\n"));
+        }
+        Deed::Say("+PONG\r\n".to_owned())
+    });
+    let client = client(&format!("redis+cluster://{address}"));
+    until_open(&client, &["GET", "a"]).await;
+    let began = tokio::time::Instant::now();
+    for _ in 0..2_000 {
+        assert!(ask(&client, &["GET", "a"]).await.is_err());
+        tokio::task::yield_now().await;
+    }
+    // A burst of ten openings, each with a line that it is over, and then one every ten seconds.
+    let most = 22 + began.elapsed().as_secs() / 5;
+    let logged = lines.0.load(Ordering::Relaxed);
+    assert!(logged > 0, "it is logged");
+    assert!(u64::try_from(logged).unwrap() <= most, "{logged} lines");
 }
 
 /// That nobody answers for a Cluster is to be seen, though none of its servers is known.

@@ -112,7 +112,10 @@ async fn until_back(probing: Probing) {
                 return;
             }
             // The fault by now, for operators: a server that died may come back and refuse us.
-            Err(reason) => server.breaker.still_fails(&reason),
+            Err(reason) => {
+                server.breaker.still_fails(&reason);
+                server.log_open(&reason);
+            }
         }
         pause(next.duration_since(now())).await;
         wait = (wait * 2).min(LONGEST_WAIT);
