@@ -94,6 +94,15 @@ pub(crate) const fn health_words(health: Health, store: StoreHealth) -> (StatusC
     }
 }
 
+/// A fixed document in JSON.
+pub(crate) fn document(json: &'static str) -> Response {
+    response(
+        StatusCode::OK,
+        JSON,
+        Bytes::from_static(json.as_bytes()),
+    )
+}
+
 /// The answer to a request that was judged.
 pub(crate) fn verdict(verdict: &Verdict, headers: &Headers) -> Response {
     let body = RateLimitResponse::from(verdict);

@@ -15,6 +15,9 @@ use crate::wire::{Object, Question, RateLimitRequest};
 /// Characters of a reason that are logged.
 const MAX_LOGGED: usize = 300;
 
+/// The document that describes these paths. A test holds it against the server.
+const OPENAPI: &str = include_str!("openapi.json");
+
 const SAMPLE: &str = "a rate limit request, `tidegate serve --help` shows one";
 
 /// Answers one HTTP request.
@@ -29,6 +32,7 @@ pub(super) async fn respond<S: Store + 'static>(
             .await
             .inspect_err(|refusal| log_rejected_question(refusal, visit)),
         "/healthcheck" => Ok(health(visit)),
+        "/v1/openapi.json" => Ok(answer::document(OPENAPI)),
         path => Err(Refusal::NoSuchPath {
             path: path.to_owned(),
         }),

@@ -43,6 +43,9 @@ impl Document {
                     .is_none_or(|it| it <= argument.as_f64().unwrap()),
                 "minItems" => length(value).is_none_or(|it| it >= argument.as_u64().unwrap()),
                 "maxItems" => length(value).is_none_or(|it| it <= argument.as_u64().unwrap()),
+                "minLength" => value.as_str().is_none_or(|it| !it.is_empty()),
+                "minProperties" => fields(value).is_none_or(|it| it >= argument.as_u64().unwrap()),
+                "maxProperties" => fields(value).is_none_or(|it| it <= argument.as_u64().unwrap()),
                 "anyOf" => {
                     let fits = |schema: &Value| self.faults(schema, value).is_empty();
                     argument.as_array().unwrap().iter().any(fits)
@@ -73,12 +76,17 @@ impl Document {
                 self.check(items, item, &format!("{place}[{index}]"), faults);
             }
         }
-        let is_closed = schema.get("additionalProperties") == Some(&Value::Bool(false));
+        let others = schema.get("additionalProperties");
         for (name, field) in value.as_object().into_iter().flatten() {
             match schema.get("properties").and_then(|it| it.get(name)) {
                 Some(property) => self.check(property, field, &format!("{place}.{name}"), faults),
-                None if is_closed => faults.push(format!("{place}: {name} is not described")),
-                None => {}
+                None => match others {
+                    Some(Value::Bool(false)) => {
+                        faults.push(format!("{place}: {name} is not described"));
+                    }
+                    Some(others) => self.check(others, field, &format!("{place}.{name}"), faults),
+                    None => {}
+                },
             }
         }
     }
@@ -102,6 +110,10 @@ fn is_of_type(kind: &Value, value: &Value) -> bool {
 
 fn length(value: &Value) -> Option<u64> {
     value.as_array().map(|items| items.len() as u64)
+}
+
+fn fields(value: &Value) -> Option<u64> {
+    value.as_object().map(|fields| fields.len() as u64)
 }
 
 #[test]

@@ -6,6 +6,9 @@ mod authorize;
 mod bounds;
 mod check;
 mod client;
+mod document;
 mod json;
 mod lifecycle;
 mod page;
+#[path = "../admin/schema.rs"]
+mod schema;
