@@ -69,6 +69,24 @@ impl<'a> HeaderText<'a> {
     }
 }
 
+impl HeaderText<'_> {
+    /// The same, if a proxy joined the lines with commas: the values between commas are lines.
+    #[must_use]
+    pub fn split_lines(self) -> Self {
+        let mut lines = self.text.split(',').map(str::trim_ascii);
+        let first = lines.next().unwrap_or_default();
+        if lines.any(|line| line != first) {
+            return Self {
+                has_differing_lines: true,
+                ..self
+            };
+        }
+        // Lines that are the same count as one.
+        let text = Cow::Owned(first.to_owned());
+        Self { text, ..self }
+    }
+}
+
 impl<'a> From<&'a str> for HeaderText<'a> {
     /// The value of a header with this one line.
     fn from(line: &'a str) -> Self {
@@ -96,5 +114,23 @@ mod tests {
         check("x-user", &["7", "7", "8"], Some(("7,7,8", true)));
         check("cookie", &["a=1", "b=2"], Some(("a=1; b=2", true)));
         check("cookie", &["a=1", "a=1"], Some(("a=1; a=1", false)));
+    }
+
+    #[test]
+    fn values_of_a_joined_line_differ_unless_all_are_the_same() {
+        for (joined, text, has_differing_lines) in [
+            ("", "", false),
+            ("a", "a", false),
+            ("a,a", "a", false),
+            ("a, a", "a", false),
+            ("a,b", "a,b", true),
+            ("a,", "a,", true),
+            (",a", ",a", true),
+            ("a,a,b", "a,a,b", true),
+        ] {
+            let split = HeaderText::from(joined).split_lines();
+            let found = (&*split.text, split.has_differing_lines);
+            assert_eq!(found, (text, has_differing_lines));
+        }
     }
 }

@@ -96,11 +96,7 @@ pub(crate) const fn health_words(health: Health, store: StoreHealth) -> (StatusC
 
 /// A fixed document in JSON.
 pub(crate) fn document(json: &'static str) -> Response {
-    response(
-        StatusCode::OK,
-        JSON,
-        Bytes::from_static(json.as_bytes()),
-    )
+    response(StatusCode::OK, JSON, Bytes::from_static(json.as_bytes()))
 }
 
 /// The answer to a request that was judged.

@@ -19,7 +19,7 @@ use tidegate_limiter::Store;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 pub(crate) use authorize::BadParameter;
-pub use authorize::{AuthorizeConfig, AuthorizeDomain, RequestHeaders};
+pub use authorize::{AuthorizeConfig, AuthorizeDomain, HeaderForm, RequestHeaders};
 
 use crate::activity::ActiveRequest;
 use crate::door::{Peer, SharedDoor};

@@ -37,7 +37,7 @@ pub use admin::{
 pub use config::{CoreCount, DrainConfig, ListenConfig, ServerConfig, TlsConfig};
 pub use front::Front;
 pub use grpc::GrpcConfig;
-pub use http::{AuthorizeConfig, AuthorizeDomain, HttpConfig, RequestHeaders};
+pub use http::{AuthorizeConfig, AuthorizeDomain, HeaderForm, HttpConfig, RequestHeaders};
 pub use server::{BindError, BindFault, Bound, Parts, RunError, Server, Stop};
 pub use tidegate_answer::Answers;
 pub use tls::{Certificates, TlsError};

@@ -37,6 +37,39 @@ class Envoy(World):
         )
         self.start_envoy(config, self.strict)
 
+    def authorized(self):
+        """The file in deploy/ with which Envoy asks /v1/authorize."""
+        api, self.clients = start_api(self), free_port()
+        rules, settings = self.folder / "rules.yaml", self.folder / "tidegate.yaml"
+        limit = "{unit: hour, requests_per_unit: 2}"
+        rules.write_text(f"domain: api\ndescriptors: [{{key: api_key, rate_limit: {limit}}}]\n")
+        settings.write_text("authorize: {header_lines: joined, descriptors: [{api_key: 'header:x-api-key'}]}\n")
+        self.tidegate = Tidegate(self, "--config", str(settings), rules=rules)
+        config = self.configure(
+            ROOT / "deploy/envoy/ext_authz.yaml",
+            **{
+                "port_value: 10000": f"port_value: {self.clients}",
+                "port_value: 9000": f"port_value: {api}",
+                "port_value: 8080": f"port_value: {self.tidegate.http}",
+                "timeout: 0.1s": "timeout: 5s",
+            },
+        )
+        self.start_envoy(config, self.clients)
+
+    def test_authorize_denies_header_lines_that_differ(self):
+        self.authorized()
+        secret, other = b"x-api-key: secret", b"x-api-key: 1"
+        statuses = [raw_get(self.clients, secret) for _ in range(3)]
+        self.assertEqual(statuses, [200, 200, 429])
+        # Whichever line the API behind reads, the key that is used up does not get there.
+        for lines in ((secret, other), (other, secret), (b"x-api-key: secret,1",), (secret, b"x-api-key:")):
+            self.assertEqual(raw_get(self.clients, *lines), 400, lines)
+        self.assertEqual(raw_get(self.clients, secret, secret), 429, "the same line twice is one value")
+        self.assertEqual(raw_get(self.clients, other), 200)
+        self.assertEqual(raw_get(self.clients), 200, "no header, no descriptor, no limit")
+        denied = get(self.clients, headers={"x-api-key": "secret"})
+        self.assertGreaterEqual(int(denied.headers["retry-after"]), 1)
+
     def test_the_file_in_deploy_limits_and_tells(self):
         self.deployed()
         answers = [get(self.clients, headers={"x-user-id": "42"}) for _ in range(40)]

@@ -13,7 +13,7 @@ use hyper::Request;
 use hyper::body::Incoming;
 use tidegate_limiter::Store;
 
-pub use config::{AuthorizeConfig, AuthorizeDomain, RequestHeaders};
+pub use config::{AuthorizeConfig, AuthorizeDomain, HeaderForm, RequestHeaders};
 pub(crate) use parameters::BadParameter;
 
 use super::Visit;

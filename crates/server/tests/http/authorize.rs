@@ -11,7 +11,7 @@ use tidegate_identify::{
     Ingredient, MissingToken, Proxies, Proxy, Recipe, Recipes, TokenKeys, TokenSettings,
     TokenVerifier, Trust,
 };
-use tidegate_server::{AuthorizeConfig, AuthorizeDomain, RequestHeaders, ServerConfig};
+use tidegate_server::{AuthorizeConfig, AuthorizeDomain, HeaderForm, RequestHeaders, ServerConfig};
 
 use crate::client::{Reply, Server, config};
 
@@ -546,6 +546,31 @@ async fn a_source_can_say_which_values_of_a_header_count() {
     check("header:x-api-key each", [200, 429, 429, 200, 429]).await;
     // One line is one value, commas included.
     check("header:x-api-key", [200, 400, 200, 200, 200]).await;
+}
+
+/// Envoy's `ext_authz` joins the lines of its client, and hands them on to the API as they were.
+#[tokio::test]
+async fn lines_that_a_proxy_joined_are_denied_if_they_differ() {
+    let authorize = AuthorizeConfig {
+        descriptors: descriptors(&[
+            &[("key", "header:x-api-key")],
+            &[("key", "header:x-list each")],
+        ]),
+        header_lines: HeaderForm::Joined,
+        ..AuthorizeConfig::default()
+    };
+    let server = start(authorize).await;
+    let asked: [&[&str]; 7] = [
+        &["X-Api-Key: secret"],
+        &["X-Api-Key: secret"],
+        &["X-Api-Key: secret,1"],
+        &["X-Api-Key: 1, secret"],
+        &["X-Api-Key: secret,secret"],
+        &["X-Other: 1,2", "X-Api-Key: fresh"],
+        &["X-List: a,b"],
+    ];
+    let expected = [200, 429, 400, 400, 429, 200, 200];
+    assert_eq!(statuses(&server, &asked).await, expected);
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use tidegate_identify::{
     SourceFault, Trust,
 };
 use tidegate_rules::document::{Code, Finding, Findings, Kind, Node, Pair};
-use tidegate_server::{AuthorizeConfig, AuthorizeDomain, RequestHeaders};
+use tidegate_server::{AuthorizeConfig, AuthorizeDomain, HeaderForm, RequestHeaders};
 
 use crate::config::reader::Section;
 use crate::config::value::{Count, Mismatch, Shown, Value, Words};
@@ -38,6 +38,11 @@ pub(super) fn read(root: &mut Section<'_, '_>) -> AuthorizeConfig {
         client_address,
         domain: domain(&mut section),
         request_headers: request_headers(&mut section),
+        header_lines: section.value(
+            "header_lines",
+            "How a proxy hands over a header that its client sent in several lines: separate, or joined by commas as Envoy's ext_authz does",
+            HeaderForm::Separate,
+        ),
         descriptors: section.tree(
             "descriptors",
             "Which descriptors are made of a request: key and source of each entry, or address_hierarchy",
@@ -243,6 +248,14 @@ impl Words for HeaderSet {
         ("x-forwarded", Self::XForwarded),
         ("x-original", Self::XOriginal),
     ];
+}
+
+// === impl HeaderForm ===
+
+impl Words for HeaderForm {
+    const EXPECTED: &'static str = "a form of headers";
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("separate", Self::Separate), ("joined", Self::Joined)];
 }
 
 // === impl Proxy ===

@@ -15,6 +15,8 @@ pub struct AuthorizeConfig {
     pub domain: AuthorizeDomain,
     /// In which headers a trusted proxy describes the request. Only these are read.
     pub request_headers: RequestHeaders,
+    /// The form in which the proxy hands over a header that its client sent in several lines.
+    pub header_lines: HeaderForm,
     /// What descriptors are made.
     pub descriptors: Recipes,
     /// Tokens, API keys and labels, which a reload replaces while requests are answered.
@@ -31,6 +33,16 @@ pub enum AuthorizeDomain {
         /// Without it, a question that names no domain is refused.
         otherwise: Option<String>,
     },
+}
+
+/// The form of a header that a client sent in several lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HeaderForm {
+    /// As many lines: nginx, Traefik, Caddy, HAProxy.
+    #[default]
+    Separate,
+    /// One line, with commas between: Envoy's `ext_authz`.
+    Joined,
 }
 
 /// The headers in which a trusted proxy describes the request.

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use tidegate_gateway::{HeaderLines, is_preflight};
-use tidegate_identify::{Claims, Identities, Request, text_of, uri_text};
+use tidegate_identify::{Claims, HeaderText, Headers, Identities, Request, text_of, uri_text};
 
-use super::AuthorizeConfig;
+use super::{AuthorizeConfig, HeaderForm};
 use crate::door::Peer;
 
 /// The client's request. A peer that is not trusted speaks for itself alone, and only of its headers.
@@ -16,7 +16,13 @@ pub(super) struct Original<'a> {
     uri: Option<Cow<'a, str>>,
     host: Option<Cow<'a, str>>,
     client: Option<IpAddr>,
-    headers: HeaderLines<'a>,
+    headers: OriginalHeaders<'a>,
+}
+
+/// The headers of the client's request.
+struct OriginalHeaders<'a> {
+    lines: HeaderLines<'a>,
+    form: HeaderForm,
 }
 
 // === impl Original ===
@@ -33,14 +39,17 @@ impl<'a> Original<'a> {
             uri: told(&config.request_headers.uri).map(uri_text),
             host: told(&config.request_headers.host).map(text_of),
             client: address.find(peer, lines.iter().map(HeaderValue::as_bytes)),
-            headers: HeaderLines(headers),
+            headers: OriginalHeaders {
+                lines: HeaderLines(headers),
+                form: config.header_lines,
+            },
         }
     }
 
     /// True if a browser asks by the request if a page may make another one.
     pub(super) fn is_preflight(&self) -> bool {
         let method = self.method.as_deref();
-        method.is_some_and(|method| is_preflight(method, self.headers.0))
+        method.is_some_and(|method| is_preflight(method, self.headers.lines.0))
     }
 
     /// The request of a caller with these claims. Nobody tells of client certificates here, and routes belong to the gateway.
@@ -60,6 +69,18 @@ impl<'a> Original<'a> {
             certificate: None,
             route: None,
         }
+    }
+}
+
+// === impl OriginalHeaders ===
+
+impl Headers for OriginalHeaders<'_> {
+    fn value(&self, name: &str) -> Option<HeaderText<'_>> {
+        let value = self.lines.value(name)?;
+        Some(match self.form {
+            HeaderForm::Separate => value,
+            HeaderForm::Joined => value.split_lines(),
+        })
     }
 }
 
