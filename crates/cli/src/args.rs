@@ -279,10 +279,10 @@ Ask it:
   200 the request may pass; 429 it may not, and Retry-After says when; 400 the question makes no sense.
 
 Rules can be in Redis, for all servers at once: see `tidegate rules --help`.
-Change the rules while it runs: good ones come into force and counters live on; bad ones are refused
+Change the rules while it runs: good ones come into force and counters live on; bad ones are refused \
 with all that is wrong with them, and the old ones stay. SIGHUP has them read at once.
 Stop it with Ctrl-C or SIGTERM: requests under way are answered first.
-Start it before Redis is there, and let Redis come and go: until it is back each rule's `on_failure` says
+Start it before Redis is there, and let Redis come and go: until it is back each rule's `on_failure` says \
 who decides. A password that Redis refuses, or a server that is no Redis, is told at once.
 
 Every other setting is in the config file or the environment: `tidegate config` shows them all.";
@@ -294,7 +294,7 @@ Examples:
   TIDEGATE_STORE_MAX_MEMORY=1GiB tidegate config --format json
   tidegate config --schema rules > rules.schema.json
 
-Flags have the last word, then the environment, then the file. A setting's variable is its path in
+Flags have the last word, then the environment, then the file. A setting's variable is its path in \
 capitals: store.max_memory is TIDEGATE_STORE_MAX_MEMORY.
 
 Exit code: 0 the settings are good, 1 they have faults, 2 the file could not be read.";

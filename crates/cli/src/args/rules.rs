@@ -168,7 +168,7 @@ Examples:
   tidegate rules history --from redis://127.0.0.1:6379
   tidegate rules rollback --to redis://127.0.0.1:6379
 
-Rules in Redis are kept in versions, the last 100 of them. Each server keeps a copy of the version it
+Rules in Redis are kept in versions, the last 100 of them. Each server keeps a copy of the version it \
 has in force, and starts with that if Redis is away.";
 
 const PUSH_EXAMPLES: &str = "\
@@ -178,11 +178,11 @@ Examples:
   tidegate rules push rules/ --expect 17  only if nobody pushed since version 17
   TIDEGATE_RULES=redis://127.0.0.1:6379 tidegate rules push rules/
 
-The rules are checked first, as `tidegate check` does, for servers with that --config, --store and
---consistency, by default for counters in Redis; rules with faults are not pushed. Pushing what is the newest
+The rules are checked first, as `tidegate check` does, for servers with that --config, --store and \
+--consistency, by default for counters in Redis; rules with faults are not pushed. Pushing what is the newest \
 version already changes nothing.
 
-Exit code: 0 pushed, or there already; 1 the rules have faults, or another version is the newest than
+Exit code: 0 pushed, or there already; 1 the rules have faults, or another version is the newest than \
 expected; 2 the files could not be read, or Redis does not answer.";
 
 const SHOW_EXAMPLES: &str = "\
@@ -197,5 +197,5 @@ Examples:
   tidegate rules rollback --to redis://127.0.0.1:6379
   tidegate rules rollback 12 --to redis://127.0.0.1:6379 --message 'too many refusals'
 
-The old files become a new version; nothing is lost from the history. They are checked first, by this
+The old files become a new version; nothing is lost from the history. They are checked first, by this \
 release. Somebody who pushes at the same moment is not overwritten.";

@@ -1,6 +1,6 @@
 //! What the executable says about itself, and about a command line that makes no sense.
 
-use crate::program::{check, run};
+use crate::program::{check, command, run};
 
 #[test]
 fn help_teaches() {
@@ -17,6 +17,16 @@ fn help_teaches() {
     check("help_rules_history", &["rules", "history", "--help"]);
     check("help_rules_show", &["rules", "show", "--help"]);
     check("help_rules_rollback", &["rules", "rollback", "--help"]);
+}
+
+#[test]
+fn help_is_wrapped_to_the_terminal() {
+    for name in ["serve", "config", "health", "check", "explain", "why"] {
+        let help = command(&[name, "--help"]).env("COLUMNS", "80").output();
+        let help = String::from_utf8(help.unwrap().stdout).unwrap();
+        let long: Vec<&str> = help.lines().filter(|line| line.len() > 80).collect();
+        assert!(long.is_empty(), "{name}: {long:#?}");
+    }
 }
 
 #[test]
