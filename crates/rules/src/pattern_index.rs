@@ -4,7 +4,7 @@
 //! stars, of all patterns in one pass over the value, and then looks only at patterns whose first literal is there:
 //!
 //! 1. One automaton reads the value and reports where literals end. A pattern that is one literal between stars matches at once.
-//! 2. What it reports for other patterns is sorted by literal and place.
+//! 2. The ends that it reports for other patterns are sorted by literal.
 //! 3. Each candidate walks its literals, each as early as it can, by binary search.
 //!
 //! The first pattern in the order of the file is the answer, so patterns after the best one so far are not looked at. The steps are bounded by the
@@ -50,14 +50,16 @@ struct IndexedPattern {
     literals: Vec<usize>,
 }
 
-/// The literals that a value holds, for patterns of more parts.
+/// The literals that a value holds, for patterns of more parts: number and end of each, in the order of their ends.
 #[derive(Default)]
-struct Occurrences {
-    /// The number of a literal in the upper half and an end of it in the lower one: sorted, the ends of one literal stand together,
-    /// and one comparison of integers orders two of them.
-    list: Vec<u64>,
-    /// A bit for each literal that is there, which rules most patterns out.
-    present: Vec<u64>,
+struct Occurrences(Vec<(u32, u32)>);
+
+/// The same by literal.
+struct LiteralEnds {
+    /// For each literal the index of its first end; behind the last literal, the number of ends.
+    starts: Vec<u32>,
+    /// The ends of the literals, one literal after the other, each in order.
+    ends: Vec<u32>,
 }
 
 /// Fewer patterns with literals are quicker held against the value one by one, and that takes no memory.
@@ -115,45 +117,62 @@ impl PatternIndex {
                 let literal = &self.literals[number];
                 best = best.min(literal.alone);
                 if literal.first_use < best {
-                    occurrences.add(number, at + 1, self.literals.len());
+                    occurrences.add(number, at + 1);
                 }
             }
         }
-        occurrences.list.sort_unstable();
-        let same = |one: &u64, next: &u64| one >> 32 == next >> 32;
-        for ends in occurrences.list.chunk_by(same) {
-            let number = ends.first().map_or(0, |it| number_of(*it));
-            for index in &self.literals[number].begins {
+        if !occurrences.0.is_empty() {
+            best = self.first_walk(value, &occurrences, best, n_steps);
+        }
+        (best != NONE).then_some(best)
+    }
+
+    /// The place of the first pattern of more parts that matches and stands before `best`, else `best`.
+    fn first_walk(
+        &self,
+        value: &str,
+        occurrences: &Occurrences,
+        mut best: usize,
+        n_steps: &mut usize,
+    ) -> usize {
+        let ends = occurrences.by_literal(self.literals.len());
+        for (number, literal) in self.literals.iter().enumerate() {
+            if literal.begins.is_empty() || ends.of(number).is_empty() {
+                continue;
+            }
+            for index in &literal.begins {
                 let pattern = &self.patterns[*index];
                 *n_steps += 1;
                 if pattern.place >= best {
                     break;
                 }
-                if self.is_match(pattern, value, &occurrences, n_steps) {
+                if self.is_match(pattern, value, &ends, n_steps) {
                     best = pattern.place;
                     break;
                 }
             }
         }
-        (best != NONE).then_some(best)
+        best
     }
 
     fn is_match(
         &self,
         pattern: &IndexedPattern,
         value: &str,
-        occurrences: &Occurrences,
+        ends: &LiteralEnds,
         n_steps: &mut usize,
     ) -> bool {
         let has_ends = value.starts_with(&*pattern.prefix) && value.ends_with(&*pattern.suffix);
-        if !has_ends || !pattern.literals.iter().all(|it| occurrences.has(*it)) {
+        // The last literals tell patterns apart more often than the first ones, which they share.
+        let mut literals = pattern.literals.iter().rev();
+        if !has_ends || literals.any(|it| ends.of(*it).is_empty()) {
             return false;
         }
         let mut at = pattern.prefix.len();
         for number in &pattern.literals {
             *n_steps += 1;
             let least = at + self.literals[*number].n_bytes;
-            match occurrences.next(*number, least) {
+            match ends.next(*number, least) {
                 Some(end) => at = end,
                 None => return false,
             }
@@ -165,36 +184,54 @@ impl PatternIndex {
 // === impl Occurrences ===
 
 impl Occurrences {
-    fn add(&mut self, number: usize, end: usize, n_literals: usize) {
+    fn add(&mut self, number: usize, end: usize) {
         // Every front bounds values far below 4 GiB, and files bound the number of literals.
-        debug_assert!(end >> 32 == 0 && number >> 32 == 0);
-        self.list.push(packed(number, end));
-        if self.present.is_empty() {
-            self.present.resize(n_literals / 64 + 1, 0);
+        if let (Ok(number), Ok(end)) = (u32::try_from(number), u32::try_from(end)) {
+            self.0.push((number, end));
         }
-        self.present[number / 64] |= 1 << (number % 64);
     }
 
-    fn has(&self, number: usize) -> bool {
-        self.present[number / 64] >> (number % 64) & 1 == 1
+    /// Sorts by literal, by counting: the ends of each literal are in order already.
+    fn by_literal(&self, n_literals: usize) -> LiteralEnds {
+        let mut starts = vec![0_u32; n_literals + 1];
+        for (number, _) in &self.0 {
+            starts[*number as usize] += 1;
+        }
+        let mut total = 0;
+        for start in &mut starts {
+            total += *start;
+            *start = total;
+        }
+        // Each start is where the ends of its literal stop; filled from behind, it comes to where they begin.
+        let mut ends = vec![0; self.0.len()];
+        for (number, end) in self.0.iter().rev() {
+            let start = &mut starts[*number as usize];
+            *start -= 1;
+            ends[*start as usize] = *end;
+        }
+        LiteralEnds { starts, ends }
+    }
+}
+
+// === impl LiteralEnds ===
+
+impl LiteralEnds {
+    /// The ends of a literal, in order; none if it is not there.
+    fn of(&self, number: usize) -> &[u32] {
+        &self.ends[self.starts[number] as usize..self.starts[number + 1] as usize]
     }
 
     /// The first end of a literal that is not before `least`.
     fn next(&self, number: usize, least: usize) -> Option<usize> {
-        let least = packed(number, least);
-        let next = self.list.partition_point(|it| *it < least);
-        let next = self.list.get(next).copied();
-        let next = next.filter(|it| number_of(*it) == number)?;
-        usize::try_from(next & u64::from(u32::MAX)).ok()
+        let is_before = |end: &u32| (*end as usize) < least;
+        let ends = self.of(number);
+        // Nearly always the first one will do.
+        let next = match ends.first() {
+            Some(first) if is_before(first) => ends.get(ends.partition_point(is_before)),
+            first => first,
+        };
+        next.map(|end| *end as usize)
     }
-}
-
-fn packed(number: usize, end: usize) -> u64 {
-    (number as u64) << 32 | end as u64
-}
-
-fn number_of(occurrence: u64) -> usize {
-    usize::try_from(occurrence >> 32).unwrap_or(0)
 }
 
 /// Collects the literals of patterns.
