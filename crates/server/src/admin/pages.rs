@@ -142,7 +142,8 @@ fn describe(domain: &Domain, rule: &Rule, page: &mut String) {
         let _ = writeln!(
             page,
             "{} | {}: {what}{mode} ({}:{})",
-            domain.name(),
+            // A path is escaped already; a domain with a line break would pass for several limits.
+            domain.name().escape_debug(),
             rule.path(),
             place.file,
             place.line

@@ -1,6 +1,6 @@
 //! The pages beside the API, and paths that are none.
 
-use crate::desk::{Ask, Desk, exchange};
+use crate::desk::{Ask, Desk, compiled, exchange};
 
 #[tokio::test]
 async fn the_index_lists_every_path() {
@@ -51,6 +51,17 @@ api | partner: no limit (rules.yaml:8)
 api | plan=free: 1 per second, fixed_window, shadow mode (rules.yaml:9)
 ";
     assert_eq!(desk.get("/rlconfig").await.body, expected);
+}
+
+#[tokio::test]
+async fn no_domain_passes_for_several_limits() {
+    let desk = Desk::start();
+    let rules = r#"{"domain": "a\nb | x: no limit", "descriptors": [{"key": "k"}]}"#;
+    desk.limiter
+        .replace_rules(compiled(rules).expect("they are valid").rules);
+    let page = desk.get("/rlconfig").await.body;
+    assert_eq!(page.lines().count(), 1, "{page}");
+    assert!(page.starts_with("a\\nb | x: no limit | k: "), "{page}");
 }
 
 #[tokio::test]
