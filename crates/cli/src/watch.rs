@@ -27,8 +27,35 @@ const SETTLED: Duration = Duration::from_millis(50);
 /// How often it is waited for files to settle; one that always changes is read all the same.
 const MOST_WAITS: usize = 40;
 
+/// The time after which a failed read is tried again; it doubles up to [`LONGEST_RETRY`].
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+
+/// The longest time between two tries.
+const LONGEST_RETRY: Duration = Duration::from_mins(1);
+
+/// Ready when `files` have [`changed`], or when it is time to try again after `n_failed` reads in a row that failed: files that
+/// could not be read may be the same and readable soon.
+pub(crate) async fn changed_or_due(
+    files: &WatchedFiles,
+    seen: impl Fn() -> Fingerprint,
+    n_failed: u32,
+) {
+    match n_failed {
+        0 => changed(files, seen).await,
+        _ => {
+            let _ = timeout(retry_after(n_failed), changed(files, seen)).await;
+        }
+    }
+}
+
+/// The time after which a read is tried again that has failed `n_failed` times in a row.
+fn retry_after(n_failed: u32) -> Duration {
+    let doubled = 2_u32.saturating_pow(n_failed.saturating_sub(1));
+    FIRST_RETRY.saturating_mul(doubled).min(LONGEST_RETRY)
+}
+
 /// Ready when `files` look otherwise than when they were last read, and have come to rest.
-pub(crate) async fn changed(files: &WatchedFiles, seen: impl Fn() -> Fingerprint) {
+async fn changed(files: &WatchedFiles, seen: impl Fn() -> Fingerprint) {
     loop {
         // Before the look at the files, so that no change falls between the two.
         let events = listen(files).await;
@@ -78,4 +105,15 @@ async fn look(files: &WatchedFiles) -> Fingerprint {
     let files = files.clone();
     let looked = spawn_blocking(move || Fingerprint::of(&files)).await;
     looked.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_read_is_tried_again_ever_more_seldom() {
+        let retries = [1, 2, 3, 7, 99, u32::MAX].map(|n| retry_after(n).as_secs());
+        assert_eq!(retries, [1, 2, 4, 60, 60, 60]);
+    }
 }

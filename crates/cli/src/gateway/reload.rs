@@ -41,6 +41,17 @@ struct InForce {
     config: Config,
     /// The set of token keys behind a URL, as it was last fetched.
     keys: Option<TokenKeys>,
+    /// The reason why the last reload failed, if it did.
+    last_failure: Option<String>,
+}
+
+/// The end of a reload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ReloadEnd {
+    /// The settings are in force, or have faults until a file changes.
+    Final,
+    /// A file could not be read or used, perhaps only now.
+    Unread,
 }
 
 /// The files that were read last.
@@ -83,6 +94,7 @@ impl SettingsReloader {
             in_force: tokio::sync::Mutex::new(InForce {
                 config: loaded.config.clone(),
                 keys,
+                last_failure: None,
             }),
             seen: Mutex::new(seen),
         }
@@ -100,19 +112,23 @@ impl SettingsReloader {
     }
 
     async fn watch(&self) {
+        let mut n_unread = 0;
         loop {
             if !self.in_force.lock().await.config.rules.watch {
                 // Only a signal can switch it on again, and then nobody waits for this.
                 return;
             }
             let files = self.seen().files;
-            watch::changed(&files, || self.seen().fingerprint).await;
-            self.reload("watch").await;
+            watch::changed_or_due(&files, || self.seen().fingerprint, n_unread).await;
+            n_unread = match self.reload("watch").await {
+                ReloadEnd::Final => 0,
+                ReloadEnd::Unread => n_unread.saturating_add(1),
+            };
         }
     }
 
     /// Reads the settings; one reload waits for the other.
-    async fn reload(&self, trigger: &'static str) {
+    async fn reload(&self, trigger: &'static str) -> ReloadEnd {
         let mut in_force = self.in_force.lock().await;
         match self
             .reread(&in_force)
@@ -131,16 +147,25 @@ impl SettingsReloader {
                 *in_force = InForce {
                     config: loaded.config,
                     keys,
+                    last_failure: None,
                 };
+                ReloadEnd::Final
             }
             Err(failure) => {
                 self.observatory.reload_failed(ReloadSubject::Settings);
+                let end = ReloadEnd::of(&failure);
                 let (reason, findings) = reason_of(failure);
-                error!(
-                    trigger,
-                    findings = findings_field(&findings),
-                    "the settings were not reloaded, those before stay in force: {reason}"
-                );
+                // A read that is tried again often fails for the same reason.
+                let is_news = in_force.last_failure.as_ref() != Some(&reason);
+                if is_news || end == ReloadEnd::Final || trigger != "watch" {
+                    error!(
+                        trigger,
+                        findings = findings_field(&findings),
+                        "the settings were not reloaded, those before stay in force: {reason}"
+                    );
+                }
+                in_force.last_failure = Some(reason);
+                end
             }
         }
     }
@@ -254,6 +279,19 @@ impl SettingsReloader {
 
     fn lock_seen(&self) -> std::sync::MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl ReloadEnd ===
+
+impl ReloadEnd {
+    fn of(failure: &Failure) -> Self {
+        match failure {
+            Failure::NoConfig { .. } | Failure::BadFile { .. } | Failure::System { .. } => {
+                Self::Unread
+            }
+            _ => Self::Final,
+        }
     }
 }
 

@@ -31,12 +31,6 @@ pub(crate) struct RuleFiles {
 /// The longest time that a read may take. Files of the largest size are read in a second.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The time after which a failed read is tried again; it doubles up to [`LONGEST_RETRY`].
-const FIRST_RETRY: Duration = Duration::from_secs(1);
-
-/// The longest time between two tries.
-const LONGEST_RETRY: Duration = Duration::from_mins(1);
-
 // === impl RuleFiles ===
 
 impl RuleFiles {
@@ -83,14 +77,8 @@ impl RuleFiles {
             return pending().await;
         }
         let watched = self.rules.watched();
-        let changed = watch::changed(&watched, || self.seen());
-        match self.n_failed.load(Ordering::Relaxed) {
-            0 => changed.await,
-            // It is tried again when the time is over, too.
-            n_failed => {
-                let _ = timeout(retry_after(n_failed), changed).await;
-            }
-        }
+        let n_failed = self.n_failed.load(Ordering::Relaxed);
+        watch::changed_or_due(&watched, || self.seen(), n_failed).await;
     }
 
     pub(super) fn describe(&self) -> String {
@@ -112,12 +100,6 @@ impl RuleFiles {
     }
 }
 
-/// The time after which a read is tried again that has failed `n_failed` times in a row.
-fn retry_after(n_failed: u32) -> Duration {
-    let doubled = 2_u32.saturating_pow(n_failed.saturating_sub(1));
-    FIRST_RETRY.saturating_mul(doubled).min(LONGEST_RETRY)
-}
-
 fn timed_out() -> Failure {
     let seconds = READ_TIMEOUT.as_secs();
     Failure::System {
@@ -125,16 +107,5 @@ fn timed_out() -> Failure {
         reason: io::Error::other(format!(
             "their files do not answer within {seconds} seconds"
         )),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_failed_read_is_tried_again_ever_more_seldom() {
-        let retries = [1, 2, 3, 7, 99, u32::MAX].map(|n| retry_after(n).as_secs());
-        assert_eq!(retries, [1, 2, 4, 60, 60, 60]);
     }
 }

@@ -280,7 +280,7 @@ fn a_port_for_scrapers_takes_no_rights_from_operators_on_this_machine() {
 }
 
 /// Sets how many files the server may have open, by `prlimit`.
-fn set_open_files(server: &Server, limit: &str) {
+pub(crate) fn set_open_files(server: &Server, limit: &str) {
     let (pid, limit) = (
         format!("--pid={}", server.id()),
         format!("--nofile={limit}:"),

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::upstream::Upstream;
 use super::{ask, start};
 use crate::program::scratch;
+use crate::reload::set_open_files;
 use crate::server::Server;
 
 const RELOADED: &str = "reloaded the settings";
@@ -61,6 +62,18 @@ fn bad_settings_never_replace_good_ones() {
     replace(&path, &responding(203));
     server.next_line(RELOADED);
     assert_eq!(ask(&server, "GET /own", &[]).status(), 203);
+}
+
+#[test]
+fn settings_that_could_not_be_read_are_read_again_though_they_have_not_changed() {
+    let (mut server, path, _upstream) = start_with("gateway_unread", &responding(201));
+    set_open_files(&server, "3");
+    replace(&path, &responding(202));
+    let line = server.next_line(KEPT);
+    assert!(line.contains("Too many open files"), "{line}");
+    set_open_files(&server, "1024");
+    server.next_line(RELOADED);
+    assert_eq!(ask(&server, "GET /own", &[]).status(), 202);
 }
 
 #[test]
