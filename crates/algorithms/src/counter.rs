@@ -6,15 +6,15 @@ use crate::oracle::Commit;
 use crate::sliding_log::{Entry, Log, LogMut};
 use crate::sub_windows::Counts;
 use crate::{
-    Decision, Headroom, Meter, Quota, RefundTo, Time, fixed_window, interval_bucket, leaky_bucket,
-    sliding_counter, token_bucket,
+    Decision, Headroom, Inquiry, Meter, Quota, RefundTo, SoftPeriod, Time, fixed_window,
+    interval_bucket, leaky_bucket, sliding_counter, token_bucket,
 };
 
 /// A counter of one quota.
 #[derive(Clone, Debug)]
 pub struct Counter {
     quota: Quota,
-    over_since: Option<Time>,
+    soft_period: Option<SoftPeriod>,
     state: State,
 }
 
@@ -65,7 +65,7 @@ impl Counter {
         };
         Self {
             quota,
-            over_since: None,
+            soft_period: None,
             state,
         }
     }
@@ -90,17 +90,15 @@ impl Counter {
 
     /// Decides on one request, as a store would.
     pub fn decide(&mut self, cost: u64, headroom: Headroom, now: Time, commit: Commit) -> Decision {
-        let over_since = self.over_since.filter(|_| self.expires_at() > now);
-        let (mut decision, kept) = self.quota.judge(over_since, headroom, now, |extra| {
+        let (period, inquiry) = (self.soft_period, Inquiry::of(cost));
+        let (mut decision, kept) = self.quota.judge(period, headroom, now, inquiry, |extra| {
             self.decide_with(cost, extra, now)
         });
         if commit != Commit::Nothing {
             self.keep(kept, &decision, now);
-            self.over_since = if cost > 0 {
-                Quota::next_over_since(over_since, &decision, now)
-            } else {
-                over_since
-            };
+            if inquiry == Inquiry::Request {
+                self.soft_period = self.quota.next_soft_period(period, &decision, now);
+            }
         }
         if commit == Commit::CountRefused
             && !decision.is_allowed()
@@ -141,6 +139,11 @@ impl Counter {
 
     /// When the counter says no more than a new one.
     pub fn expires_at(&self) -> Time {
+        let period_expires_at = self.quota.soft_period_expires_at(self.soft_period);
+        self.state_expires_at().max(period_expires_at)
+    }
+
+    fn state_expires_at(&self) -> Time {
         match (self.quota.meter(), &self.state) {
             (Meter::TokenBucket(meter), State::TokenBucket(state)) => meter.expires_at(*state),
             (Meter::IntervalBucket(meter), State::IntervalBucket(state)) => {

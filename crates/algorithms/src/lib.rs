@@ -26,8 +26,8 @@ pub mod token_bucket;
 pub use decision::{Decision, Outcome, Retry, Standing};
 pub use gcra::Spans;
 pub use quota::{
-    Algorithm, Allowance, Headroom, Meter, Percent, Promise, Quota, QuotaError, QuotaSpec, Refill,
-    Rounding,
+    Algorithm, Allowance, Headroom, Inquiry, Meter, Percent, Promise, Quota, QuotaError, QuotaSpec,
+    Refill, Rounding, SoftPeriod,
 };
 pub use refund::{ChargeStamp, RefundTo};
 pub use time::{Ticks, Time};

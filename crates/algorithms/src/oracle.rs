@@ -6,12 +6,14 @@
 
 mod bucket;
 mod log;
+mod period;
 mod window;
 
 use std::time::Duration;
 
 use bucket::{Drip, Portions};
 use log::Stamps;
+use period::Period;
 use window::{Buckets, Clocked};
 
 use crate::{
@@ -28,7 +30,9 @@ pub struct Oracle {
     /// The most that may pass over it.
     extra: u128,
     allowance: Allowance,
-    over_since: Option<u128>,
+    window: u128,
+    log_refused: bool,
+    period: Option<Period>,
     model: Model,
 }
 
@@ -105,7 +109,9 @@ impl Oracle {
             capacity,
             extra,
             allowance,
-            over_since: None,
+            window: spec.window.as_nanos(),
+            log_refused: spec.algorithm == Algorithm::SlidingLog { log_refused: true },
+            period: None,
             model,
         })
     }
@@ -115,20 +121,16 @@ impl Oracle {
         let (cost, now) = (u128::from(cost), u128::from(now.nanos()));
         let mut after = self.clone();
         after.model.settle(now);
-        if after.model.is_unused(now) {
-            after.over_since = None;
+        if cost > 0 && after.is_over(now) {
+            after.period = None;
         }
 
         let outcome = if after.admits(cost, headroom, now) {
             let within = after.fits(cost, 0, now);
             let delay = if cost > 0 { after.model.delay(now) } else { 0 };
             after.model.charge(cost, now);
-            if cost > 0 {
-                after.over_since = if within {
-                    None
-                } else {
-                    Some(after.over_since.unwrap_or(now))
-                };
+            if cost > 0 && !within {
+                after.begin_period(now);
             }
             let standing = if within {
                 Standing::Within
@@ -141,6 +143,9 @@ impl Oracle {
             }
         } else {
             after.model.refuse(cost, now);
+            if cost > 0 {
+                after.extend_period(now);
+            }
             let retry = after.first_admitted(cost, headroom, now);
             Outcome::Denied {
                 retry: retry.map_or(Retry::Never, |at| Retry::After(nanos(at - now))),
@@ -156,6 +161,22 @@ impl Oracle {
         let decision = after.decision(outcome, now);
         if commit != Commit::Nothing {
             *self = after;
+        }
+        decision
+    }
+
+    /// Decides on a look: what remains, denied if a cost of 1 does not fit.
+    pub fn look(&self, headroom: Headroom, now: Time) -> Decision {
+        let mut after = self.clone();
+        let mut decision = after.decide(0, headroom, now, Commit::Nothing);
+        let now = u128::from(now.nanos());
+        after.model.settle(now);
+        if !after.admits(1, headroom, now) {
+            after.model.refuse(1, now);
+            let retry = after.first_admitted(1, headroom, now);
+            decision.outcome = Outcome::Denied {
+                retry: retry.map_or(Retry::Never, |at| Retry::After(nanos(at - now))),
+            };
         }
         decision
     }
@@ -199,40 +220,11 @@ impl Oracle {
     fn admits(&self, cost: u128, headroom: Headroom, at: u128) -> bool {
         let available = match self.allowance {
             Allowance::Hard => false,
-            Allowance::Soft { .. } => {
-                let ended = self.deadline().is_some_and(|deadline| at >= deadline);
-                !ended || self.model.is_unused(at)
-            }
+            Allowance::Soft { .. } => self.is_over(at) || !self.is_hard(at),
             Allowance::Elastic { .. } => headroom == Headroom::Available,
         };
         let extra = if available { self.extra } else { 0 };
         self.fits(cost, extra, at)
-    }
-
-    /// When the stretch over the limit ends.
-    fn deadline(&self) -> Option<u128> {
-        match self.allowance {
-            Allowance::Soft {
-                only_for: Some(only_for),
-                ..
-            } => Some(self.over_since? + only_for.as_nanos()),
-            _ => None,
-        }
-    }
-
-    /// The first time from `now` on at which `cost` is admitted.
-    fn first_admitted(&self, cost: u128, headroom: Headroom, now: u128) -> Option<u128> {
-        // The extra may end and come back, but between these times waiting only ever helps.
-        let whole = first(now, now + HORIZON, |at| self.model.is_unused(at));
-        let deadline = self.deadline().unwrap_or(now).clamp(now, whole);
-        let mut from = now;
-        for until in [deadline, whole, now + HORIZON] {
-            if until > from && self.admits(cost, headroom, until - 1) {
-                return Some(first(from, until - 1, |at| self.admits(cost, headroom, at)));
-            }
-            from = until;
-        }
-        None
     }
 }
 

@@ -3,12 +3,15 @@
 mod error;
 mod judge;
 mod promise;
+mod soft_period;
 mod spec;
 
 use std::time::Duration;
 
 pub use error::QuotaError;
+pub use judge::Inquiry;
 pub use promise::Promise;
+pub use soft_period::SoftPeriod;
 pub use spec::{Algorithm, Allowance, Headroom, Percent, QuotaSpec, Refill, Rounding};
 
 use crate::fixed_window::FixedWindow;

@@ -49,6 +49,11 @@ pub fn headers(verdict: &Verdict, otherwise: &Headers, mut write: impl FnMut(&st
             Dialect::None => {}
         },
     }
+    if spoken(deciding.as_ref(), otherwise) != Ok(Dialect::None)
+        && is_over(verdict, deciding.as_ref())
+    {
+        write("x-ratelimit-over", "true");
+    }
     if let Some(seconds) = retry_after {
         write("retry-after", Buffer::new().format(seconds));
     }
@@ -65,6 +70,13 @@ impl Windowed {
             reset: seconds::round_up(until_reset(status, decision)),
         })
     }
+}
+
+/// Whether the request is allowed over a limit that clients are told of. Nothing remains of such a limit, so
+/// that all limits are looked at only if nothing remains of the tightest.
+fn is_over(verdict: &Verdict, deciding: Option<&LimitStatus<'_>>) -> bool {
+    let remaining = |status: &LimitStatus<'_>| status.decision().map(|it| it.remaining);
+    deciding.and_then(remaining) == Some(0) && verdict.is_over(|limit| !limit.is_hidden())
 }
 
 /// The dialect that speaks, or the names that an operator gave.

@@ -16,7 +16,7 @@ use crate::config::CorsConfig;
 /// Every header in which a dialect tells of limits, and when to come back.
 const EXPOSED: &str = "retry-after, ratelimit, ratelimit-policy, ratelimit-limit, ratelimit-remaining, \
     ratelimit-reset, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, \
-    x-ratelimit-retry-after, x-ratelimit-used, x-ratelimit-resource, x-tidegate-decision";
+    x-ratelimit-retry-after, x-ratelimit-over, x-ratelimit-used, x-ratelimit-resource, x-tidegate-decision";
 
 const GET_AND_HEAD: HeaderValue = HeaderValue::from_static("GET, HEAD");
 /// As long as Chromium remembers at most, without a reason to ask more often.

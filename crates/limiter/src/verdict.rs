@@ -164,6 +164,13 @@ impl Verdict {
         delays.max().unwrap_or_default()
     }
 
+    /// Whether an allowed request is over a limit, on its soft or elastic allowance; of the limits that
+    /// `wanted` holds for.
+    pub fn is_over(&self, wanted: impl Fn(&LimitStatus<'_>) -> bool) -> bool {
+        let is_over = |limit: &LimitStatus<'_>| limit.mode() != Mode::Shadow && limit.is_over();
+        self.is_allowed() && self.limits().any(|limit| is_over(&limit) && wanted(&limit))
+    }
+
     /// The receipt of the store or, if it failed, of this node alone.
     pub(crate) const fn receipt(&self) -> Option<&Receipt> {
         self.receipt.as_ref()

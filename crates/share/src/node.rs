@@ -1,8 +1,8 @@
 //! `node`: each node enforces the limit by itself, in its own memory.
 //!
 //! The limits of a request that are the node's own are decided together, in one step of its store. When
-//! the rest of the request then refuses it, they are given back one by one: for how long a soft limit
-//! has been exceeded is the one thing that this does not restore.
+//! the rest of the request then refuses it, they are given back one by one: the period of soft admissions of a limit
+//! with `soft_for` is the one thing that this does not restore.
 
 use tidegate_algorithms::{Decision, RefundTo};
 use tidegate_store::{Charge, Charging, Clock, Decisions, EmbeddedStore, Receipt, StoreError};

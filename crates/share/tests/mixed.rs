@@ -37,10 +37,10 @@ impl Clock for OneClock {
 // === impl Mixed ===
 
 impl Mixed {
-    /// For how long a limit of a node has been exceeded is not restored when the rest of a request
-    /// refuses it, so limits that mind are in common here.
+    /// The period of soft admissions of a node's limit is not restored when the rest of a request
+    /// refuses it, so limits that have one are in common here.
     fn consistency(key: CounterKey<'_>, quota: &Quota) -> Consistency {
-        if key.limit.0.is_multiple_of(2) && !quota.tracks_over_since() {
+        if key.limit.0.is_multiple_of(2) && !quota.tracks_soft_period() {
             Consistency::Node
         } else {
             Consistency::Strict

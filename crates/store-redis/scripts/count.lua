@@ -1,48 +1,46 @@
 -- What the algorithms that count in plain numbers share: the comparison with the limit.
 --
--- a: 1 the cost   2 the limit   3 the most there is room for   4 how long it may be exceeded in
---    microseconds, -1 for ever; the others are the algorithm's own
+-- a: 1 the cost   2 the limit   3 the most there is room for   4 `soft_for` in microseconds, -1 without one;
+--    the others are the algorithm's own
 local tell
 -- How long after now a charge is remembered as made.
 local later = 0
 
 local function fit(c, a, used)
-  -- Whole again, it is over nothing.
-  if used == 0 then c.over, c.was_over = nil, nil end
-  local most = a[3]
-  if c.over and a[4] >= 0 and now >= c.over + a[4] then most = a[2] end
+  local most, soft_for = a[3], a[4]
+  if has_period(c, soft_for) and not is_soft(c, soft_for) then most = a[2] end
   local due = c.due + a[1]
   if used + due > most then
-    if a[1] > 0 then c.refused = true end
+    if a[1] > 0 then note_denied(c, soft_for) end
     return false
   end
   c.due = due
   if a[1] > 0 then
     c.refused = false
-    if a[4] < 0 or used + due <= a[2] then
-      c.over = nil
-    else
-      c.over = c.over or now
-    end
+    if used + due > a[2] then note_soft(c, soft_for) end
   end
   return true
 end
 
--- Writes a state of numbers, until `ends` in microseconds. Where that is as it `was`, the expiry that the counter
--- has stands: to leave it is far cheaper than to set it anew.
-local function put(c, v, over, ends, was)
-  if over then v = v .. format('@%d', over) end
+-- Writes a state of numbers, until `ends` in microseconds or the end of its period. Where that is as it `was`, the
+-- expiry that the counter has stands: to leave it is far cheaper than to set it anew.
+local function put(c, a, v, ends, was)
+  if c.since then v = v .. '@' .. period_text(c.since, c.step) end
   if c.refused then v = '-' .. v end
-  if ends == was then
+  if ends == was and not c.since and not c.old_since then
     call('SET', c.key, v, 'KEEPTTL')
   else
+    ends = math.max(ends, period_ends(c, a[4]))
     call('SET', c.key, v, 'PXAT', format('%d', math.ceil(ends / 1000) + shift))
   end
 end
 
--- Notes that the last answer was a refusal, in a counter that is there.
-local function mark(c)
-  if c.refused and c.found and not c.marked then
+-- Notes that the last answer was a denial, in a counter that is there. Its state ends at `ends`.
+local function mark(c, a, is_charged, ends)
+  if not c.found then return end
+  if close_period(c, a[4], is_charged) then
+    put(c, a, match(c.found, '^%-?([%d:]+)'), ends)
+  elseif c.refused and not c.marked then
     call('SET', c.key, '-' .. c.found, 'KEEPTTL')
   end
 end

@@ -1,15 +1,16 @@
 -- Fixed window. Value: `window:count`, marked as in `count.lua`.
 --
 -- a: 5 the window in microseconds   6 whether refusals are counted
-local function open(c)
-  c.due = 0
+local function open(c, a)
+  c.due, c.window = 0, a[5]
   local v = call('GET', c.key)
   if not v then return end
   -- None of ours is longer, and one that is might keep the pattern busy for ever.
-  local sign, index, count, over =
+  local sign, index, count, period =
     match(#v > 99 and '' or v, '^(%-?)(%d+):(%d+)@?(%d*)$')
   if not index then error('undecodable value of ' .. c.key, 0) end
-  c.found, c.marked, c.index, c.count, c.over = v, sign == '-', index + 0, count + 0, tonumber(over)
+  c.found, c.marked, c.index, c.count = v, sign == '-', index + 0, count + 0
+  read_period(c, period)
 end
 
 -- Which window it is, and what is counted in it. One ahead of now stands.
@@ -38,8 +39,8 @@ end
 
 local function write(c, a, is_charged)
   if is_charged and c.next then
-    put(c, format('%d:%d', c.next, c.next_count), c.over, ends(c.next, a), ends(c.index, a))
+    put(c, a, format('%d:%d', c.next, c.next_count), ends(c.next, a), ends(c.index, a))
   else
-    mark(c)
+    mark(c, a, is_charged, ends(c.index, a))
   end
 end

@@ -1,16 +1,16 @@
 -- Token bucket refilled in portions. Value: `period:missing`, marked as in `count.lua`.
 --
 -- a: 5 the period in microseconds   6 the portion   7 the most that can be missing
-local function open(c)
-  c.due = 0
+local function open(c, a)
+  c.due, c.window = 0, a[5]
   local v = call('GET', c.key)
   if not v then return end
   -- None of ours is longer, and one that is might keep the pattern busy for ever.
-  local sign, index, missing, over =
+  local sign, index, missing, period =
     match(#v > 99 and '' or v, '^(%-?)(%d+):(%d+)@?(%d*)$')
   if not index then error('undecodable value of ' .. c.key, 0) end
-  c.found, c.marked, c.index, c.missing, c.over =
-    v, sign == '-', index + 0, missing + 0, tonumber(over)
+  c.found, c.marked, c.index, c.missing = v, sign == '-', index + 0, missing + 0
+  read_period(c, period)
 end
 
 -- Which period it is, and what is missing in it. One ahead of now stands.
@@ -32,16 +32,22 @@ local function weigh(c, a)
   return true
 end
 
-local function refill(c, a, index, missing, over)
+-- When a bucket of this period that misses so much is full again.
+local function ends(index, missing, a)
+  if missing == 0 then return 0 end
   local portions = floor(missing / a[6])
   if portions * a[6] < missing then portions = portions + 1 end
-  put(c, format('%d:%d', index, missing), over, (index + portions) * a[5])
+  return (index + portions) * a[5]
+end
+
+local function refill(c, a, index, missing)
+  put(c, a, format('%d:%d', index, missing), ends(index, missing, a))
 end
 
 local function write(c, a, is_charged)
   if is_charged and c.next then
-    refill(c, a, c.next, c.next_missing, c.over)
+    refill(c, a, c.next, c.next_missing)
   else
-    mark(c)
+    mark(c, a, is_charged, c.index and ends(c.index, c.missing, a))
   end
 end

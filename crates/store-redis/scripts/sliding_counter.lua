@@ -1,15 +1,16 @@
 -- Sliding counter of two buckets. Value: `window:previous:current`, marked as in `count.lua`.
 --
 -- a: 5 the window in microseconds   6 whether the weight is rounded up
-local function open(c)
-  c.due = 0
+local function open(c, a)
+  c.due, c.window = 0, a[5]
   local v = call('GET', c.key)
   if not v then return end
   -- None of ours is longer, and one that is might keep the pattern busy for ever.
-  local sign, index, previous, current, over =
+  local sign, index, previous, current, period =
     match(#v > 99 and '' or v, '^(%-?)(%d+):(%d+):(%d+)@?(%d*)$')
   if not index then error('undecodable value of ' .. c.key, 0) end
-  c.found, c.marked, c.index, c.over = v, sign == '-', index + 0, tonumber(over)
+  c.found, c.marked, c.index = v, sign == '-', index + 0
+  read_period(c, period)
   c.previous, c.current = previous + 0, current + 0
 end
 
@@ -40,8 +41,8 @@ end
 local function write(c, a, is_charged)
   if is_charged and c.next then
     local v = format('%d:%d:%d', c.next, c.next_previous, c.next_current)
-    put(c, v, c.over, ends(c.next, a), ends(c.index, a))
+    put(c, a, v, ends(c.next, a), ends(c.index, a))
   else
-    mark(c)
+    mark(c, a, is_charged, ends(c.index, a))
   end
 end

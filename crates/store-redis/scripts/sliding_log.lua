@@ -1,27 +1,32 @@
 -- Sliding log. Value: a header, then the times of the requests, oldest first, 4 bytes each.
 --
--- Header: the newest time and since when the limit has been exceeded (-1: it is not) as doubles, how many
--- times at the front are forgotten already in 4 bytes, and in one whether the last answer was a refusal.
+-- Header: the newest time and the microseconds of the period of soft admissions (-1: there is none) as doubles;
+-- in 4 bytes how many times at the front are forgotten already and, in the highest ten bits, the period's step;
+-- and in one whether the last answer was a refusal.
 -- A time is in units that the window fits 2^32 of, and keeps its low 32 bits: all are within a window of
 -- the newest.
 --
 -- a: 5 the window in microseconds   6 the unit in microseconds   7 the most entries
 --    8 whether refusals are remembered
 local HEADER, FORMAT, SPAN = 21, '<ddI4B', 4294967296
+-- The weight of the step beside how many times are forgotten.
+local STEP = 4194304
 -- Up to so many bytes a log is read and written as a whole, which takes the fewest calls.
 local SMALL = HEADER + 4 * 256
 
 local function open(c, a)
   local v = call('GETRANGE', c.key, 0, SMALL - 1)
-  c.due, c.entries, c.used, c.most, c.wanted = 0, 0, 0, a[7], {}
+  c.due, c.entries, c.used, c.most, c.wanted, c.window = 0, 0, 0, a[7], {}, a[5]
   if #v == 0 then return end
   local entries = (#v == SMALL and call('STRLEN', c.key) or #v) - HEADER
   if entries < 0 or entries % 4 > 0 then error('undecodable value of ' .. c.key, 0) end
-  local over, marked
-  c.newest, over, c.head, marked = unpack_struct(FORMAT, v)
+  local since, marked, step
+  c.newest, since, c.head, marked = unpack_struct(FORMAT, v)
+  step = floor(c.head / STEP)
+  c.head = c.head - step * STEP
   c.chunk, c.entries, c.marked, c.found = v, entries / 4, marked == 1, ''
   if c.head > c.entries then error('undecodable value of ' .. c.key, 0) end
-  if over >= 0 then c.over, c.was_over = over, over end
+  if since >= 0 then set_period(c, since, step) end
 end
 
 -- The time of an entry, from 0 for the oldest that is kept.
@@ -87,15 +92,24 @@ local function weigh(c, a)
   return false
 end
 
--- The state as it is told: how many, the newest, since when exceeded, and the entries asked for.
+-- The state as it is told: how many, the newest, the period of soft admissions, and the entries asked for.
 local function tell(c)
-  if c.used == 0 then return '0' end
-  return format('%d %d %d 0 %d', c.used, c.newest, c.was_over or -1, stamp(c, 0))
-    .. table.concat(c.wanted)
+  local period = c.old_since and period_text(c.old_since, c.old_step) or '-1'
+  if c.used == 0 then return '0 0 ' .. period end
+  return format('%d %d %s 0 %d', c.used, c.newest, period, stamp(c, 0)) .. table.concat(c.wanted)
 end
 
-local function put(c, a, over, added, newest, live)
-  local ends = math.ceil((newest * a[6] + a[5]) / 1000) + shift
+local function header(c, newest, head, marked)
+  return pack_struct(FORMAT, newest, c.since or -1, head + (c.since and c.step or 0) * STEP, marked)
+end
+
+-- When a log with this newest entry, or its period, ends; in milliseconds, as text.
+local function ends(c, a, newest)
+  local last = math.max(newest * a[6] + a[5], period_ends(c, a[4]))
+  return format('%d', math.ceil(last / 1000) + shift)
+end
+
+local function put(c, a, added, newest, live)
   local marked = c.refused and 1 or 0
   local first, all = HEADER + 4 * c.head, HEADER + 4 * c.entries
   if c.entries == 0 or all + #added <= SMALL or c.head * 2 > live then
@@ -103,12 +117,11 @@ local function put(c, a, over, added, newest, live)
     if c.head < c.entries then
       kept = all < SMALL and string.sub(c.chunk, first + 1) or call('GETRANGE', c.key, first, -1)
     end
-    local header = pack_struct(FORMAT, newest, over or -1, 0, marked)
-    call('SET', c.key, header .. kept .. added, 'PXAT', format('%d', ends))
+    call('SET', c.key, header(c, newest, 0, marked) .. kept .. added, 'PXAT', ends(c, a, newest))
   else
     call('APPEND', c.key, added)
-    call('SETRANGE', c.key, 0, pack_struct(FORMAT, newest, over or -1, c.head, marked))
-    call('PEXPIREAT', c.key, format('%d', ends))
+    call('SETRANGE', c.key, 0, header(c, newest, c.head, marked))
+    call('PEXPIREAT', c.key, ends(c, a, newest))
   end
 end
 
@@ -126,10 +139,12 @@ local function write(c, a, is_charged)
   c.head = c.head or 0
   if is_charged and c.next then push(c.next, c.next_n) end
   if c.denied then push(c.denied, c.denied_n) end
+  local is_changed = close_period(c, a[4], is_charged)
   if #added > 0 then
-    local over = c.was_over
-    if is_charged then over = c.over end
-    put(c, a, over, added, newest, live)
+    put(c, a, added, newest, live)
+  elseif c.found and is_changed then
+    call('SETRANGE', c.key, 0, header(c, newest, c.head, c.refused and 1 or 0))
+    call('PEXPIREAT', c.key, ends(c, a, newest))
   elseif c.refused and c.found and not c.marked then
     call('SETRANGE', c.key, HEADER - 1, '\1')
   end

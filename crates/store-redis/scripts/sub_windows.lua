@@ -1,8 +1,9 @@
--- Sliding counter over sub-windows. A hash: `n` the newest sub-window, `t` the sum of all counts, `o` since
--- when the limit has been exceeded, `r` if the last answer was a refusal, and a count for each sub-window
+-- Sliding counter over sub-windows. A hash: `n` the newest sub-window, `t` the sum of all counts, `o` the
+-- period of soft admissions, `r` if the last answer was a refusal, and a count for each sub-window
 -- under its index.
 --
 -- a: 5 the sub-window in microseconds   6 whether the weight is rounded up   7 how many there are
+--    8 the window in microseconds
 local CHUNK = 32
 
 local function index_of(n) return format('%d', n) end
@@ -21,15 +22,15 @@ local function counts(c, from, n)
 end
 
 local function open(c, a)
-  c.due, c.wanted = 0, {}
+  c.due, c.wanted, c.window = 0, {}, a[8]
   local newest, parts = floor(now / a[5]), a[7]
   local v = call('HMGET', c.key, 'n', 't', 'o', 'r', index_of(newest), index_of(newest - parts))
   c.newest, c.total, c.current, c.oldest = newest, 0, 0, 0
   if not v[1] then return end
   local was, total = whole(v[1]), whole(v[2])
   if not was or not total then error('undecodable value of ' .. c.key, 0) end
-  c.found, c.over, c.marked = '', tonumber(v[3]), v[4]
-  c.was_over, c.had_over = c.over, c.over
+  c.found, c.marked = '', v[4]
+  read_period(c, v[3])
   if total == 0 or newest - was > parts then
     c.is_stale = true
     return
@@ -103,31 +104,46 @@ local function weigh(c, a)
   return fits
 end
 
--- The state as it is told: the newest sub-window, the sum, since when exceeded, and counts.
+-- The state as it is told: the newest sub-window, the sum, the period of soft admissions, and counts.
 local function tell(c, a, is_charged)
-  if c.total == 0 then return '0' end
+  local period = c.old_since and period_text(c.old_since, c.old_step) or '-1'
+  if c.total == 0 then return '0 0 ' .. period end
   if c.current == 0 and (c.is_looked or not is_charged) then want_newest(c, a) end
-  local known = format('%d %d %d', c.newest, c.total, c.was_over or -1)
+  local known = format('%d %d %s', c.newest, c.total, period)
   if c.current > 0 then known = known .. format(' %d %d', c.newest, c.current) end
   if c.oldest > 0 then known = known .. format(' %d %d', c.newest - a[7], c.oldest) end
   return known .. table.concat(c.wanted)
 end
 
-local function put(c, a, over, added)
+local function put_period(c)
+  if c.since then
+    call('HSET', c.key, 'o', period_text(c.since, c.step))
+  elseif c.old_since then
+    call('HDEL', c.key, 'o')
+  end
+end
+
+local function put(c, a, added)
   if c.is_stale then call('DEL', c.key) end
   if c.leaving and c.leaving[1] then call('HDEL', c.key, unpack(c.leaving)) end
   call('HSET', c.key, 'n', index_of(c.newest), 't', index_of(c.total + added),
     index_of(c.newest), index_of(c.current + added))
-  if over then call('HSET', c.key, 'o', index_of(over)) elseif c.had_over then call('HDEL', c.key, 'o') end
+  put_period(c)
   if c.refused then call('HSET', c.key, 'r', 1) elseif c.marked then call('HDEL', c.key, 'r') end
-  local ends = math.ceil((c.newest + a[7] + 1) * a[5] / 1000) + shift
-  call('PEXPIREAT', c.key, format('%d', ends))
+  local ends = math.max((c.newest + a[7] + 1) * a[5], period_ends(c, a[4]))
+  call('PEXPIREAT', c.key, format('%d', math.ceil(ends / 1000) + shift))
 end
 
 local function write(c, a, is_charged)
+  local is_changed = close_period(c, a[4], is_charged)
   if is_charged and c.added then
-    put(c, a, c.over, c.added)
-  elseif c.refused and c.found and not c.marked then
-    call('HSET', c.key, 'r', 1)
+    put(c, a, c.added)
+  elseif c.found then
+    if c.refused and not c.marked then call('HSET', c.key, 'r', 1) end
+    if is_changed then
+      put_period(c)
+      -- The counts last as long as before.
+      call('PEXPIREAT', c.key, format('%d', math.ceil(period_ends(c, a[4]) / 1000) + shift), 'GT')
+    end
   end
 end

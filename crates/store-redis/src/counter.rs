@@ -8,7 +8,7 @@ mod state;
 
 pub(crate) use account::{Account, bend};
 pub(crate) use numbers::{
-    Numbers, OverSince, charge_stamp, drawn, lendings, loaned, numbers, numbers_of_one, over_since,
-    refunded,
+    Numbers, PeriodAfter, charge_stamp, drawn, lendings, loaned, numbers, numbers_of_one,
+    period_after, refunded,
 };
 pub(crate) use state::{Told, time};

@@ -56,6 +56,7 @@ pub(crate) struct Scripts {
     pub(crate) list: Script,
 }
 
+const SOFT_PERIOD: &str = include_str!("../scripts/soft_period.lua");
 const COUNT: &str = include_str!("../scripts/count.lua");
 const WEIGHT: &str = include_str!("../scripts/weight.lua");
 const ONE: &str = include_str!("../scripts/one.lua");
@@ -172,7 +173,7 @@ impl Kind {
     fn functions(self, before: &str) -> String {
         let numbers = format!("local NUMBERS = {}\n", self.format());
         let [count, weight] = self.shared();
-        [&numbers, count, weight, before, self.body()].concat()
+        [&numbers, SOFT_PERIOD, count, weight, before, self.body()].concat()
     }
 
     /// What its functions need besides.
@@ -187,10 +188,10 @@ impl Kind {
     /// How many numbers it takes.
     const fn numbers(self) -> usize {
         match self {
-            Self::Bucket => 10,
+            Self::Bucket => 11,
             Self::FixedWindow | Self::SlidingCounter => 6,
-            Self::IntervalBucket | Self::SubWindows => 7,
-            Self::SlidingLog => 8,
+            Self::IntervalBucket => 7,
+            Self::SlidingLog | Self::SubWindows => 8,
         }
     }
 
@@ -289,29 +290,27 @@ fn single(header: &str, kind: Kind, before: &str, drivers: &[&str]) -> Script {
 /// The script that decides on one limit, and the one that decides on several by the same text: as the body of
 /// the script, for a call of a function costs something, and as that of a function.
 fn joinable(header: Header, kind: Kind) -> Joinable {
-    // The most common ones have a flat text: for all calls of a bucket, and for most of a fixed window. The latter
-    // comes before the functions, because to make them costs a lone call as much as to decide.
-    let (first, functions, decide) = match kind {
-        Kind::Bucket => {
-            let numbers = format!("local NUMBERS = {}\n", kind.format());
-            ("", numbers, BUCKET_ONE)
-        }
-        Kind::FixedWindow => (FIXED_WINDOW_ONE, kind.functions(""), ONE),
-        _ => ("", kind.functions(""), ONE),
+    // The most common ones have a flat text, for most calls of a bucket and of a fixed window. It comes before the
+    // functions, because to make them costs a lone call as much as to decide.
+    let first = match kind {
+        Kind::Bucket => BUCKET_ONE,
+        Kind::FixedWindow => FIXED_WINDOW_ONE,
+        _ => "",
     };
+    let functions = kind.functions("");
     let alone = [
         &header.text(Calls::One),
         "local key, numbers = KEYS[1], ARGV[1]\n",
         first,
         &functions,
-        decide,
+        ONE,
     ];
     let joined = [
         &header.text(Calls::Several),
         &functions,
         "local function decide(key, numbers)\n",
         first,
-        decide,
+        ONE,
         "end\n",
         JOINED,
     ];
@@ -320,7 +319,14 @@ fn joinable(header: Header, kind: Kind) -> Joinable {
 
 /// The script for a set of algorithms.
 fn several(header: &str, set: usize) -> Script {
-    let mut text = [header, COUNT, WEIGHT, "local algorithms = {}\n"].concat();
+    let mut text = [
+        header,
+        SOFT_PERIOD,
+        COUNT,
+        WEIGHT,
+        "local algorithms = {}\n",
+    ]
+    .concat();
     for kind in Kind::ALL {
         let (number, numbers) = (kind.number(), kind.format());
         if set & (1 << number) != 0 {

@@ -21,7 +21,7 @@ use tidegate_store::{
 
 use self::single::CounterRefund;
 use crate::client::Client;
-use crate::counter::OverSince;
+use crate::counter::PeriodAfter;
 use crate::fit::fits;
 use crate::key::{Installation, Key};
 use crate::report;
@@ -190,7 +190,7 @@ impl Store for RedisStore {
         let refund = CounterRefund {
             cost,
             to,
-            over: OverSince::Kept,
+            period: PeriodAfter::Kept,
             consistency,
         };
         self.refund_to(key, quota, refund).await

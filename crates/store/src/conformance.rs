@@ -127,6 +127,7 @@ macro_rules! conformance {
             a_log_may_remember_refusals,
             a_refused_request_is_over_no_limit,
             a_soft_limit_hardens_after_its_time,
+            soft_for_ends_under_steady_load,
             an_elastic_limit_stretches_with_headroom,
             a_burst_of_one_admits_one_at_a_time,
             a_limit_of_zero_refuses_for_ever,

@@ -1,65 +1,80 @@
-//! What may pass over a limit, and when: soft and elastic allowances.
+//! Allowances over a limit, soft and elastic: the extra that is available, and when.
 
 use std::time::Duration;
 
-use super::{Allowance, Headroom, Quota};
+use super::{Algorithm, Allowance, Headroom, Quota, SoftPeriod};
 use crate::{Decision, Outcome, Retry, Standing, Time};
 
-impl Quota {
-    /// Whether a counter of this quota must remember since when it is over its limit.
+/// The reason for a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inquiry {
+    /// A request, which is remembered if it is above the limit.
+    Request,
+    /// A look, which is not.
+    Look,
+}
+
+impl Inquiry {
+    /// The inquiry of a charge: a cost of 0 looks.
     #[inline]
-    pub const fn tracks_over_since(&self) -> bool {
-        matches!(
-            self.allowance,
-            Allowance::Soft {
-                only_for: Some(_),
-                ..
-            }
-        )
+    pub const fn of(cost: u64) -> Self {
+        if cost == 0 { Self::Look } else { Self::Request }
+    }
+}
+
+impl Quota {
+    /// Whether a counter of this quota must remember a [`SoftPeriod`].
+    #[inline]
+    pub const fn tracks_soft_period(&self) -> bool {
+        self.soft_for().is_some()
     }
 
-    /// How much over the limit is available at `now` to a counter that is over it since
-    /// `over_since`.
+    /// Returns how much over the limit is available at `now` to a counter with this `period`.
     #[inline]
-    pub fn extra(&self, over_since: Option<Time>, now: Time, headroom: Headroom) -> u64 {
+    pub fn extra(&self, period: Option<SoftPeriod>, now: Time, headroom: Headroom) -> u64 {
         let available = match (self.allowance, headroom) {
             (Allowance::Hard, _) | (Allowance::Elastic { .. }, Headroom::Absent) => false,
-            (Allowance::Soft { only_for, .. }, _) => {
-                deadline(over_since, only_for).is_none_or(|deadline| now < deadline)
-            }
-            (Allowance::Elastic { .. }, Headroom::Available) => true,
+            (Allowance::Soft { only_for: None, .. }, _)
+            | (Allowance::Elastic { .. }, Headroom::Available) => true,
+            (
+                Allowance::Soft {
+                    only_for: Some(only_for),
+                    ..
+                },
+                _,
+            ) => self
+                .current(period, now)
+                .is_none_or(|period| period.is_soft(only_for, now)),
         };
         if available { self.extra } else { 0 }
     }
 
     /// Decides with the extra that is available: the one way for every store. `decide` gets the
     /// extra and gives the decision with whatever there is to keep of it, which depends on the extra
-    /// only through whether the request is admitted; it is called again where the time of a retry
+    /// only through whether the request is allowed; it is called again where the time of a retry
     /// depends on when the extra ends.
-    ///
-    /// `over_since` is `None` for a counter that has expired: whole again, it is over nothing.
     ///
     /// The retry of an elastic limit is true if the headroom stays as it is.
     #[inline]
     pub fn judge<S>(
         &self,
-        over_since: Option<Time>,
+        period: Option<SoftPeriod>,
         headroom: Headroom,
         now: Time,
+        inquiry: Inquiry,
         mut decide: impl FnMut(u64) -> (Decision, S),
     ) -> (Decision, S) {
-        let judged = decide(self.extra(over_since, now, headroom));
-        match (self.allowance, judged.0.outcome) {
-            (
-                Allowance::Soft {
-                    only_for: Some(only_for),
-                    ..
-                },
-                Outcome::Denied { retry },
-            ) if let Some(over_since) = over_since => {
-                let deadline = over_since.plus(only_for);
+        let judged = decide(self.extra(period, now, headroom));
+        match (self.soft_for(), judged.0.outcome) {
+            (Some(only_for), Outcome::Denied { .. })
+                if let Some(period) = self.current(period, now) =>
+            {
+                let period = match inquiry {
+                    Inquiry::Request => period.with_request(only_for, now),
+                    Inquiry::Look => period,
+                };
                 let (mut decision, kept) = judged;
-                let retry = self.retry_across(deadline, now, retry, &mut decide);
+                let retry = self.retry_across((period, only_for), &decision, now, &mut decide);
                 decision.outcome = Outcome::Denied { retry };
                 (decision, kept)
             }
@@ -67,78 +82,90 @@ impl Quota {
         }
     }
 
-    /// Since when a counter is over its limit after a charge: from the first request admitted over
-    /// it until one is admitted within. For requests that were charged, not for looks at cost 0.
+    /// Returns the period of a counter after a request: one begins with a soft admission and lasts until a
+    /// whole window has passed without a request above the limit. For requests, not for looks at cost 0.
     #[inline]
-    pub const fn next_over_since(
-        old: Option<Time>,
+    pub fn next_soft_period(
+        &self,
+        old: Option<SoftPeriod>,
         decision: &Decision,
         now: Time,
-    ) -> Option<Time> {
+    ) -> Option<SoftPeriod> {
+        let only_for = self.soft_for()?;
+        let old = self.current(old, now);
         match (decision.outcome, old) {
             (
                 Outcome::Allowed {
                     standing: Standing::Within,
                     ..
                 },
-                _,
-            ) => None,
-            (
-                Outcome::Allowed {
-                    standing: Standing::Over,
-                    ..
-                },
-                None,
-            ) => Some(now),
-            (
-                Outcome::Allowed {
-                    standing: Standing::Over,
-                    ..
-                }
-                | Outcome::Denied { .. },
                 old,
             ) => old,
+            (Outcome::Allowed { .. } | Outcome::Denied { .. }, Some(old)) => {
+                Some(old.with_request(only_for, now))
+            }
+            (Outcome::Allowed { .. }, None) => Some(SoftPeriod::begin(now)),
+            (Outcome::Denied { .. }, None) => None,
         }
     }
 
-    /// When a refused request is admitted, the extra ending at `deadline` and coming back when the
-    /// counter is whole.
+    /// Returns the time at which a counter with this `period` is as if it had none.
+    pub fn soft_period_expires_at(&self, period: Option<SoftPeriod>) -> Time {
+        match (period, self.soft_for()) {
+            (Some(period), Some(only_for)) => period.restarts_at(only_for, self.window),
+            _ => Time::ZERO,
+        }
+    }
+
+    /// The `soft_for` of the quota.
+    #[inline]
+    const fn soft_for(&self) -> Option<Duration> {
+        match self.allowance {
+            Allowance::Soft { only_for, .. } => only_for,
+            _ => None,
+        }
+    }
+
+    /// The period, if it is not over at `now`.
+    #[inline]
+    fn current(&self, period: Option<SoftPeriod>, now: Time) -> Option<SoftPeriod> {
+        period.filter(|_| now < self.soft_period_expires_at(period))
+    }
+
+    /// When a `denied` request is allowed: with the extra until that ends, without it until the period is
+    /// over, or with the extra from then on.
     #[cold]
     fn retry_across<S>(
         &self,
-        deadline: Time,
+        (period, only_for): (SoftPeriod, Duration),
+        denied: &Decision,
         now: Time,
-        retry: Retry,
         decide: &mut impl FnMut(u64) -> (Decision, S),
     ) -> Retry {
-        let (soft, _) = decide(self.extra);
-        match soft.outcome {
-            Outcome::Denied {
-                retry: Retry::Never,
-            } => return Retry::Never,
+        let mut wait = |extra| match decide(extra).0.outcome {
             Outcome::Denied {
                 retry: Retry::After(wait),
-            } if now.plus(wait) < deadline => {
-                return Retry::After(wait);
-            }
-            _ => {}
-        }
-        let (hard, _) = decide(0);
-        match hard.outcome {
-            Outcome::Denied {
-                retry: Retry::After(wait),
-            } => Retry::After(wait),
-            // It fits on the extra alone, which the counter has again when it is whole.
+            } => Some(wait),
             Outcome::Denied {
                 retry: Retry::Never,
-            } => Retry::After(hard.reset_after),
-            // Cannot be: it was refused with at least this much.
-            Outcome::Allowed { .. } => retry,
+            } => None,
+            Outcome::Allowed { .. } => Some(Duration::ZERO),
+        };
+        let Some(soft_wait) = wait(self.extra) else {
+            return Retry::Never;
+        };
+        let restart = period.restarts_at(only_for, self.window);
+        let end = period.ends_at(only_for).filter(|end| now < *end);
+        let is_before_end = |time| end.is_some_and(|end| time < end);
+        if is_before_end(now.plus(soft_wait)) || end.is_some_and(|end| restart <= end) {
+            return Retry::After(soft_wait);
         }
+        let mut after_restart = soft_wait.max(restart.since(now));
+        // The denied request is in the log, where a decision that allows it does not count it.
+        if self.algorithm == (Algorithm::SlidingLog { log_refused: true }) {
+            after_restart = after_restart.max(denied.reset_after);
+        }
+        let hard_wait = wait(0).unwrap_or(after_restart);
+        Retry::After(hard_wait.min(after_restart))
     }
-}
-
-/// When the extra of a counter that is over its limit ends; `None` if it does not.
-fn deadline(over_since: Option<Time>, only_for: Option<Duration>) -> Option<Time> {
-    Some(over_since?.plus(only_for?))
 }

@@ -124,9 +124,11 @@ impl fmt::Display for Promise<'_> {
                 ..
             } => {
                 let span = Spoken(span);
+                let window = Spoken(self.quota.window);
                 write!(
                     f,
-                    "; {extra} more may pass, marked for {span:#} at a stretch"
+                    "; {extra} more may pass, marked, until {span:#} after the first of them, and again \
+                     after {window:#} without a request above the limit"
                 )
             }
             Allowance::Elastic { .. } => {
@@ -240,7 +242,10 @@ mod tests {
         let log = Algorithm::SlidingLog { log_refused: false };
         let more = "never more than 100 in any 90 seconds; 10 more may pass, marked";
         check(log, soft(None), 90, more);
-        let while_soft = format!("{more} for 1 minute at a stretch");
+        let while_soft = format!(
+            "{more}, until 1 minute after the first of them, and again after 90 seconds without a request \
+             above the limit"
+        );
         check(log, soft(Some(Duration::from_mins(1))), 90, &while_soft);
         let elastic = Allowance::Elastic { over: Percent(10) };
         check(log, elastic, 90, &format!("{more} while there is headroom"));

@@ -79,12 +79,12 @@ pub enum Allowance {
     /// Nothing.
     #[default]
     Hard,
-    /// This much over is admitted and marked; with `only_for`, only so long after the limit was first
-    /// exceeded, until a request fits the ordinary limit again.
+    /// This much over is allowed and marked; with `only_for`, only for that long after the first soft
+    /// admission, and again only after a whole window without a request above the limit.
     Soft {
         /// How much over, in percent of the limit (of the capacity, for a bucket).
         over: Percent,
-        /// For how long at a stretch; `None` is always.
+        /// For how long after the first soft admission; `None` is always.
         only_for: Option<Duration>,
     },
     /// This much over is admitted and marked while there is headroom.

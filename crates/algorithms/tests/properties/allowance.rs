@@ -122,31 +122,112 @@ fn elastic_stretches_only_while_there_is_headroom() {
     assert_eq!(flood(&mut counter, Headroom::Absent, at(0)), (0, 0));
 }
 
+const HALF_A_MINUTE: Allowance = Allowance::Soft {
+    over: Percent(10),
+    only_for: Some(Duration::from_secs(30)),
+};
+
+/// The example of the docs: about 6 requests a second for five minutes. Returns how many are allowed in each
+/// minute, and the times of those that are over the limit.
+fn steady_load(counter: &mut Counter) -> ([u64; 5], Vec<Duration>) {
+    let (mut allowed, mut over) = ([0; 5], Vec::new());
+    for request in 0..1_830_u64 {
+        let since = Duration::from_millis(request * 164);
+        let minute = usize::try_from(since.as_secs() / 60).expect("five minutes");
+        let decision = ask(counter, Headroom::Absent, at(0).plus(since));
+        allowed[minute] += u64::from(decision.is_allowed());
+        if decision.is_allowed() && !is_within(&decision) {
+            over.push(since);
+        }
+    }
+    (allowed, over)
+}
+
+fn is_within(decision: &Decision) -> bool {
+    let standing = Standing::Within;
+    matches!(decision.outcome, Outcome::Allowed { standing: it, .. } if it == standing)
+}
+
+/// `soft_for` ends under steady load and does not start again, whatever the algorithm.
+#[test]
+fn soft_for_ends_under_steady_load() {
+    for algorithm in every_algorithm() {
+        let (allowed, over) = steady_load(&mut counter(algorithm, HALF_A_MINUTE));
+        let (hard, _) = steady_load(&mut counter(algorithm, Allowance::Hard));
+        assert!(over.len() >= 10, "{algorithm:?}");
+        let lasted = over[over.len() - 1] - over[0];
+        assert!(lasted < Duration::from_secs(30), "{algorithm:?}: {over:?}");
+        // What was over is repaid in the minute in which it ends at the latest.
+        assert_eq!(allowed[2..], hard[2..], "{algorithm:?}");
+    }
+    let (allowed, _) = steady_load(&mut counter(Algorithm::FixedWindow, HALF_A_MINUTE));
+    assert_eq!(allowed, [110, 100, 100, 100, 100]);
+}
+
+/// It starts again a whole window after the last request above the limit, not a microsecond earlier.
+#[test]
+fn soft_for_starts_again_after_a_window_without_requests_above_the_limit() {
+    for algorithm in every_algorithm() {
+        let mut counter = counter(algorithm, HALF_A_MINUTE);
+        assert_eq!(flood(&mut counter, Headroom::Absent, at(0)), (100, 10));
+        // After its end one request is denied, which is the last above the limit.
+        assert!(
+            !counter
+                .decide(111, Headroom::Absent, at(50), Commit::Charge)
+                .is_allowed()
+        );
+        let edge = at(110);
+        let standing_at = |now| {
+            let mut counter = counter.clone();
+            // A whole limit at once, where there is room for one.
+            let within = counter
+                .decide(0, Headroom::Absent, now, Commit::Nothing)
+                .remaining;
+            counter.decide(within, Headroom::Absent, now, Commit::Charge);
+            ask(&mut counter, Headroom::Absent, now).is_allowed()
+        };
+        let just_before = Time::from_nanos(edge.nanos() - 1_000);
+        assert!(!standing_at(just_before), "{algorithm:?}: too early");
+        assert!(standing_at(edge), "{algorithm:?}: too late");
+    }
+}
+
+/// A pause of a whole window ends the period even before `soft_for` is over.
+#[test]
+fn a_pause_of_a_window_begins_a_new_period() {
+    let soft = Allowance::Soft {
+        over: Percent(10),
+        only_for: Some(Duration::from_mins(3)),
+    };
+    let mut counter = counter(Algorithm::FixedWindow, soft);
+    assert_eq!(flood(&mut counter, Headroom::Absent, at(0)), (100, 10));
+    assert_eq!(flood(&mut counter, Headroom::Absent, at(90)), (100, 10));
+    // Three minutes after the second flood, not after the first.
+    assert_eq!(flood(&mut counter, Headroom::Absent, at(149)), (100, 10));
+    assert_eq!(flood(&mut counter, Headroom::Absent, at(200)), (100, 10));
+    assert_eq!(flood(&mut counter, Headroom::Absent, at(259)), (100, 10));
+    assert_eq!(flood(&mut counter, Headroom::Absent, at(300)), (100, 0));
+}
+
 #[test]
 fn soft_for_a_while_is_hard_after_it() {
-    let only_for = Some(Duration::from_secs(30));
-    let mut counter = counter(
-        Algorithm::FixedWindow,
-        Allowance::Soft {
-            over: Percent(10),
-            only_for,
-        },
-    );
+    let mut counter = counter(Algorithm::FixedWindow, HALF_A_MINUTE);
     for _ in 0..105 {
         assert!(ask(&mut counter, Headroom::Absent, at(10)).is_allowed());
     }
     let last_moment = Time::from_nanos(at(40).nanos() - 1);
     assert!(ask(&mut counter, Headroom::Absent, last_moment).is_allowed());
-    let refused = ask(&mut counter, Headroom::Absent, at(40));
+    let denied = ask(&mut counter, Headroom::Absent, at(40));
     let until_the_edge = Retry::After(Duration::from_secs(20));
     assert_eq!(
-        refused.outcome,
+        denied.outcome,
         Outcome::Denied {
             retry: until_the_edge
         }
     );
-    // A new window is within the limit, and the stretch begins anew.
-    assert_eq!(flood(&mut counter, Headroom::Absent, at(60)), (100, 10));
+    // The next window is hard, and a request denied there keeps it so.
+    assert_eq!(flood(&mut counter, Headroom::Absent, at(60)), (100, 0));
+    assert_eq!(flood(&mut counter, Headroom::Absent, at(179)), (100, 10));
 }
 
 #[test]
@@ -200,11 +281,13 @@ fn a_cost_that_fits_only_the_extra_waits_for_the_whole_limit() {
         delay: Duration::ZERO,
     };
     assert_eq!(ask(&mut counter, 0), marked);
-    // 110 tokens take 66 s to come back; the stretch of 30 s will be over, but a whole bucket
-    // begins a new one.
-    let retry = Retry::After(Duration::from_secs(56));
+    // 110 tokens take 66 s to come back; by then `soft_for` is over, and it starts again a minute after
+    // the denied request, rounded up to a thousandth of `soft_for`.
+    let retry = Retry::After(Duration::from_millis(60_020));
     assert_eq!(ask(&mut counter, 10), Outcome::Denied { retry });
-    assert_eq!(ask(&mut counter, 66), marked);
+    let restart = at(70).plus(Duration::from_millis(20));
+    let decision = counter.decide(110, Headroom::Absent, restart, Commit::Charge);
+    assert_eq!(decision.outcome, marked);
 }
 
 #[test]
@@ -222,9 +305,9 @@ fn debt_stands_when_the_headroom_goes() {
     assert_eq!(refused.outcome, Outcome::Denied { retry });
 }
 
-/// At the very end of the stretch the extra is gone: a retry that falls on it is the hard one.
+/// At the very end of `soft_for` the extra is gone: a retry that falls on it is the hard one.
 #[test]
-fn a_retry_at_the_end_of_the_stretch_is_the_hard_one() {
+fn a_retry_at_the_end_of_soft_for_is_the_hard_one() {
     let bucket = Algorithm::TokenBucket {
         burst: None,
         refill: Refill::Continuous,
@@ -243,6 +326,6 @@ fn a_retry_at_the_end_of_the_stretch_is_the_hard_one() {
     let hard = Retry::After(Duration::from_millis(6_600));
     assert_eq!(retry_with(one_token), Outcome::Denied { retry: hard });
     let soft = Retry::After(one_token);
-    let just_longer = one_token + Duration::from_nanos(1);
+    let just_longer = one_token + Duration::from_micros(1);
     assert_eq!(retry_with(just_longer), Outcome::Denied { retry: soft });
 }

@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use tidegate_algorithms::sliding_log::{Log, LogMut};
 use tidegate_algorithms::sub_windows::Counts;
 use tidegate_algorithms::{
-    Algorithm, Allowance, ChargeStamp, Decision, Headroom, Meter, Outcome, Percent, Quota,
-    QuotaSpec, Refill, RefundTo, Retry, Rounding, Ticks, Time, fixed_window, interval_bucket,
-    leaky_bucket, sliding_counter, token_bucket,
+    Algorithm, Allowance, ChargeStamp, Decision, Headroom, Inquiry, Meter, Outcome, Percent, Quota,
+    QuotaSpec, Refill, RefundTo, Retry, Rounding, SoftPeriod, Ticks, Time, fixed_window,
+    interval_bucket, leaky_bucket, sliding_counter, token_bucket,
 };
 
 use crate::history::cases;
@@ -253,23 +253,24 @@ proptest! {
         spec in spec(),
         numbers in [number(), number(), number()],
         many in prop::collection::vec(number(), 1..20),
-        cost in number(), extra in number(), now in number(), over_since in prop::option::of(number()),
+        cost in number(), extra in number(), now in number(), word in prop::option::of(number()),
     ) {
         let Ok(quota) = Quota::new(&spec) else { return Ok(()) };
         let now = Time::from_nanos(now);
-        let over_since = over_since.map(Time::from_nanos);
+        // Marked, so that most of them are periods.
+        let period = word.and_then(|word| SoftPeriod::from_word(word | 1 << 63));
         let decide = |extra| (exercise(&quota, numbers, &many, (cost, extra, now)), ());
         let answers = [
             decide(extra).0,
-            quota.judge(over_since, Headroom::Available, now, decide).0,
-            quota.judge(over_since, Headroom::Absent, now, decide).0,
+            quota.judge(period, Headroom::Available, now, Inquiry::Request, decide).0,
+            quota.judge(period, Headroom::Absent, now, Inquiry::Look, decide).0,
         ];
         for decision in answers {
             prop_assert!(decision.remaining <= decision.limit);
             if let Outcome::Denied { retry: Retry::After(wait) } = decision.outcome {
                 prop_assert!(wait > Duration::ZERO || now == Time::MAX || saturates(&numbers, &many));
             }
-            Quota::next_over_since(over_since, &decision, now);
+            quota.next_soft_period(period, &decision, now);
         }
         prop_assert!(!quota.promise().to_string().is_empty());
     }

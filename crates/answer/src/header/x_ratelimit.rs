@@ -6,7 +6,7 @@
 use itoa::Buffer;
 use tidegate_limiter::{Dialect, LimitStatus, Verdict};
 
-use super::{Headers, seconds, spoken};
+use super::{Headers, is_over, seconds, spoken};
 
 /// All that the default dialect tells of a verdict, for front doors that have the headers' names ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,10 +20,11 @@ pub struct DefaultNumbers {
 // === impl DefaultNumbers ===
 
 impl DefaultNumbers {
-    /// The numbers, if [`headers`](super::headers) would tell them in the default dialect.
+    /// The numbers, if [`headers`](super::headers) would tell them in the default dialect and nothing else.
     pub fn of(verdict: &Verdict, otherwise: &Headers) -> Option<Self> {
         let deciding = verdict.announced();
-        let is_default = spoken(deciding.as_ref(), otherwise) == Ok(Dialect::XRateLimit);
+        let is_default = spoken(deciding.as_ref(), otherwise) == Ok(Dialect::XRateLimit)
+            && !is_over(verdict, deciding.as_ref());
         is_default.then(|| Self::new(deciding.as_ref(), seconds::retry_after(verdict)))
     }
 

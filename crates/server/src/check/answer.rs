@@ -14,6 +14,9 @@ pub(crate) struct Checked<'a> {
     deciding: Option<String>,
     /// How long an admitted request is to be held.
     delay: Seconds,
+    /// Whether the request is allowed over a limit, on its soft or elastic allowance.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    over: bool,
     /// Whether the store failed, so that the rules' `on_failure` answered.
     degraded: bool,
     /// Refused: when to come back, if a wait helps.
@@ -50,6 +53,9 @@ struct LimitTold<'a> {
     policy: String,
     mode: Word,
     allowed: bool,
+    /// Whether it allows on its soft or elastic allowance.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    over: bool,
     #[serde(flatten)]
     numbers: Option<Numbers>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -92,6 +98,7 @@ impl<'a> From<&'a Verdict> for Checked<'a> {
             } else {
                 verdict.delay()
             }),
+            over: verdict.is_over(|limit| !limit.is_hidden()),
             degraded: verdict.failure().is_some(),
             retry_after: verdict.retry().and_then(Seconds::of),
             detail: is_refused.then(|| refusal(verdict, &policies)),
@@ -133,6 +140,7 @@ impl<'a> From<&Policy<'a>> for LimitTold<'a> {
             policy: policy.name.to_string(),
             mode: status.mode().into(),
             allowed: !status.is_refused(),
+            over: status.is_over(),
             numbers,
             retry_after: status.retry().and_then(Seconds::of),
         }

@@ -4,7 +4,9 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tidegate_algorithms::{Algorithm, Decision, Outcome, Quota, Refill, Retry, Standing, Time};
+use tidegate_algorithms::{
+    Algorithm, Decision, Inquiry, Outcome, Quota, Refill, Retry, Standing, Time,
+};
 use tidegate_store::{Charge, Charging, Clock, CounterId, CounterKey, OnFull, StoreError};
 
 use super::budget::budget;
@@ -285,16 +287,15 @@ impl<C: Clock> Eventual<C> {
     }
 }
 
-/// Decides with what is tolerated above a limit, and notes since when that is so.
+/// Decides with the allowance over a limit, and remembers the period of soft admissions.
 fn judge(entry: &mut Entry, usage: &Usage, ask: &Ask<'_>) -> Decision {
     let Charge { quota, cost, .. } = *ask.charge;
     let headroom = ask.charge.headroom;
-    let whole = usage.decide(quota, 0, 0, ask.now).remaining == capacity(quota);
-    let over_since = entry.over_since().filter(|_| !whole);
+    let (period, inquiry) = (entry.soft_period(), Inquiry::of(cost));
     let decide = |extra| (usage.decide(quota, cost, extra, ask.now), ());
-    let (decision, ()) = quota.judge(over_since, headroom, ask.now, decide);
-    if quota.tracks_over_since() && cost > 0 {
-        entry.set_over_since(Quota::next_over_since(over_since, &decision, ask.now));
+    let (decision, ()) = quota.judge(period, headroom, ask.now, inquiry, decide);
+    if quota.tracks_soft_period() && inquiry == Inquiry::Request {
+        entry.set_soft_period(quota.next_soft_period(period, &decision, ask.now));
     }
     decision
 }

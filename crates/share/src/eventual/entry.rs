@@ -8,7 +8,7 @@ mod refund;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tidegate_algorithms::{Quota, Time};
+use tidegate_algorithms::{Quota, SoftPeriod, Time};
 use tidegate_store::CounterId;
 
 pub(super) use self::exchange::Draft;
@@ -303,13 +303,13 @@ impl Entry {
         }
     }
 
-    pub(super) fn over_since(&self) -> Option<Time> {
-        self.rare.as_ref()?.over_since
+    pub(super) fn soft_period(&self) -> Option<SoftPeriod> {
+        self.rare.as_ref()?.soft_period
     }
 
-    pub(super) fn set_over_since(&mut self, over_since: Option<Time>) {
-        if over_since != self.over_since() {
-            self.rare_mut().over_since = over_since;
+    pub(super) fn set_soft_period(&mut self, period: Option<SoftPeriod>) {
+        if period != self.soft_period() {
+            self.rare_mut().soft_period = period;
         }
     }
 

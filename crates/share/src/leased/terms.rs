@@ -134,7 +134,12 @@ impl LeaseTerms {
             one_in: config.one_in.get(),
             most_held: 0,
             reserve: 0,
-            remember_denials: config.remember_denials,
+            // A denial from memory would not prolong the period in which the limit is hard.
+            remember_denials: if quota.tracks_soft_period() {
+                Duration::ZERO
+            } else {
+                config.remember_denials
+            },
             pause: None,
             edge,
             forgets_at_edge,

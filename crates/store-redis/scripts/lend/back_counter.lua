@@ -12,10 +12,10 @@ local function give_back(c, a, made)
   else
     return
   end
-  if previous + current == 0 then
+  if previous + current == 0 and not has_period(c, a[4]) then
     call('DEL', c.key)
   else
-    put(c, format('%d:%d:%d', index, previous, current), c.over, ends(index, a), ends(c.index, a))
+    put(c, a, format('%d:%d:%d', index, previous, current), ends(index, a), ends(c.index, a))
   end
   return taken
 end

@@ -5,10 +5,10 @@ local function give_back(c, a, made)
   local back = math.min(a[1], tonumber(call('HGET', c.key, index)) or 0)
   if back == 0 then return end
   call('HINCRBY', c.key, index, format('%d', -back))
-  if call('HINCRBY', c.key, 't', format('%d', -back)) == 0 then
+  if call('HINCRBY', c.key, 't', format('%d', -back)) == 0 and not has_period(c, a[4]) then
     call('DEL', c.key)
-  elseif c.over ~= c.had_over then
-    if c.over then call('HSET', c.key, 'o', index_of(c.over)) else call('HDEL', c.key, 'o') end
+  else
+    put_period(c)
   end
   return back
 end

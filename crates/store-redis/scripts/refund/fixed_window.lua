@@ -1,8 +1,8 @@
 local function refund(c, a)
   local index, count = settle(c, a)
-  if count <= a[1] then
+  if count <= a[1] and not has_period(c, a[4]) then
     call('DEL', c.key)
   else
-    put(c, format('%d:%d', index, count - a[1]), c.over, ends(index, a), ends(c.index, a))
+    put(c, a, format('%d:%d', index, math.max(count - a[1], 0)), ends(index, a), ends(c.index, a))
   end
 end

@@ -1,6 +1,6 @@
 local function refund(c, a)
   local left = math.min(a[1], c.total)
-  if left == c.total then
+  if left == c.total and not has_period(c, a[4]) then
     call('DEL', c.key)
     return
   end
@@ -19,6 +19,6 @@ local function refund(c, a)
       left = left - back
     end
   end
-  put(c, a, c.over, 0)
+  put(c, a, 0)
   if changes[1] then call('HSET', c.key, unpack(changes)) end
 end

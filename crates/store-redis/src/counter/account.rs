@@ -5,7 +5,9 @@
 
 use std::time::Duration;
 
-use tidegate_algorithms::{Decision, Meter, Outcome, Quota, Retry, Standing, Time, fixed_window};
+use tidegate_algorithms::{
+    Decision, Inquiry, Meter, Outcome, Retry, SoftPeriod, Standing, Time, fixed_window,
+};
 use tidegate_store::{Charge, Charging};
 
 use super::Told;
@@ -15,9 +17,9 @@ use super::state::State;
 #[derive(Clone, Debug)]
 pub(crate) struct Account {
     state: State,
-    over_since: Option<Time>,
-    /// The same as it was before the request.
-    was_over_since: Option<Time>,
+    soft_period: Option<SoftPeriod>,
+    /// The same before the request.
+    old_soft_period: Option<SoftPeriod>,
     /// What this request has charged so far.
     due: u64,
     /// What a fixed window counts by now, its refusals included.
@@ -30,8 +32,8 @@ impl Account {
     pub(crate) fn new(told: Told) -> Self {
         Self {
             state: told.state,
-            over_since: told.over_since,
-            was_over_since: told.over_since,
+            soft_period: told.soft_period,
+            old_soft_period: told.soft_period,
             due: 0,
             counted: None,
         }
@@ -40,12 +42,16 @@ impl Account {
     /// What the limit says to a charge, on top of what the request charged before.
     pub(crate) fn judge(&mut self, charge: &Charge<'_>, charging: Charging, now: Time) -> Decision {
         let cost = self.due.saturating_add(charge.cost);
-        let mut decision = self.decide(charge, cost, self.over_since, now);
+        let inquiry = Inquiry::of(charge.cost);
+        let mut decision = self.decide(charge, cost, inquiry, now);
+        if inquiry == Inquiry::Request {
+            let old = self.soft_period;
+            self.soft_period = charge.quota.next_soft_period(old, &decision, now);
+        }
         if decision.is_allowed() {
             self.due = cost;
             if charge.cost > 0 {
                 self.counted = self.count(charge, cost, now);
-                self.over_since = Quota::next_over_since(self.over_since, &decision, now);
             }
         } else if charging == Charging::EveryMatch {
             self.count_refusal(charge, &mut decision, now);
@@ -55,31 +61,25 @@ impl Account {
 
     /// What the limit says to a look: what remains, denied if a cost of 1 does not fit.
     pub(crate) fn look_at_next(&self, charge: &Charge<'_>, now: Time) -> Decision {
-        let decide = |cost| self.decide(charge, cost, self.over_since, now);
+        let decide = |cost| self.decide(charge, cost, Inquiry::Look, now);
         decide(0).unless_full(&decide(1))
     }
 
     /// What remains to a limit that admits a request which is refused as a whole.
     pub(crate) fn look(&self, charge: &Charge<'_>, decision: &mut Decision, now: Time) {
-        let untouched = self.decide(charge, 0, self.was_over_since, now);
+        let untouched = self.decide(charge, 0, Inquiry::Look, now);
         decision.remaining = untouched.remaining;
         decision.reset_after = untouched.reset_after;
     }
 
-    /// Since when it was over its limit before the request.
-    pub(crate) const fn was_over_since(&self) -> Option<Time> {
-        self.was_over_since
+    /// The period of soft admissions before the request.
+    pub(crate) const fn old_soft_period(&self) -> Option<SoftPeriod> {
+        self.old_soft_period
     }
 
-    fn decide(
-        &self,
-        charge: &Charge<'_>,
-        cost: u64,
-        over_since: Option<Time>,
-        now: Time,
-    ) -> Decision {
-        let quota = charge.quota;
-        let judged = quota.judge(over_since, charge.headroom, now, |extra| {
+    fn decide(&self, charge: &Charge<'_>, cost: u64, inquiry: Inquiry, now: Time) -> Decision {
+        let (quota, period) = (charge.quota, self.soft_period);
+        let judged = quota.judge(period, charge.headroom, now, inquiry, |extra| {
             (self.state.decide(quota.meter(), cost, extra, now), ())
         });
         judged.0

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 use tidegate_algorithms::{
-    Algorithm, Allowance, Headroom, Meter, Quota, RefundTo, Rounding, Spans, Ticks, Time,
+    Algorithm, Allowance, Headroom, Meter, Quota, RefundTo, Rounding, SoftPeriod, Spans, Ticks,
+    Time,
 };
 use tidegate_store::{Charging, Draw, Loan};
 
@@ -16,13 +17,13 @@ use crate::fit::COUNTS_END;
 /// The numbers as bytes: doubles, the least significant byte first.
 pub(crate) type Numbers = SmallVec<[u8; 88]>;
 
-/// What becomes of since when a counter has been over its limit, when something is given back to it.
+/// The period of soft admissions of a counter after a refund.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OverSince {
+pub(crate) enum PeriodAfter {
     /// It stays as it is.
     Kept,
     /// It is as it was before a charge that is undone.
-    Restored(Option<Time>),
+    Restored(Option<SoftPeriod>),
 }
 
 /// Ticks in a microsecond.
@@ -71,6 +72,7 @@ pub(crate) fn numbers(quota: &Quota, cost: u64, headroom: Headroom, charging: Ch
             span(&mut to, meter.sub_window());
             number(&mut to, rounds_up(quota));
             number(&mut to, meter.parts());
+            span(&mut to, quota.window());
         }
     }
     to
@@ -100,14 +102,20 @@ pub(crate) fn refunded(quota: &Quota, cost: u64) -> Numbers {
     numbers(quota, cost, Headroom::Available, Charging::AllOrNone)
 }
 
-/// What a script is to know of since when a counter has been over its limit.
-pub(crate) fn over_since(over: OverSince) -> Numbers {
+/// The period of soft admissions as the refund scripts take it: microseconds and step.
+pub(crate) fn period_after(after: PeriodAfter) -> Numbers {
     let mut to = Numbers::new();
-    match over {
-        OverSince::Restored(Some(since)) => number(&mut to, since.nanos() / 1_000),
-        OverSince::Restored(None) => to.extend_from_slice(&(-1.0_f64).to_le_bytes()),
-        OverSince::Kept => to.extend_from_slice(&(-2.0_f64).to_le_bytes()),
+    let mut step = 0_u16;
+    match after {
+        PeriodAfter::Restored(Some(period)) => {
+            let (micros, period_step) = period.parts();
+            number(&mut to, micros);
+            step = period_step;
+        }
+        PeriodAfter::Restored(None) => to.extend_from_slice(&(-1.0_f64).to_le_bytes()),
+        PeriodAfter::Kept => to.extend_from_slice(&(-2.0_f64).to_le_bytes()),
     }
+    number(&mut to, step);
     to
 }
 
@@ -208,8 +216,9 @@ fn bucket(to: &mut Numbers, quota: &Quota, spans: &Spans, cost: u64, extra: u64)
     for Ticks(ticks) in [Ticks(asked), Ticks(most), capacity, bound] {
         pair(to, ticks);
     }
-    exceeded_for(to, quota);
+    soft_for(to, quota);
     number(to, expiry_step(quota));
+    span(to, quota.window());
 }
 
 /// What a cost takes of a bucket.
@@ -234,10 +243,10 @@ fn counted(to: &mut Numbers, quota: &Quota, limit: u64, cost: u64, extra: u64) {
     number(to, cost.min(COUNTS_END));
     number(to, limit);
     number(to, limit.saturating_add(extra));
-    exceeded_for(to, quota);
+    soft_for(to, quota);
 }
 
-fn exceeded_for(to: &mut Numbers, quota: &Quota) {
+fn soft_for(to: &mut Numbers, quota: &Quota) {
     match quota.allowance() {
         Allowance::Soft {
             only_for: Some(only_for),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate_algorithms::{
-    Decision, Meter, Quota, Ticks, Time, fixed_window, interval_bucket, leaky_bucket,
+    Decision, Meter, Quota, SoftPeriod, Ticks, Time, fixed_window, interval_bucket, leaky_bucket,
     sliding_counter, token_bucket,
 };
 
@@ -14,8 +14,8 @@ use super::sparse::{Known, SparseCounts, SparseLog};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Told {
     pub(super) state: State,
-    /// Since when the limit has been exceeded, if it was and is not whole again.
-    pub(super) over_since: Option<Time>,
+    /// The period of soft admissions, which may be over.
+    pub(super) soft_period: Option<SoftPeriod>,
 }
 
 /// The state of an algorithm; that of a caller never seen is the default one.
@@ -41,29 +41,25 @@ pub(crate) fn time(text: &[u8]) -> Option<Time> {
 // === impl Told ===
 
 impl Told {
-    /// Reads what a script found for a counter of `quota` at `now`; `None` if it makes no sense.
-    pub(crate) fn read(text: &[u8], quota: &Quota, now: Time) -> Option<Self> {
+    /// Reads what a script found for a counter of `quota`; `None` if it makes no sense.
+    pub(crate) fn read(text: &[u8], quota: &Quota) -> Option<Self> {
         let text = str::from_utf8(text).ok()?;
-        let (state, over_since) = match quota.meter() {
+        let (state, soft_period) = match quota.meter() {
             Meter::SlidingLog(meter) => {
-                let (log, over_since) = log(text, meter.grain())?;
-                (State::SlidingLog(log), over_since)
+                let (log, period) = log(text, meter.grain())?;
+                (State::SlidingLog(log), period)
             }
             Meter::SubWindows(_) => {
-                let (counts, over_since) = counts(text)?;
-                (State::SubWindows(counts), over_since)
+                let (counts, period) = counts(text)?;
+                (State::SubWindows(counts), period)
             }
             meter => {
                 let text = text.strip_prefix('-').unwrap_or(text);
-                let (text, over) = text.split_once('@').unwrap_or((text, ""));
-                let state = State::fixed(text, meter)?;
-                // Whole again, it is over nothing.
-                let is_over = !over.is_empty() && state.expires_at(meter) > now;
-                let over = is_over.then(|| micros(over)).flatten();
-                (state, over)
+                let (text, period) = text.split_once('@').unwrap_or((text, ""));
+                (State::fixed(text, meter)?, soft_period(period))
             }
         };
-        Some(Self { state, over_since })
+        Some(Self { state, soft_period })
     }
 }
 
@@ -147,60 +143,50 @@ impl State {
             },
         }
     }
-
-    fn expires_at(&self, meter: &Meter) -> Time {
-        match (meter, self) {
-            (Meter::TokenBucket(meter), Self::TokenBucket(state)) => meter.expires_at(*state),
-            (Meter::LeakyBucket(meter), Self::LeakyBucket(state)) => meter.expires_at(*state),
-            (Meter::IntervalBucket(meter), Self::IntervalBucket(state)) => meter.expires_at(*state),
-            (Meter::FixedWindow(meter), Self::FixedWindow(state)) => meter.expires_at(*state),
-            (Meter::SlidingCounter(meter), Self::SlidingCounter(state)) => meter.expires_at(*state),
-            _ => Time::ZERO,
-        }
-    }
 }
 
-fn micros(text: &str) -> Option<Time> {
-    text.parse().ok().map(Time::from_micros)
+/// Microseconds and, in the last four digits, the step. A shorter text, such as `-1`, stands for none.
+fn soft_period(text: &str) -> Option<SoftPeriod> {
+    let (micros, step) = text.split_at_checked(text.len().checked_sub(4)?)?;
+    SoftPeriod::from_parts(micros.parse().ok()?, step.parse().ok()?)
 }
 
-/// `0`, or: how many, the newest time, since when exceeded or -1, and pairs of places and times.
-fn log(text: &str, grain: u64) -> Option<(SparseLog, Option<Time>)> {
+/// Nothing, or: how many, the newest time, the period of soft admissions or -1, and pairs of places and times.
+fn log(text: &str, grain: u64) -> Option<(SparseLog, Option<SoftPeriod>)> {
     let mut words = text.split_ascii_whitespace();
     // The scripts' unit in the core's grains.
     let scale = unit(grain) * 1_000 / grain;
     let len = words.next().map_or(Some(0), |word| word.parse().ok())?;
-    if len == 0 {
-        return Some((SparseLog::default(), None));
-    }
-    let newest: u64 = words.next()?.parse().ok()?;
-    // -1 is no time, and stands for none.
-    let over_since = words.next().and_then(micros);
+    let Some(newest) = words.next() else {
+        return (len == 0).then(|| (SparseLog::default(), None));
+    };
+    let newest: u64 = newest.parse().ok()?;
+    let period = words.next().and_then(soft_period);
     let mut known = pairs(words)?;
     for (_, stamp) in &mut known {
         *stamp = stamp.saturating_mul(scale);
     }
     let newest = newest.saturating_mul(scale);
-    Some((SparseLog { len, newest, known }, over_since))
+    Some((SparseLog { len, newest, known }, period))
 }
 
-/// `0`, or: the newest sub-window, the sum, since when exceeded or -1, and pairs of indexes and counts.
-fn counts(text: &str) -> Option<(SparseCounts, Option<Time>)> {
+/// Nothing, or: the newest sub-window, the sum, the period of soft admissions or -1, and pairs of indexes and
+/// counts.
+fn counts(text: &str) -> Option<(SparseCounts, Option<SoftPeriod>)> {
     let mut words = text.split_ascii_whitespace();
     let newest = words.next().map_or(Some(0), |word| word.parse().ok())?;
     let Some(total) = words.next() else {
         return Some((SparseCounts::default(), None));
     };
     let total = total.parse().ok()?;
-    // -1 is no time, and stands for none.
-    let over_since = words.next().and_then(micros);
+    let period = words.next().and_then(soft_period);
     let known = pairs(words)?;
     let counts = SparseCounts {
         newest,
         total,
         known,
     };
-    Some((counts, over_since))
+    Some((counts, period))
 }
 
 fn pairs<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<Known> {

@@ -1,7 +1,7 @@
 //! The limits of one request that one script charges.
 
 use smallvec::SmallVec;
-use tidegate_algorithms::{Quota, Time};
+use tidegate_algorithms::{Quota, SoftPeriod, Time};
 use tidegate_store::{Charge, Charging, Decisions, Mode, StoreError};
 
 use super::ask::{about_keys, told_time};
@@ -125,12 +125,12 @@ impl Heard {
         }
     }
 
-    /// What the script has charged, and since when each counter was over its limit before.
+    /// What the script has charged, and the period of soft admissions that each counter had before.
     pub(super) fn charged<'b>(
         &'b self,
         batch: &'b Batch<'_>,
         charging: Charging,
-    ) -> impl Iterator<Item = (&'b Charge<'b>, Option<Time>)> {
+    ) -> impl Iterator<Item = (&'b Charge<'b>, Option<SoftPeriod>)> {
         let both = || batch.limits.iter().zip(&self.decisions);
         let is_refused = both()
             .any(|(limit, decision)| limit.charge.mode == Mode::Enforce && !decision.is_allowed());
@@ -140,8 +140,8 @@ impl Heard {
                 is_charged && limit.charge.cost > 0 && decision.is_allowed()
             })
             .map(|(limit, _)| {
-                let over_since = self.accounts[limit.counter].was_over_since();
-                (&limit.charge, over_since)
+                let period = self.accounts[limit.counter].old_soft_period();
+                (&limit.charge, period)
             })
     }
 }
@@ -194,7 +194,7 @@ impl RedisStore {
         for counter in 0..batch.keys.len() {
             let state = part()?;
             let told = batch.quota_of(counter);
-            let told = told.and_then(|quota| Told::read(state, quota, now));
+            let told = told.and_then(|quota| Told::read(state, quota));
             accounts.push(Account::new(told.ok_or_else(|| reply.unexpected())?));
         }
         if words.len() != batch.limits.len() {

@@ -102,7 +102,7 @@ impl RedisStore {
         };
         let given_back = parts.next().and_then(|value| value.str()?.parse().ok());
         let given_back = GivenBack(given_back.ok_or_else(|| reply.unexpected())?);
-        let told = Told::read(state, quota, now).ok_or_else(|| reply.unexpected())?;
+        let told = Told::read(state, quota).ok_or_else(|| reply.unexpected())?;
         let mut decision = said(told, key, quota, permits, now);
         self.heed(&mut decision, word);
         let (permits, ends) = if decision.is_allowed() {

@@ -10,7 +10,7 @@ use super::ask::{about_keys, told_time};
 use super::{RedisStore, TimeArgument};
 use crate::client::{Command, Joinable, Reply, Route, Script, Unclaimed};
 use crate::counter::{
-    Account, Numbers, OverSince, Told, charge_stamp, numbers_of_one, over_since, refunded,
+    Account, Numbers, PeriodAfter, Told, charge_stamp, numbers_of_one, period_after, refunded,
 };
 use crate::fit::fits;
 use crate::key::Key;
@@ -21,7 +21,7 @@ use crate::script::Kind;
 pub(super) struct CounterRefund {
     pub(super) cost: u64,
     pub(super) to: RefundTo,
-    pub(super) over: OverSince,
+    pub(super) period: PeriodAfter,
     pub(super) consistency: Consistency,
 }
 
@@ -61,7 +61,7 @@ impl RedisStore {
         let reply = self.decide_on(charge.key, quota, script, &numbers).await?;
         let (word, now, state) = split(reply.text()?).ok_or_else(|| reply.unexpected())?;
         let now = told_time(&reply, Some(now))?;
-        let told = Told::read(state, quota, now).ok_or_else(|| reply.unexpected())?;
+        let told = Told::read(state, quota).ok_or_else(|| reply.unexpected())?;
         Ok((word, now, Account::new(told)))
     }
 
@@ -77,13 +77,13 @@ impl RedisStore {
         let CounterRefund {
             cost,
             to,
-            over,
+            period,
             consistency,
         } = refund;
         let script = self.scripts.refund(Kind::of(quota));
         let numbers = [
             refunded(quota, cost),
-            over_since(over),
+            period_after(period),
             charge_stamp(quota, to),
         ];
         let is_noted = consistency == Consistency::Leased && lendable(quota);

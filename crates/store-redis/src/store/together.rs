@@ -14,7 +14,7 @@ use super::batch::{Batch, Heard};
 use super::owned::OwnedCharge;
 use super::single::CounterRefund;
 use crate::client::{no_runtime, slot_of};
-use crate::counter::OverSince;
+use crate::counter::PeriodAfter;
 
 /// Most requests reach one slot, for limits of one caller lie together.
 type Batches<'a> = SmallVec<[Batch<'a>; 1]>;
@@ -157,7 +157,7 @@ impl RedisStore {
         let mut refunds = Vec::new();
         for (batch, answer) in batches.iter().zip(answers) {
             let Ok(heard) = answer else { continue };
-            for (charge, over_since) in heard.charged(batch, charging) {
+            for (charge, period) in heard.charged(batch, charging) {
                 let Charge {
                     key,
                     quota,
@@ -176,7 +176,7 @@ impl RedisStore {
                         Meter::TokenBucket(_) | Meter::LeakyBucket(_) => RefundTo::Current,
                         _ => RefundTo::Charge(stamp),
                     },
-                    over: OverSince::Restored(over_since),
+                    period: PeriodAfter::Restored(period),
                     consistency,
                 };
                 refunds.push(self.refund_to(key, quota, refund));

@@ -183,7 +183,7 @@ pub fn a_refused_request_is_over_no_limit<S: Subject>() {
     assert_eq!(standing(bench.take(ann, &soft, 1)), Some(Standing::Over));
 }
 
-/// 100 a minute and 10 % over, for 10 s: then hard, until a request fits the ordinary limit again.
+/// 100 a minute and 10 % over, for 10 s: then hard, until a minute has passed without a request above the limit.
 pub fn a_soft_limit_hardens_after_its_time<S: Subject>() {
     let grain = Duration::from_nanos(S::grain());
     let mut bench = Bench::<S>::new();
@@ -215,8 +215,55 @@ pub fn a_soft_limit_hardens_after_its_time<S: Subject>() {
         standing(bench.take(ann, &soft, 100)),
         Some(Standing::Within)
     );
+    assert_eq!(standing(bench.take(ann, &soft, 10)), None, "it is hard");
+    // A minute after that denial.
+    bench.advance(MINUTE);
+    assert_eq!(
+        standing(bench.take(ann, &soft, 100)),
+        Some(Standing::Within)
+    );
     assert_eq!(standing(bench.take(ann, &soft, 10)), Some(Standing::Over));
     assert_eq!(standing(bench.take(ann, &soft, 1)), None);
+}
+
+/// 20 a minute and 50 % over, for 30 s, asked every 1.4 s for four minutes: soft for 30 s, and from the third minute on
+/// as a hard limit.
+pub fn soft_for_ends_under_steady_load<S: Subject>() {
+    let soft = Allowance::Soft {
+        over: Percent(50),
+        only_for: Some(Duration::from_secs(30)),
+    };
+    for algorithm in ALGORITHMS {
+        let [(hard, _), (soft, over)] = [Allowance::Hard, soft].map(|allowance| {
+            steady_load::<S>(&quota(&QuotaSpec {
+                limit: 20,
+                window: MINUTE,
+                algorithm,
+                allowance,
+            }))
+        });
+        assert!(over.len() >= 2, "{algorithm:?}");
+        let lasted = over[over.len() - 1] - over[0];
+        assert!(lasted < Duration::from_secs(30), "{algorithm:?}: {over:?}");
+        assert_eq!(soft[2..], hard[2..], "{algorithm:?}");
+    }
+}
+
+/// How many are allowed in each minute, and when those were that are over the limit.
+fn steady_load<S: Subject>(limit: &Quota) -> ([u32; 4], Vec<Duration>) {
+    let mut bench = Bench::<S>::new();
+    let (mut allowed, mut over) = ([0; 4], Vec::new());
+    for request in 0..171_u64 {
+        let since = Duration::from_millis(request * 1_400);
+        bench.set_time(START.plus(since));
+        let standing = standing(bench.take(key(1, &["ann"]), limit, 1));
+        let minute = usize::try_from(since.as_secs() / 60).expect("four minutes");
+        allowed[minute] += u32::from(standing.is_some());
+        if standing == Some(Standing::Over) {
+            over.push(since);
+        }
+    }
+    (allowed, over)
 }
 
 /// An elastic limit stretches only while the caller says there is headroom.

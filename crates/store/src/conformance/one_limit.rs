@@ -97,10 +97,7 @@ impl<S: Subject> Pair<S> {
         match step.act {
             Act::Charge { cost, headroom } => self.charge(cost, headroom, charging)?,
             Act::Peek { headroom } => {
-                let commit = Commit::Nothing;
-                let expected = self.oracle.decide(0, headroom, self.now, commit);
-                let next = self.oracle.decide(1, headroom, self.now, commit);
-                let expected = expected.unless_full(&next);
+                let expected = self.oracle.look(headroom, self.now);
                 let decision = self.bench.peek_with(counter, &self.quota, headroom);
                 prop_assert_eq!(decision, expected, "a look at {:?}", self.now);
             }

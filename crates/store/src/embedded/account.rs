@@ -3,7 +3,9 @@
 
 use tidegate_algorithms::sliding_log::{Entry, Log, SlidingLog};
 use tidegate_algorithms::sub_windows::{Counts, SubWindows};
-use tidegate_algorithms::{Decision, Headroom, Meter, Outcome, Quota, Retry, Ticks, Time};
+use tidegate_algorithms::{
+    Decision, Headroom, Inquiry, Meter, Outcome, Quota, Retry, SoftPeriod, Ticks, Time,
+};
 
 use super::block_counts::BlockCounts;
 use super::block_log::BlockLog;
@@ -16,10 +18,12 @@ pub(super) struct Account<'a> {
     /// The largest of the quotas that its charges go by.
     pub(super) quota: &'a Quota,
     pub(super) memory: Memory<'a>,
-    /// Since when the ordinary limit has been exceeded, for limits that mind.
-    pub(super) over_since: Option<Time>,
-    /// The same as it was before the request.
-    was_over_since: Option<Time>,
+    /// The period of soft admissions, of limits with `soft_for`.
+    pub(super) soft_period: Option<SoftPeriod>,
+    /// The same before the request.
+    old_soft_period: Option<SoftPeriod>,
+    /// Whether a charge of this request was denied.
+    has_denied: bool,
     /// What this request has charged so far.
     due: u64,
     pub(super) change: Change,
@@ -67,12 +71,17 @@ pub(super) struct NoCounts;
 // === impl Account ===
 
 impl<'a> Account<'a> {
-    pub(super) fn new(quota: &'a Quota, memory: Memory<'a>, over_since: Option<Time>) -> Self {
+    pub(super) fn new(
+        quota: &'a Quota,
+        memory: Memory<'a>,
+        soft_period: Option<SoftPeriod>,
+    ) -> Self {
         Self {
             quota,
             memory,
-            over_since,
-            was_over_since: over_since,
+            soft_period,
+            old_soft_period: soft_period,
+            has_denied: false,
             due: 0,
             change: Change::default(),
             refused: None,
@@ -81,7 +90,7 @@ impl<'a> Account<'a> {
 
     /// Whether anything is to be written that says more than an empty slot.
     pub(super) fn is_changed(&self) -> bool {
-        self.change != Change::default()
+        self.change != Change::default() || self.soft_period != self.old_soft_period
     }
 
     /// Decides on a charge, on top of what the request charged before, and notes what to write if
@@ -91,7 +100,13 @@ impl<'a> Account<'a> {
             return self.deny_for_room(charge, until.since(now));
         }
         let cost = self.due.saturating_add(charge.cost);
-        let (mut decision, change) = self.decide(charge, cost, now);
+        let inquiry = Inquiry::of(charge.cost);
+        let (mut decision, change) = self.decide(charge, cost, inquiry, now);
+        if inquiry == Inquiry::Request {
+            self.soft_period = charge
+                .quota
+                .next_soft_period(self.soft_period, &decision, now);
+        }
         if decision.is_allowed() {
             self.due = cost;
             if charge.cost > 0 {
@@ -100,11 +115,11 @@ impl<'a> Account<'a> {
                     refused: self.change.refused,
                     ..change
                 };
-                self.over_since = Quota::next_over_since(self.over_since, &decision, now);
             }
         } else {
             if charge.cost > 0 {
                 self.refused = Some(true);
+                self.has_denied = true;
             }
             if charging == Charging::EveryMatch {
                 self.count_refusal(charge, &mut decision, now);
@@ -116,13 +131,13 @@ impl<'a> Account<'a> {
 
     /// Decides on a look: what remains, denied if a cost of 1 does not fit.
     pub(super) fn look(&self, charge: &Charge<'_>, now: Time) -> Decision {
-        let (decision, _) = self.decide(charge, 0, now);
-        let (next, _) = self.decide(charge, 1, now);
+        let (decision, _) = self.decide(charge, 0, Inquiry::Look, now);
+        let (next, _) = self.decide(charge, 1, Inquiry::Look, now);
         decision.unless_full(&next)
     }
 
-    /// Takes back what the request charged, for it is refused as a whole: what an admitting limit
-    /// says remains, remains.
+    /// Takes back what the request charged, because it is denied as a whole: what an allowing limit
+    /// says remains, remains. A limit that denies remembers that a request above it came.
     pub(super) fn uncharge(&mut self, charge: &Charge<'_>, decision: &mut Decision, now: Time) {
         let Change {
             refused, clamped, ..
@@ -132,9 +147,14 @@ impl<'a> Account<'a> {
             refused,
             ..Change::default()
         };
-        self.over_since = self.was_over_since;
+        if !self.has_denied {
+            self.soft_period = self.old_soft_period;
+        } else if !decision.is_allowed() && charge.cost > 0 {
+            let old = self.old_soft_period;
+            self.soft_period = charge.quota.next_soft_period(old, decision, now);
+        }
         if decision.is_allowed() {
-            let (untouched, _) = self.decide(charge, 0, now);
+            let (untouched, _) = self.decide(charge, 0, Inquiry::Look, now);
             decision.remaining = untouched.remaining;
             decision.reset_after = untouched.reset_after;
         }
@@ -174,7 +194,7 @@ impl<'a> Account<'a> {
             outcome: Outcome::Denied {
                 retry: Retry::After(wait),
             },
-            limit: self.decide(&charge, 0, Time::ZERO).0.limit,
+            limit: self.decide(&charge, 0, Inquiry::Look, Time::ZERO).0.limit,
             remaining: 0,
             reset_after: wait,
         }
@@ -182,9 +202,15 @@ impl<'a> Account<'a> {
 
     /// The decision on `cost` in all, and what to write if it is charged. It goes by the numbers of the
     /// charge: two overrides of one request may name one counter and allow it different counts.
-    fn decide(&self, charge: &Charge<'_>, cost: u64, now: Time) -> (Decision, Change) {
+    fn decide(
+        &self,
+        charge: &Charge<'_>,
+        cost: u64,
+        inquiry: Inquiry,
+        now: Time,
+    ) -> (Decision, Change) {
         let (quota, headroom) = (charge.quota, charge.headroom);
-        quota.judge(self.over_since, headroom, now, |extra| {
+        quota.judge(self.soft_period, headroom, now, inquiry, |extra| {
             self.decide_with(quota.meter(), cost, extra, now)
         })
     }

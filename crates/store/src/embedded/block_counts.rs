@@ -4,10 +4,10 @@
 use tidegate_algorithms::sub_windows::Counts;
 
 use super::arena::Block;
-use super::state::OVER_SINCE;
+use super::state::SOFT_PERIOD;
 
 /// Where the newest sub-window stands, below the width of a count.
-const NEWEST: usize = OVER_SINCE + 1;
+const NEWEST: usize = SOFT_PERIOD + 1;
 /// Where the sum of all counts stands.
 const TOTAL: usize = NEWEST + 1;
 /// Where the counts begin.

@@ -3,10 +3,10 @@
 use tidegate_algorithms::sliding_log::{Log, LogMut};
 
 use super::arena::Block;
-use super::state::OVER_SINCE;
+use super::state::SOFT_PERIOD;
 
 /// Where the newest stamp stands, whole.
-const NEWEST: usize = OVER_SINCE + 1;
+const NEWEST: usize = SOFT_PERIOD + 1;
 /// Where the length (high half) and the place of the oldest (low half) stand.
 const EXTENT: usize = NEWEST + 1;
 /// Where the stamps begin, two in a word.

@@ -2,7 +2,7 @@
 
 use tidegate_algorithms::sliding_log::{Entry, Log, LogMut, SlidingLog};
 use tidegate_algorithms::sub_windows::{Counts, SubWindows};
-use tidegate_algorithms::{Meter, Quota, Time, leaky_bucket, token_bucket};
+use tidegate_algorithms::{Meter, Quota, SoftPeriod, Time, leaky_bucket, token_bucket};
 
 use super::account::{Account, Memory};
 use super::arena::{Block, Handle};
@@ -10,7 +10,7 @@ use super::block_counts::BlockCounts;
 use super::block_log::BlockLog;
 use super::claim::{Claim, Hold};
 use super::core::Core;
-use super::state::{EXPIRES, State, WIDE_WORDS, fits_narrow, over_since, put_over_since};
+use super::state::{EXPIRES, State, WIDE_WORDS, fits_narrow, put_soft_period, soft_period};
 use super::table::LockedSet;
 use super::tag::{Form, Pass};
 
@@ -41,18 +41,17 @@ impl Core {
             let until = self.room_at(&hold.locks, claim, hold.now);
             return Account::new(quota, Memory::NoRoom { until }, None);
         };
-        Account::new(quota, memory, self.recall_over_since(claim, hold))
+        Account::new(quota, memory, self.recall_soft_period(claim, hold))
     }
 
-    /// Since when the limit of a claim has been exceeded. One that has expired is over nothing.
-    fn recall_over_since(&self, claim: &Claim<'_>, hold: &Hold<'_>) -> Option<Time> {
+    /// The period of soft admissions of a claim's counter.
+    fn recall_soft_period(&self, claim: &Claim<'_>, hold: &Hold<'_>) -> Option<SoftPeriod> {
         let at = claim.place?;
         let set = hold.locks.set(at.held);
-        let block = match set.tag(at.slot).form() {
-            Form::Boxed => self.block(set.state(at.slot)),
-            Form::Narrow => return None,
-        };
-        over_since(block).filter(|_| hold.now.nanos() < block.get(EXPIRES))
+        match set.tag(at.slot).form() {
+            Form::Boxed => soft_period(self.block(set.state(at.slot))),
+            Form::Narrow => None,
+        }
     }
 
     /// Writes what the request changed, or gives the slot of a counter back that has nothing to
@@ -188,10 +187,14 @@ impl Core {
             Memory::Counts(counts) => write_counts(counts, account),
             Memory::Unseen | Memory::NoRoom { .. } => None,
         };
-        if let (Some(expires_at), Form::Boxed) = (expires_at, set.tag(slot).form()) {
+        if set.tag(slot).form() == Form::Boxed {
             let block = self.block(set.state(slot));
-            block.put(EXPIRES, expires_at.nanos());
-            put_over_since(block, account.over_since);
+            // Without a new state the old one lasts as long as before.
+            let expires_at = expires_at.unwrap_or(Time::from_nanos(block.get(EXPIRES)));
+            let period = account.soft_period;
+            let period_expires_at = account.quota.soft_period_expires_at(period);
+            block.put(EXPIRES, expires_at.max(period_expires_at).nanos());
+            put_soft_period(block, period);
         }
     }
 
@@ -229,7 +232,7 @@ impl Core {
     fn replace_block(&self, set: &LockedSet<'_>, slot: usize, old: u64, handle: Handle) {
         let (from, to) = (self.block(old), self.arena.block(handle));
         to.put(EXPIRES, from.get(EXPIRES));
-        put_over_since(to, over_since(from));
+        put_soft_period(to, soft_period(from));
         set.put_state(slot, handle.to_word());
         self.arena.free(Handle::from_word(old));
     }

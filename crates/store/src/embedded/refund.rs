@@ -91,11 +91,11 @@ impl Core {
                 } else {
                     meter.expires_at(log.newest())
                 };
-                self.put_expiry(claim, hold, expires_at);
+                self.put_expiry(account, claim, hold, expires_at);
             }
             (Meter::SubWindows(meter), Memory::Counts(mut counts)) => {
                 meter.refund(&mut counts, cost, to, now);
-                self.put_expiry(claim, hold, meter.expires_at(&counts));
+                self.put_expiry(account, claim, hold, meter.expires_at(&counts));
             }
             (_, Memory::Fixed(state)) => {
                 let refunded = refund_fixed(account.quota, state, cost, to, now);
@@ -109,9 +109,17 @@ impl Core {
         }
     }
 
-    fn put_expiry(&self, claim: &Claim<'_>, hold: &Hold<'_>, expires_at: Time) {
+    fn put_expiry(
+        &self,
+        account: &Account<'_>,
+        claim: &Claim<'_>,
+        hold: &Hold<'_>,
+        expires_at: Time,
+    ) {
         if let Some(at) = claim.place {
             let state = hold.locks.set(at.held).state(at.slot);
+            let quota = account.quota;
+            let expires_at = expires_at.max(quota.soft_period_expires_at(account.soft_period));
             self.block(state).put(EXPIRES, expires_at.nanos());
         }
     }

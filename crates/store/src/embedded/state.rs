@@ -1,7 +1,7 @@
 //! States of fixed size, as a slot's one word or, where they do not fit it, as words of a block.
 
 use tidegate_algorithms::{
-    Decision, Meter, Quota, Ticks, Time, fixed_window, interval_bucket, leaky_bucket,
+    Decision, Meter, Quota, SoftPeriod, Ticks, Time, fixed_window, interval_bucket, leaky_bucket,
     sliding_counter, token_bucket,
 };
 
@@ -14,8 +14,8 @@ pub(super) const WIDE_WORDS: usize = 5;
 
 /// Where every block keeps the instant at which its state expires.
 pub(super) const EXPIRES: usize = 0;
-/// Where every block keeps since when its limit has been exceeded: nanoseconds plus 1, or 0.
-pub(super) const OVER_SINCE: usize = 1;
+/// Where every block keeps the period of soft admissions of its limit, or 0.
+pub(super) const SOFT_PERIOD: usize = 1;
 
 /// Bits of a narrow portion that say in how many periods the bucket is full again.
 const PERIODS_BITS: u32 = 8;
@@ -120,7 +120,7 @@ impl State {
             Self::Pair(state) => [state.window, state.previous, state.current],
         };
         for (offset, word) in words.into_iter().enumerate() {
-            block.put(OVER_SINCE + 1 + offset, word);
+            block.put(SOFT_PERIOD + 1 + offset, word);
         }
     }
 
@@ -251,14 +251,14 @@ pub(super) fn narrow_expires_at(word: u64, layout: Layout) -> Time {
     }
 }
 
-/// Since when a block's limit has been exceeded.
-pub(super) fn over_since(block: Block<'_>) -> Option<Time> {
-    block.get(OVER_SINCE).checked_sub(1).map(Time::from_nanos)
+/// The period of soft admissions that a block keeps.
+pub(super) fn soft_period(block: Block<'_>) -> Option<SoftPeriod> {
+    SoftPeriod::from_word(block.get(SOFT_PERIOD))
 }
 
-/// Writes what `over_since` reads.
-pub(super) fn put_over_since(block: Block<'_>, since: Option<Time>) {
-    block.put(OVER_SINCE, since.map_or(0, |time| time.nanos() + 1));
+/// Writes what `soft_period` reads.
+pub(super) fn put_soft_period(block: Block<'_>, period: Option<SoftPeriod>) {
+    block.put(SOFT_PERIOD, period.map_or(0, SoftPeriod::to_word));
 }
 
 /// Whether every state that `quota` can admit its way into fits a narrow word.
@@ -278,7 +278,7 @@ pub(super) fn fits_narrow(quota: &Quota, layout: Layout) -> bool {
         }
         Meter::SlidingLog(_) | Meter::SubWindows(_) => false,
     };
-    counts_fit && !quota.tracks_over_since()
+    counts_fit && !quota.tracks_soft_period()
 }
 
 /// Bits for the count of a narrow window.

@@ -4,8 +4,6 @@ use tidegate_algorithms::{Algorithm, Allowance, Quota, QuotaSpec, Refill, Roundi
 
 use super::*;
 
-const NOW: Time = Time::from_micros(60_000_000);
-
 fn quota(algorithm: Algorithm) -> Quota {
     let spec = QuotaSpec {
         limit: 5,
@@ -17,7 +15,7 @@ fn quota(algorithm: Algorithm) -> Quota {
 }
 
 fn read(algorithm: Algorithm, text: &str) -> Option<Told> {
-    Told::read(text.as_bytes(), &quota(algorithm), NOW)
+    Told::read(text.as_bytes(), &quota(algorithm))
 }
 
 fn bucket() -> Algorithm {
@@ -51,22 +49,22 @@ fn a_time_is_seconds_and_microseconds() {
 
 #[test]
 fn a_bucket_has_nanoseconds_ticks_and_marks() {
-    let told = |nanos: u64, ticks: u64, over_since| Told {
+    let told = |nanos: u64, ticks: u64, soft_period| Told {
         state: State::TokenBucket(token_bucket::State {
             tat: Ticks((u128::from(nanos) << 32) | u128::from(ticks)),
         }),
-        over_since,
+        soft_period,
     };
     let later = 61_000_000_000;
-    let since = Some(Time::from_micros(59_000_000));
+    let period = SoftPeriod::from_parts(59_000_000, 12);
     for (text, expected) in [
         ("", told(0, 0, None)),
         ("61000000000", told(later, 0, None)),
         ("-61000000000", told(later, 0, None)),
         ("61000000000:7", told(later, 7, None)),
-        ("-61000000000:7@59000000", told(later, 7, since)),
-        // Whole again, it is over nothing.
-        ("59000000000@58000000", told(59_000_000_000, 0, None)),
+        ("-61000000000:7@590000000012", told(later, 7, period)),
+        // No step is that large.
+        ("61000000000@590000009999", told(later, 0, None)),
     ] {
         assert_eq!(read(bucket(), text), Some(expected), "{text}");
     }
@@ -88,5 +86,5 @@ fn what_makes_no_sense_is_not_read() {
     ] {
         assert_eq!(read(algorithm, junk), None, "{junk}");
     }
-    assert_eq!(Told::read(b"\xff", &quota(bucket()), NOW), None);
+    assert_eq!(Told::read(b"\xff", &quota(bucket())), None);
 }

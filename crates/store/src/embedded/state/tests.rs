@@ -88,9 +88,11 @@ proptest! {
         prop_assert_eq!(State::from_narrow(word, layout), Some(held));
     }
 
-    /// A block holds any state whole, and when its limit was exceeded.
+    /// A block holds any state whole, and a period of soft admissions.
     #[test]
-    fn a_block_holds_all(layout in layout(), fields: [u64; 3], ticks: u128, since in 0..=1_u64 << 62) {
+    fn a_block_holds_all(
+        layout in layout(), fields: [u64; 3], ticks: u128, micros in 0..=1_u64 << 52, step in 0..1_024_u16,
+    ) {
         let (arena, budget) = (Arena::new(1 << 10), Budget::new(1 << 10));
         let block = arena.block(arena.allocate(WIDE_WORDS, &budget).expect("room"));
         let before = match layout.shape {
@@ -98,13 +100,14 @@ proptest! {
             shape => state(shape, fields),
         };
         before.write_wide(block);
-        prop_assert_eq!(over_since(block), None);
-        let since = Some(Time::from_nanos(since));
-        put_over_since(block, since);
+        prop_assert_eq!(soft_period(block), None);
+        let period = SoftPeriod::from_parts(micros, step);
+        prop_assert!(period.is_some());
+        put_soft_period(block, period);
         prop_assert_eq!(State::read_wide(block, layout.shape), Some(before));
-        prop_assert_eq!(over_since(block), since);
-        put_over_since(block, None);
-        prop_assert_eq!(over_since(block), None);
+        prop_assert_eq!(soft_period(block), period);
+        put_soft_period(block, None);
+        prop_assert_eq!(soft_period(block), None);
     }
 
     /// A narrow state comes back whole from its word after any charge, and the word alone says when
