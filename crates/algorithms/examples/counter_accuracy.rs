@@ -286,7 +286,7 @@ impl Limiter {
             Self::Two(meter, state) => meter.decide(*state, 1, 0, now).0,
             Self::Many(meter, ring) => {
                 meter.advance(ring, now);
-                meter.decide(ring, 1, 0, now)
+                meter.decide(ring, 1, 0, now).0
             }
         };
         UNREACHED - 1 - if_it_came.remaining

@@ -46,7 +46,7 @@ enum State {
 enum Kept {
     State(State),
     Entry(Option<Entry>),
-    Cost(u64),
+    Charged(u64),
 }
 
 // === impl Counter ===
@@ -95,13 +95,14 @@ impl Counter {
             self.decide_with(cost, extra, now)
         });
         if commit != Commit::Nothing {
-            self.keep(kept, &decision, now);
+            self.keep(kept, now);
             if inquiry == Inquiry::Request {
                 self.soft_period = self.quota.next_soft_period(period, &decision, now);
             }
         }
         if commit == Commit::CountRefused
             && !decision.is_allowed()
+            && !self.quota.is_postpaid()
             && let (Meter::FixedWindow(meter), State::FixedWindow(state)) =
                 (self.quota.meter(), &mut self.state)
         {
@@ -192,24 +193,23 @@ impl Counter {
             (Meter::SubWindows(meter), State::SubWindows(ring)) => {
                 let mut ring = ring.clone();
                 meter.advance(&mut ring, now);
-                (meter.decide(&ring, cost, extra, now), Kept::Cost(cost))
+                let (decision, charged) = meter.decide(&ring, cost, extra, now);
+                (decision, Kept::Charged(charged))
             }
             _ => unreachable!("a counter's state is its quota's"),
         }
     }
 
-    fn keep(&mut self, kept: Kept, decision: &Decision, now: Time) {
+    fn keep(&mut self, kept: Kept, now: Time) {
         match (kept, self.quota.meter(), &mut self.state) {
             (Kept::State(new), _, state) => *state = new,
             (Kept::Entry(entry), Meter::SlidingLog(meter), State::SlidingLog(log)) => match entry {
                 Some(entry) => meter.write(log, entry),
                 None => log.drop_oldest(meter.expired(log, now)),
             },
-            (Kept::Cost(cost), Meter::SubWindows(meter), State::SubWindows(ring)) => {
+            (Kept::Charged(charged), Meter::SubWindows(meter), State::SubWindows(ring)) => {
                 meter.advance(ring, now);
-                if decision.is_allowed() {
-                    ring.add(cost);
-                }
+                ring.add(charged);
             }
             _ => unreachable!("a counter's state is its quota's"),
         }

@@ -31,7 +31,7 @@ impl FixedWindow {
 
     /// Decides whether `cost` fits at `now` within the ordinary limit plus `extra`, and gives the
     /// state to keep if the request is charged. The state of a denied decision is the old one,
-    /// brought up to `now`.
+    /// brought up to `now`, and of a postpaid limit with its cost.
     ///
     /// A window ahead of `now`, since the clock stepped back, stands until time catches up, unless
     /// nothing is counted in it. An `extra` above the quota's own allowance is cut to it.
@@ -45,6 +45,10 @@ impl FixedWindow {
                 window::allowed(standing)
             }
             Fit::Later { .. } => window::denied_for(reset_after),
+            Fit::Debited { cost, .. } => {
+                state.count = state.count.saturating_add(cost);
+                window::denied_for(reset_after)
+            }
             Fit::Never => window::NEVER,
         };
         let limit = self.room.limit;

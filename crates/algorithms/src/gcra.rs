@@ -7,6 +7,7 @@
 use std::ops::{Add, Div, Mul, Sub};
 use std::time::Duration;
 
+use crate::window::Room;
 use crate::{Decision, Outcome, QuotaError, Retry, Standing, Ticks, Time};
 
 /// The numbers of a bucket.
@@ -14,8 +15,10 @@ use crate::{Decision, Outcome, QuotaError, Retry, Standing, Ticks, Time};
 pub(crate) struct Gcra {
     /// Requests that an unused bucket admits at one instant.
     capacity: u64,
-    /// The most that may ever be admitted on top of it.
+    /// The most that may ever be admitted on top of it, or charged as debt.
     most_extra: u64,
+    /// Whether what does not fit is charged all the same.
+    is_postpaid: bool,
     pace: Pace,
 }
 
@@ -79,17 +82,12 @@ trait Span:
 // === impl Gcra ===
 
 impl Gcra {
-    /// `limit` requests per `window_nanos`; a limit of 0 has no capacity, whatever `capacity` says.
-    pub(crate) fn new(
-        limit: u64,
-        window_nanos: u64,
-        capacity: u64,
-        most_extra: u64,
-    ) -> Result<Self, QuotaError> {
+    /// `limit` requests per `window_nanos`; a limit of 0 has no capacity, whatever `room` says.
+    pub(crate) fn new(limit: u64, window_nanos: u64, room: Room) -> Result<Self, QuotaError> {
         let (limit, capacity, most_extra) = if limit == 0 {
             (window_nanos, 0, 0)
         } else {
-            (limit, capacity, most_extra)
+            (limit, room.limit, room.most_extra)
         };
         let most = capacity
             .checked_add(most_extra)
@@ -98,6 +96,7 @@ impl Gcra {
         Ok(Self {
             capacity,
             most_extra,
+            is_postpaid: room.is_postpaid,
             pace,
         })
     }
@@ -210,6 +209,9 @@ impl Gcra {
     fn decide<N: Span>(&self, scale: &Scale<N>, ahead: N, cost: u64, extra: u64) -> (Decision, N) {
         // With the extra cut to what was validated no sum or product below can overflow.
         let extra = extra.min(self.most_extra);
+        if self.is_postpaid {
+            return self.debit(scale, ahead, cost, extra);
+        }
         if cost > self.capacity + extra {
             return (
                 self.decision(
@@ -230,6 +232,35 @@ impl Gcra {
                 self.decision(scale, ahead, Outcome::Denied { retry }),
                 ahead,
             );
+        }
+        let standing = if after > scale.capacity {
+            Standing::Over
+        } else {
+            Standing::Within
+        };
+        let outcome = Outcome::Allowed {
+            standing,
+            delay: Duration::ZERO,
+        };
+        (self.decision(scale, after, outcome), after)
+    }
+
+    /// Decides on a postpaid bucket: what does not fit is charged up to the bound. Denied, the retry says when a
+    /// cost of 1 fits; a look is denied as soon as one does not.
+    #[cold]
+    fn debit<N: Span>(&self, scale: &Scale<N>, ahead: N, cost: u64, extra: u64) -> (Decision, N) {
+        // A larger cost makes no difference, and could overflow.
+        let counted = cost.min(self.capacity + self.most_extra);
+        let wanted = ahead + N::from(counted) * scale.interval;
+        let after = wanted.min(scale.bound);
+        let most = scale.capacity + N::from(extra) * scale.interval;
+        let is_full = cost == 0 && ahead + scale.interval > scale.capacity;
+        if wanted > most || cost > counted || is_full {
+            let wait = after + scale.interval - scale.capacity;
+            let outcome = Outcome::Denied {
+                retry: Retry::After(wait.duration()),
+            };
+            return (self.decision(scale, after, outcome), after);
         }
         let standing = if after > scale.capacity {
             Standing::Over

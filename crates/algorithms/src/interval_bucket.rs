@@ -33,6 +33,7 @@ impl IntervalBucket {
             let room = Room {
                 limit: 0,
                 most_extra: 0,
+                ..room
             };
             return Ok(Self {
                 room,
@@ -76,6 +77,10 @@ impl IntervalBucket {
             Fit::Later { room } => {
                 window::denied_for(window::until(self.refilled_at(state, room), now))
             }
+            Fit::Debited { cost, room } => {
+                state.missing = state.missing.saturating_add(cost);
+                window::denied_for(window::until(self.refilled_at(state, room), now))
+            }
             Fit::Never => window::NEVER,
         };
         let limit = self.room.limit;
@@ -92,15 +97,18 @@ impl IntervalBucket {
         )
     }
 
-    /// Refunds `cost`; of a charge less the portions that dropped in since.
+    /// Refunds `cost`; of a charge less the portions that dropped in since, and less the debt that may have been
+    /// forgotten.
     #[must_use]
     pub fn refund(&self, state: State, cost: u64, to: RefundTo, now: Time) -> State {
         let State { period, missing } = self.settle(state, now);
         let refilled = match to {
             RefundTo::Current => 0,
-            RefundTo::Charge(stamp) => period
-                .saturating_sub(stamp.at.nanos() / self.period_nanos)
-                .saturating_mul(self.portion),
+            RefundTo::Charge(stamp) => {
+                let edges = period.saturating_sub(stamp.at.nanos() / self.period_nanos);
+                let forgotten = if edges > 0 { self.debt() } else { 0 };
+                edges.saturating_mul(self.portion).saturating_add(forgotten)
+            }
         };
         State {
             period,
@@ -132,13 +140,34 @@ impl IntervalBucket {
             .saturating_mul(self.portion);
         State {
             period,
-            missing: missing.saturating_sub(refilled),
+            missing: self.without_debt(missing).saturating_sub(refilled),
+        }
+    }
+
+    /// What is missing once the debt of a postpaid bucket is forgotten, at an edge.
+    #[inline]
+    fn without_debt(&self, missing: u64) -> u64 {
+        if self.room.is_postpaid {
+            missing.min(self.room.limit)
+        } else {
+            missing
+        }
+    }
+
+    /// The most that is forgotten at an edge.
+    const fn debt(&self) -> u64 {
+        if self.room.is_postpaid {
+            self.room.most_extra
+        } else {
+            0
         }
     }
 
     #[inline]
     fn clamp(&self, missing: u64) -> u64 {
-        let Room { limit, most_extra } = self.room;
+        let Room {
+            limit, most_extra, ..
+        } = self.room;
         if missing > limit.saturating_add(most_extra) {
             limit
         } else {
@@ -149,7 +178,7 @@ impl IntervalBucket {
     /// When no more than `room` will be missing, in nanoseconds since the epoch; 0 if that is so
     /// already.
     fn refilled_at(&self, state: State, room: u64) -> u64 {
-        let excess = state.missing.saturating_sub(room);
+        let excess = self.without_debt(state.missing).saturating_sub(room);
         if excess == 0 {
             return 0;
         }

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use crate::gcra::{Gcra, Spans, Weighed};
+use crate::window::Room;
 use crate::{Decision, Outcome, QuotaError, RefundTo, Ticks, Time};
 
 /// Leaky bucket: a FIFO queue with constant outflow.
@@ -26,14 +27,9 @@ pub struct State {
 // === impl LeakyBucket ===
 
 impl LeakyBucket {
-    pub(crate) fn new(
-        limit: u64,
-        window_nanos: u64,
-        places: u64,
-        most_extra: u64,
-    ) -> Result<Self, QuotaError> {
+    pub(crate) fn new(limit: u64, window_nanos: u64, room: Room) -> Result<Self, QuotaError> {
         Ok(Self {
-            gcra: Gcra::new(limit, window_nanos, places, most_extra)?,
+            gcra: Gcra::new(limit, window_nanos, room)?,
         })
     }
 

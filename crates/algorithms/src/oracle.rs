@@ -7,6 +7,7 @@
 mod bucket;
 mod log;
 mod period;
+mod postpaid;
 mod window;
 
 use std::time::Duration;
@@ -55,6 +56,7 @@ struct Numbers {
     window: u128,
     capacity: u128,
     extra: u128,
+    is_postpaid: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -93,6 +95,12 @@ impl Oracle {
             Allowance::Soft { over, .. } | Allowance::Elastic { over } => {
                 capacity * u128::from(over.0) / 100
             }
+            Allowance::Postpaid { .. }
+                if capacity == 0 || matches!(spec.algorithm, Algorithm::SlidingLog { .. }) =>
+            {
+                0
+            }
+            Allowance::Postpaid { max_debt } => max_debt.map_or(limit, u128::from),
         };
         let model = Model::new(
             spec.algorithm,
@@ -101,6 +109,7 @@ impl Oracle {
                 window: spec.window.as_nanos(),
                 capacity,
                 extra,
+                is_postpaid: matches!(spec.allowance, Allowance::Postpaid { .. }),
             },
         );
         let allowance = spec.allowance;
@@ -142,7 +151,11 @@ impl Oracle {
                 delay: nanos(delay),
             }
         } else {
-            after.model.refuse(cost, now);
+            if self.is_postpaid() {
+                after.debit(cost, now);
+            } else {
+                after.model.refuse(cost, now);
+            }
             if cost > 0 {
                 after.extend_period(now);
             }
@@ -154,6 +167,7 @@ impl Oracle {
         let is_denied = matches!(outcome, Outcome::Denied { .. });
         if commit == Commit::CountRefused
             && is_denied
+            && !self.is_postpaid()
             && let Model::Clocked(windows) = &mut after.model
         {
             windows.count_refused(cost);
@@ -171,7 +185,7 @@ impl Oracle {
         let mut decision = after.decide(0, headroom, now, Commit::Nothing);
         let now = u128::from(now.nanos());
         after.model.settle(now);
-        if !after.admits(1, headroom, now) {
+        if !self.is_postpaid() && !after.admits(1, headroom, now) {
             after.model.refuse(1, now);
             let retry = after.first_admitted(1, headroom, now);
             decision.outcome = Outcome::Denied {
@@ -219,12 +233,14 @@ impl Oracle {
     /// Whether `cost` would be admitted at `at` if nothing else came until then.
     fn admits(&self, cost: u128, headroom: Headroom, at: u128) -> bool {
         let available = match self.allowance {
-            Allowance::Hard => false,
+            Allowance::Hard | Allowance::Postpaid { .. } => false,
             Allowance::Soft { .. } => self.is_over(at) || !self.is_hard(at),
             Allowance::Elastic { .. } => headroom == Headroom::Available,
         };
         let extra = if available { self.extra } else { 0 };
-        self.fits(cost, extra, at)
+        // A look at a postpaid limit asks for room for one.
+        let least = u128::from(self.is_postpaid());
+        self.fits(cost.max(least), extra, at)
     }
 }
 

@@ -104,12 +104,19 @@ impl Quota {
         if capacity > LARGEST_LIMIT {
             return Err(QuotaError::CapacityTooLarge);
         }
-        let extra = allowance.most(capacity);
+        let is_postpaid = matches!(allowance, Allowance::Postpaid { .. });
+        if is_postpaid && matches!(algorithm, Algorithm::LeakyBucket { .. }) {
+            return Err(QuotaError::PostpaidQueue);
+        }
+        // What denies everything charges nothing.
+        let is_postpaid = is_postpaid && capacity > 0;
+        let extra = allowance.most(algorithm, limit, capacity);
         let meter = Meter::new(
             spec,
             Room {
                 limit: capacity,
                 most_extra: extra,
+                is_postpaid,
             },
         )?;
         Ok(Self {
@@ -142,11 +149,17 @@ impl Quota {
             },
             other => other,
         };
+        let allowance = match self.allowance {
+            Allowance::Postpaid { max_debt } => Allowance::Postpaid {
+                max_debt: max_debt.map(cut),
+            },
+            other => other,
+        };
         let spec = QuotaSpec {
             limit: cut(self.limit),
             window: self.window,
             algorithm,
-            allowance: self.allowance,
+            allowance,
         };
         Self::new(&spec).ok()
     }
@@ -171,7 +184,18 @@ impl Quota {
         self.allowance
     }
 
-    /// The most that the allowance ever admits over the limit.
+    /// Whether every cost is charged, also one that does not fit and one of a request that is denied.
+    #[inline]
+    pub const fn is_postpaid(&self) -> bool {
+        let has_capacity = self.limit > 0
+            && !matches!(
+                self.algorithm,
+                Algorithm::TokenBucket { burst: Some(0), .. }
+            );
+        matches!(self.allowance, Allowance::Postpaid { .. }) && has_capacity
+    }
+
+    /// The most that the allowance ever admits over the limit, or charges as debt.
     pub const fn most_extra(&self) -> u64 {
         self.extra
     }
@@ -198,22 +222,18 @@ impl Meter {
             algorithm,
             ..
         } = *spec;
-        let Room {
-            limit: capacity,
-            most_extra,
-        } = room;
         let nanos = u64::try_from(window.as_nanos()).map_err(|_| QuotaError::WindowOutOfRange)?;
         Ok(match algorithm {
             Algorithm::TokenBucket {
                 refill: Refill::Continuous,
                 ..
-            } => Self::TokenBucket(TokenBucket::new(limit, nanos, capacity, most_extra)?),
+            } => Self::TokenBucket(TokenBucket::new(limit, nanos, room)?),
             Algorithm::TokenBucket {
                 refill: Refill::Interval,
                 ..
             } => Self::IntervalBucket(IntervalBucket::new(limit, nanos, room)?),
             Algorithm::LeakyBucket { .. } => {
-                Self::LeakyBucket(LeakyBucket::new(limit, nanos, capacity, most_extra)?)
+                Self::LeakyBucket(LeakyBucket::new(limit, nanos, room)?)
             }
             Algorithm::FixedWindow => Self::FixedWindow(FixedWindow::new(room, nanos)),
             Algorithm::SlidingLog { log_refused } => Self::sliding_log(room, nanos, log_refused)?,

@@ -54,6 +54,11 @@ impl SlidingCounter {
             Fit::Later { room } => {
                 window::denied_for(window::until(self.falls_to(state, room), now))
             }
+            Fit::Debited { cost, room } => {
+                state.current = state.current.saturating_add(cost);
+                estimate = estimate.saturating_add(cost);
+                window::denied_for(window::until(self.falls_to(state, room), now))
+            }
             Fit::Never => window::NEVER,
         };
         let limit = self.room.limit;

@@ -97,6 +97,11 @@ impl SlidingLog {
         self.room.limit.saturating_add(self.room.most_extra)
     }
 
+    /// Whether the entry of a denied decision is a charge.
+    pub const fn is_postpaid(&self) -> bool {
+        self.room.is_postpaid
+    }
+
     /// Whether refused requests are remembered as well.
     pub const fn logs_refused(&self) -> bool {
         matches!(self.refused, Refused::Logged)
@@ -126,7 +131,9 @@ impl SlidingLog {
         let used = log.len().saturating_sub(skip);
         let fit = self.room.fit(used, cost, extra);
         let entry = match (&fit, self.refused) {
-            (Fit::Fits(_), _) | (_, Refused::Logged) => self.entry(log, skip, cost, now),
+            (Fit::Fits(_) | Fit::Debited { .. }, _) | (_, Refused::Logged) => {
+                self.entry(log, skip, cost, now)
+            }
             (_, Refused::Forgotten) => None,
         };
         let view = View {
@@ -136,7 +143,7 @@ impl SlidingLog {
         };
         let outcome = match fit {
             Fit::Fits(standing) => window::allowed(standing),
-            Fit::Later { room } => {
+            Fit::Later { room } | Fit::Debited { room, .. } => {
                 // Not empty: what does not fit now but may later finds somebody in its way.
                 let last_to_leave = view.len().saturating_sub(room).saturating_sub(1);
                 window::denied_for(self.left_in(view.nth_oldest(last_to_leave), now))

@@ -75,11 +75,18 @@ impl SubWindows {
         }
     }
 
-    /// Decides on counts that were brought up to `now`. The caller adds the cost if it charges.
+    /// Decides on counts that were brought up to `now`. Returns also what the caller adds if it charges the
+    /// request: 0 if it is denied, but for a postpaid limit.
     ///
     /// An admitted request of cost above 0 takes constant time; a refusal, or a look at counts
     /// whose newest is 0, may walk them all. An `extra` above the quota's own allowance is cut to it.
-    pub fn decide(&self, counts: &impl Counts, cost: u64, extra: u64, now: Time) -> Decision {
+    pub fn decide(
+        &self,
+        counts: &impl Counts,
+        cost: u64,
+        extra: u64,
+        now: Time,
+    ) -> (Decision, u64) {
         let newest = match counts.total() {
             // Nothing to bring up to now.
             0 => now.nanos() / self.weight.span,
@@ -96,12 +103,16 @@ impl SubWindows {
         let (outcome, charged) = match self.room.fit(estimate, cost, extra) {
             Fit::Fits(standing) => (window::allowed(standing), cost),
             Fit::Later { room } => (
-                window::denied_for(window::until(self.falls_to(counts, room), now)),
+                window::denied_for(window::until(self.falls_to(counts, newest, room, 0), now)),
                 0,
             ),
+            Fit::Debited { cost, room } => {
+                let falls_at = self.falls_to(counts, newest, room, cost);
+                (window::denied_for(window::until(falls_at, now)), cost)
+            }
             Fit::Never => (window::NEVER, 0),
         };
-        Decision {
+        let decision = Decision {
             outcome,
             limit: self.room.limit,
             remaining: self
@@ -110,7 +121,8 @@ impl SubWindows {
                 .saturating_sub(estimate)
                 .saturating_sub(charged),
             reset_after: window::until(self.empties_at(counts, newest, charged), now),
-        }
+        };
+        (decision, charged)
     }
 
     /// Refunds `cost`, newest first; of a charge to its own sub-window while that is counted.
@@ -157,13 +169,13 @@ impl SubWindows {
     }
 
     /// The first instant from the newest sub-window on, in nanoseconds since the epoch, at which the
-    /// estimate is no more than `room`.
-    fn falls_to(&self, counts: &impl Counts, room: u64) -> u64 {
-        let newest = counts.newest();
-        let mut whole = counts.total();
+    /// estimate is no more than `room`, if `charged` is added to the `newest` count.
+    fn falls_to(&self, counts: &impl Counts, newest: u64, room: u64, charged: u64) -> u64 {
+        let mut whole = counts.total().saturating_add(charged);
         // Each step lets one sub-window more leave, the oldest first.
         for age in (0..=self.parts).rev() {
-            let fading = counts.count(age);
+            let charged = if age == 0 { charged } else { 0 };
+            let fading = counts.count(age).saturating_add(charged);
             whole = whole.saturating_sub(fading);
             let left = room.checked_sub(whole);
             if let Some(overlap) = left.and_then(|left| self.weight.widest_overlap(fading, left)) {

@@ -10,6 +10,7 @@
 use std::time::Duration;
 
 use crate::gcra::{Gcra, Spans};
+use crate::window::Room;
 use crate::{Decision, QuotaError, RefundTo, Ticks, Time};
 
 /// Continuous token bucket (GCRA).
@@ -28,14 +29,9 @@ pub struct State {
 // === impl TokenBucket ===
 
 impl TokenBucket {
-    pub(crate) fn new(
-        limit: u64,
-        window_nanos: u64,
-        capacity: u64,
-        most_extra: u64,
-    ) -> Result<Self, QuotaError> {
+    pub(crate) fn new(limit: u64, window_nanos: u64, room: Room) -> Result<Self, QuotaError> {
         Ok(Self {
-            gcra: Gcra::new(limit, window_nanos, capacity, most_extra)?,
+            gcra: Gcra::new(limit, window_nanos, room)?,
         })
     }
 

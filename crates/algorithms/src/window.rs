@@ -10,8 +10,10 @@ use crate::{Outcome, Retry, Rounding, Standing, Time};
 pub(crate) struct Room {
     /// Ordinarily.
     pub(crate) limit: u64,
-    /// At most on top of it.
+    /// At most on top of it: an allowance, or debt.
     pub(crate) most_extra: u64,
+    /// Whether what does not fit is charged all the same.
+    pub(crate) is_postpaid: bool,
 }
 
 /// How a request compares with the room there is.
@@ -25,6 +27,14 @@ pub(crate) enum Fit {
     },
     /// It can never fit.
     Never,
+    /// It does not fit, but is charged up to the most debt. A cost of 1 fits again once no more than
+    /// `room` is used.
+    Debited {
+        /// What is charged.
+        cost: u64,
+        /// What may be used by others.
+        room: u64,
+    },
 }
 
 /// Weighs the count of one window by the part of it that is still in sight.
@@ -42,6 +52,9 @@ impl Room {
     #[inline]
     pub(crate) fn fit(&self, used: u64, cost: u64, extra: u64) -> Fit {
         let most = self.limit.saturating_add(extra.min(self.most_extra));
+        if self.is_postpaid {
+            return self.fit_postpaid(used, cost, most);
+        }
         if cost > most || (self.limit == 0 && cost > 0) {
             return Fit::Never;
         }
@@ -52,6 +65,25 @@ impl Room {
             Fit::Fits(Standing::Over)
         } else {
             Fit::Later { room: most - cost }
+        }
+    }
+
+    /// A look is denied as soon as a cost of 1 does not fit.
+    #[cold]
+    fn fit_postpaid(&self, used: u64, cost: u64, most: u64) -> Fit {
+        let Some(room) = self.limit.checked_sub(1) else {
+            return Fit::Never;
+        };
+        let after = used.saturating_add(cost);
+        match cost {
+            0 if used > room => Fit::Later { room },
+            _ if after <= self.limit => Fit::Fits(Standing::Within),
+            _ if after <= most => Fit::Fits(Standing::Over),
+            _ => {
+                let most = self.limit.saturating_add(self.most_extra);
+                let cost = cost.min(most.saturating_sub(used));
+                Fit::Debited { cost, room }
+            }
         }
     }
 }

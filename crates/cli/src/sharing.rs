@@ -324,6 +324,7 @@ fn why_not_lent(quota: &Quota) -> &'static str {
         }
         (Allowance::Elastic { .. }, _) => "whether there is headroom is known only at each request",
         (Allowance::Soft { .. }, _) => "since when it is exceeded is known only at each request",
+        (Allowance::Postpaid { .. }, _) => "it is postpaid, and debt has one counter",
         (Allowance::Hard, Meter::LeakyBucket(_)) => {
             "each request of a queue has a moment of its own"
         }

@@ -40,7 +40,7 @@ impl<S: Store> Limiter<S> {
             if charge.mode == Mode::Quota && is_full(&full, index) {
                 charge.mode = Mode::Shadow;
             }
-            if is_denied {
+            if is_denied && !charge.quota.is_postpaid() {
                 charge.cost = 0;
             }
         }
@@ -127,6 +127,7 @@ impl Failed {
 /// True if a limit counts what it denies, so that a debit that does not fit shows in the next look.
 fn counts_denials(store: &impl Store, charge: &Charge<'_>, charging: Charging) -> bool {
     charging == Charging::EveryMatch
+        && !charge.quota.is_postpaid()
         && matches!(charge.quota.meter(), Meter::FixedWindow(_))
         && store.counts_denials(charge.consistency)
 }

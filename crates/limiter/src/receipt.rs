@@ -127,9 +127,6 @@ impl<S> Limiter<S> {
             Charging::AllOrNone => verdict.admission() == Admission::Admitted,
             Charging::EveryMatch => verdict.ban().is_none(),
         };
-        if !is_charged {
-            return Ok(Vec::new());
-        }
         let mut matched = Matched::default();
         matched.find(found, descriptors, &verdict.overrides)?;
         matched.adopt(&verdict.applied);
@@ -152,7 +149,10 @@ impl<S> Limiter<S> {
             let Source::Rule { rule, limit } = charged.applied.source else {
                 return None;
             };
-            (decision.is_allowed() && charge.cost > 0).then(|| LimitCharge {
+            // A postpaid limit is charged even if it or another one denies.
+            let is_due = charge.quota.is_postpaid() && verdict.ban().is_none();
+            let is_charged = is_due || (is_charged && decision.is_allowed());
+            (is_charged && charge.cost > 0).then(|| LimitCharge {
                 rule,
                 limit,
                 values: charge

@@ -254,6 +254,10 @@ fn describe(quota: &Quota) -> String {
             parts.push(format!("soft {}% for {}", over.0, duration::format(span)));
         }
         Allowance::Elastic { over } => parts.push(format!("elastic {}%", over.0)),
+        Allowance::Postpaid { max_debt: None } => parts.push("postpaid".to_owned()),
+        Allowance::Postpaid {
+            max_debt: Some(debt),
+        } => parts.push(format!("postpaid, max debt {debt}")),
     }
     parts.join(", ")
 }

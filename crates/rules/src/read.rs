@@ -3,6 +3,7 @@
 //! Reads one file's tree into a draft. Everything that can be said about a field without looking
 //! at other rules is said here.
 
+mod allowance;
 mod fields;
 mod limit;
 mod metadata;

@@ -216,7 +216,7 @@ impl<'a> Request<'a> {
         if (self.charging, admission) == (Charging::AllOrNone, Admission::Refused) {
             self.put_back(ways);
             for ((charge, answer), decision) in self.answered().zip(decisions) {
-                if answer.charged().is_some() {
+                if answer.charged().is_some() && !charge.quota.is_postpaid() {
                     match ways.way(charge.consistency) {
                         Some(way) => way.correct(charge, decision),
                         None => ways.node().correct(charge, decision),
@@ -244,6 +244,7 @@ impl<'a> Request<'a> {
         for (charge, answer) in self.answered() {
             if let Some(took) = answer.charged()
                 && charge.cost > 0
+                && !charge.quota.is_postpaid()
             {
                 match ways.way(charge.consistency) {
                     Some(way) => way.put_back(charge, took),
@@ -259,8 +260,12 @@ impl<'a> Request<'a> {
         if self.charging != Charging::AllOrNone || !self.outlook().is_refused {
             return;
         }
-        let told: Option<SmallVec<[Decision; 8]>> =
-            self.open().map(|charge| ways.tell(charge)).collect();
+        // A postpaid limit is charged all the same.
+        let tell = |charge: &Charge<'_>| {
+            let is_due = charge.quota.is_postpaid() && charge.cost > 0;
+            if is_due { None } else { ways.tell(charge) }
+        };
+        let told: Option<SmallVec<[Decision; 8]>> = self.open().map(tell).collect();
         if let Some(told) = told {
             self.fill(&told);
         }

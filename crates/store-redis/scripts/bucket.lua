@@ -5,8 +5,9 @@
 -- A span is a pair: whole microseconds, and the rest in 2^-32 ns. Nothing is multiplied, so all is exact.
 --
 -- a: 1, 2 what is asked   3, 4 the most there is room for   5, 6 the capacity
---    7, 8 the furthest ahead a bucket can be   9 `soft_for` in microseconds, -1 without one
---    10 the step of expiry in microseconds   11 the window in microseconds
+--    7, 8 the furthest ahead a bucket can be   9 `soft_for` in microseconds, -1 without one,
+--    -2 if it is postpaid: then what does not fit is denied, and charged up to the most
+--    10 the step of expiry in microseconds   11 the window in microseconds   12, 13 what a cost of 1 takes
 local NANO = 4294967296
 local MICRO = 1000 * NANO
 local tell
@@ -29,6 +30,26 @@ local function open(c, a)
   read_period(c, period)
 end
 
+-- Charges a postpaid bucket, which is `after` ahead of now then, but no further than the most.
+local function debit(c, a, after, after_rest, takes)
+  if a[5] == 0 and a[6] == 0 then
+    if takes then c.refused = true end
+    return false
+  end
+  local is_over = after > a[5] or after == a[5] and after_rest > a[6]
+  if after > a[3] or after == a[3] and after_rest > a[4] then after, after_rest = a[3], a[4] end
+  if takes then
+    c.refused, c.next, c.next_rest = is_over, now + after, after_rest
+    c.due, c.due_rest = c.due + a[1], c.due_rest + a[2]
+    if c.due_rest >= MICRO then c.due, c.due_rest = c.due + 1, c.due_rest - MICRO end
+    return not is_over
+  end
+  if c.due > 0 or c.due_rest > 0 then return not is_over end
+  local next, next_rest = after + a[12], after_rest + a[13]
+  if next_rest >= MICRO then next, next_rest = next + 1, next_rest - MICRO end
+  return next < a[5] or next == a[5] and next_rest <= a[6]
+end
+
 local function weigh(c, a)
   local us, rest, clamped = 0, 0, false
   if c.us then
@@ -47,6 +68,10 @@ local function weigh(c, a)
   local after, after_rest = us + due, rest + due_rest
   if after_rest >= MICRO then after, after_rest = after + 1, after_rest - MICRO end
   local takes = a[1] > 0 or a[2] > 0
+  if a[9] == -2 then
+    c.is_postpaid = true
+    return debit(c, a, after, after_rest, takes)
+  end
   if after > most or after == most and after_rest > most_rest then
     if takes then
       note_denied(c, a[9])
@@ -86,7 +111,7 @@ end
 
 local function write(c, a, is_charged)
   local is_changed = close_period(c, a[9], is_charged)
-  if is_charged and c.next then
+  if (is_charged or c.is_postpaid) and c.next then
     put(c, a, c.next, c.next_rest)
   elseif c.clamped then
     put(c, a, c.clamped, c.clamped_rest)

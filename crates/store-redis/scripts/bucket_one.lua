@@ -1,7 +1,7 @@
 -- Decides on one bucket and charges it: what `bucket.lua` and `one.lua` do together, for the most common of all
 -- calls, with nothing set up that is not needed. Values, numbers and reply are theirs; of a limit that nothing
 -- may exceed the numbers are only what is asked, the capacity (pairs), and the step of expiry. They decide on limits
--- with `soft_for`.
+-- with `soft_for` and on postpaid ones.
 local asked, asked_rest, most, most_rest, capacity, capacity_rest, bound, bound_rest, soft_for, step
 if #numbers == 40 then
   asked, asked_rest, most, most_rest, step = unpack_struct('<ddddd', numbers)
@@ -10,7 +10,7 @@ else
   asked, asked_rest, most, most_rest, capacity, capacity_rest, bound, bound_rest, soft_for, step =
     unpack_struct('<dddddddddd', numbers)
 end
-if soft_for < 0 then
+if soft_for == -1 then
   local v = call('GET', key)
   local us, rest, found, found_rest, is_plain, is_marked, is_clamped = 0, 0
   if v then

@@ -21,10 +21,9 @@ end
 
 local function weigh(c, a)
   local index, count = settle(c, a)
-  if fit(c, a, count) then
-    if a[1] > 0 then c.next, c.next_count = index, count + c.due end
-    return true
-  end
+  local fits, is_charged = fit(c, a, count)
+  if is_charged then c.next, c.next_count = index, count + c.due end
+  if fits or is_charged then return fits end
   if a[6] == 1 and a[1] > 0 then
     c.due = c.due + a[1]
     c.next, c.next_count = index, math.min((c.next_count or count) + a[1], 9007199254740992)
@@ -38,7 +37,7 @@ local function ends(index, a)
 end
 
 local function write(c, a, is_charged)
-  if is_charged and c.next then
+  if (is_charged or c.is_postpaid) and c.next then
     put(c, a, format('%d:%d', c.next, c.next_count), ends(c.next, a), ends(c.index, a))
   else
     mark(c, a, is_charged, ends(c.index, a))

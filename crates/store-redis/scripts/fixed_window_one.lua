@@ -1,8 +1,8 @@
 -- Decides on one fixed window and charges it, for the most common of all calls: what `fixed_window.lua` and `one.lua`
 -- do together, and cheaper, because it comes before their functions are made. Values, numbers and reply are theirs.
--- They decide on what is rare: limits that may be exceeded, counters that were, and denials that are counted.
-local cost, limit, most, _, window, counts_denials = unpack_struct('<dddddd', numbers)
-if limit == most then
+-- They decide on what is rare: limits that may be exceeded, counters that were, denials that are counted, and postpaid limits.
+local cost, limit, most, soft_for, window, counts_denials = unpack_struct('<dddddd', numbers)
+if limit == most and soft_for == -1 then
   local v, digits, count = call('GET', key)
   -- None of ours is longer.
   if v and #v < 100 then digits, count = match(v, '^%-?(%d+):(%d+)$') end

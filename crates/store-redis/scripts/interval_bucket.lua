@@ -22,19 +22,22 @@ local function settle(c, a)
   if missing > a[7] then missing = a[2] end
   if missing == 0 then return period, 0 end
   if c.index >= period then return c.index, missing end
+  -- The debt of a postpaid bucket is forgotten at the edge.
+  if a[4] == -2 then missing = math.min(missing, a[2]) end
   return period, math.max(missing - (period - c.index) * a[6], 0)
 end
 
 local function weigh(c, a)
   local index, missing = settle(c, a)
-  if not fit(c, a, missing) then return false end
-  if a[1] > 0 then c.next, c.next_missing = index, missing + c.due end
-  return true
+  local fits, is_charged = fit(c, a, missing)
+  if is_charged then c.next, c.next_missing = index, missing + c.due end
+  return fits
 end
 
 -- When a bucket of this period that misses so much is full again.
 local function ends(index, missing, a)
   if missing == 0 then return 0 end
+  if a[4] == -2 then missing = math.min(missing, a[2]) end
   local portions = floor(missing / a[6])
   if portions * a[6] < missing then portions = portions + 1 end
   return (index + portions) * a[5]
@@ -45,7 +48,7 @@ local function refill(c, a, index, missing)
 end
 
 local function write(c, a, is_charged)
-  if is_charged and c.next then
+  if (is_charged or c.is_postpaid) and c.next then
     refill(c, a, c.next, c.next_missing)
   else
     mark(c, a, is_charged, c.index and ends(c.index, c.missing, a))

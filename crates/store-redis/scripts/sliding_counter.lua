@@ -28,9 +28,9 @@ end
 local function weigh(c, a)
   local index, previous, current = settle(c, a)
   local overlap = math.min((index + 1) * a[5] - now, a[5])
-  if not fit(c, a, current + weighed(previous, overlap, a[5], a[6])) then return false end
-  if a[1] > 0 then c.next, c.next_previous, c.next_current = index, previous, current + c.due end
-  return true
+  local fits, is_charged = fit(c, a, current + weighed(previous, overlap, a[5], a[6]))
+  if is_charged then c.next, c.next_previous, c.next_current = index, previous, current + c.due end
+  return fits
 end
 
 -- When a counter of this window says nothing any more.
@@ -39,7 +39,7 @@ local function ends(index, a)
 end
 
 local function write(c, a, is_charged)
-  if is_charged and c.next then
+  if (is_charged or c.is_postpaid) and c.next then
     local v = format('%d:%d:%d', c.next, c.next_previous, c.next_current)
     put(c, a, v, ends(c.next, a), ends(c.index, a))
   else

@@ -82,6 +82,20 @@ local function weigh(c, a)
     want(c, a, cost + 1, a[3])
     want(c, a, cost + 1, a[2])
   end
+  if a[4] == -2 then
+    -- The log keeps the newest, and a cost of 1 fits when the oldest of them leaves.
+    local n = math.min(cost, a[7])
+    c.is_postpaid = true
+    c.due = cost
+    if a[1] > 0 then c.next, c.next_n = at, n end
+    local fits = c.used + math.max(cost, 1) <= a[2]
+    if a[1] > 0 then c.refused = not fits end
+    local oldest = c.used + n - a[7]
+    if oldest >= 0 and oldest < c.used then
+      c.wanted[#c.wanted + 1] = format(' %d %d', oldest, stamp(c, oldest))
+    end
+    return fits and a[2] > 0
+  end
   if fit(c, a, c.used) then
     if a[1] > 0 then c.next, c.next_n = at, math.min(c.due, a[7]) end
     return true
@@ -137,7 +151,7 @@ local function write(c, a, is_charged)
     live, newest = live - forget + n, at
   end
   c.head = c.head or 0
-  if is_charged and c.next then push(c.next, c.next_n) end
+  if (is_charged or c.is_postpaid) and c.next then push(c.next, c.next_n) end
   if c.denied then push(c.denied, c.denied_n) end
   local is_changed = close_period(c, a[4], is_charged)
   if #added > 0 then

@@ -91,8 +91,14 @@ local function weigh(c, a)
   local overlap = math.min((c.newest + 1) * a[5] - now, a[5])
   local used = c.total - c.oldest + weighed(c.oldest, overlap, a[5], a[6])
   local cost = c.due + a[1]
-  local fits = fit(c, a, used)
-  if fits and a[1] > 0 then c.added = c.due else c.is_looked = true end
+  local fits, is_charged = fit(c, a, used)
+  -- Of a debit that its bound cuts to nothing, nothing is written.
+  if is_charged and c.due > 0 then c.added = c.due else c.is_looked = true end
+  if c.is_postpaid then
+    -- When a cost of 1 fits, with what was just charged.
+    if not fits and c.total > 0 then want_oldest(c, a, math.max(a[2] - 1 - c.due, 0)) end
+    return fits
+  end
   -- A look asks when a cost of 1 fits.
   local is_full = a[1] == 0 and used + cost >= a[2]
   if c.total > 0 and (is_full or not fits) then
@@ -136,7 +142,7 @@ end
 
 local function write(c, a, is_charged)
   local is_changed = close_period(c, a[4], is_charged)
-  if is_charged and c.added then
+  if (is_charged or c.is_postpaid) and c.added then
     put(c, a, c.added)
   elseif c.found then
     if c.refused and not c.marked then call('HSET', c.key, 'r', 1) end

@@ -188,7 +188,7 @@ impl Kind {
     /// How many numbers it takes.
     const fn numbers(self) -> usize {
         match self {
-            Self::Bucket => 11,
+            Self::Bucket => 13,
             Self::FixedWindow | Self::SlidingCounter => 6,
             Self::IntervalBucket => 7,
             Self::SlidingLog | Self::SubWindows => 8,

@@ -184,7 +184,7 @@ pub enum Mode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Charging {
     /// Admitted: every enforce limit is charged, and each quota and shadow limit that admits.
-    /// Refused: nothing is.
+    /// Refused: nothing is, but for postpaid limits.
     #[default]
     AllOrNone,
     /// As envoyproxy/ratelimit: each limit is charged alone, whatever the others say, and a fixed

@@ -124,12 +124,13 @@ impl Loan {
 /// Whether permits of such a limit can be lent without ever admitting more than it promises.
 ///
 /// Not those of a queue, whose requests each have a moment of their own; not those of a limit that minds
-/// since when it is exceeded or whether there is headroom, which is known only at the moment of spending;
+/// since when it is exceeded or whether there is headroom, which is known only at the moment of spending; not those
+/// of a postpaid limit, which is charged whatever it has left;
 /// and not those of a log that remembers refusals, which a node that refuses from memory would not tell.
 pub const fn lendable(quota: &Quota) -> bool {
     let is_timeless = match quota.allowance() {
         Allowance::Hard | Allowance::Soft { only_for: None, .. } => true,
-        Allowance::Soft { .. } | Allowance::Elastic { .. } => false,
+        Allowance::Soft { .. } | Allowance::Elastic { .. } | Allowance::Postpaid { .. } => false,
     };
     is_timeless
         && match quota.meter() {

@@ -36,6 +36,7 @@ impl Drip {
             window,
             capacity,
             extra,
+            ..
         } = numbers;
         let limit = limit.max(1);
         let whole = window.div_ceil(limit);
@@ -88,6 +89,13 @@ impl Drip {
         }
     }
 
+    /// Charges what does not fit, but never below the lowest level.
+    pub(super) fn debit(&mut self, cost: u128, now: u128) {
+        let cost = signed(cost).saturating_mul(self.token);
+        let level = self.level(now).saturating_sub(cost).max(self.lowest);
+        (self.level, self.at) = (level, signed(now) * TICKS);
+    }
+
     pub(super) fn refund(&mut self, cost: u128) {
         self.level = self
             .level
@@ -122,7 +130,13 @@ impl Portions {
     fn tokens(&self, at: u128) -> i128 {
         let periods = self.period_at(at).saturating_sub(self.period);
         let dropped = signed(periods * self.numbers.limit);
-        (self.tokens + dropped).min(signed(self.numbers.capacity))
+        let is_forgotten = self.numbers.is_postpaid && periods > 0;
+        let tokens = if is_forgotten {
+            self.tokens.max(0)
+        } else {
+            self.tokens
+        };
+        (tokens + dropped).min(signed(self.numbers.capacity))
     }
 
     pub(super) fn used(&self, at: u128) -> u128 {
@@ -144,7 +158,14 @@ impl Portions {
     /// Refunds what was charged `at` that time, less the portions since.
     pub(super) fn refund_late(&mut self, cost: u128, at: u128) {
         let portions = self.period.saturating_sub(at / self.numbers.window);
-        self.refund(cost.saturating_sub(portions.saturating_mul(self.numbers.limit)));
+        let dropped = portions.saturating_mul(self.numbers.limit);
+        let may_be_forgotten = self.numbers.is_postpaid && portions > 0;
+        let forgotten = if may_be_forgotten {
+            self.numbers.extra
+        } else {
+            0
+        };
+        self.refund(cost.saturating_sub(dropped + forgotten));
     }
 }
 

@@ -56,7 +56,14 @@ impl Stamps {
     }
 
     pub(super) fn refuse(&mut self, cost: u128, now: u128) {
-        if self.log_refused && cost > 0 {
+        if self.log_refused {
+            self.debit(cost, now);
+        }
+    }
+
+    /// Charges what does not fit: the oldest make way.
+    pub(super) fn debit(&mut self, cost: u128, now: u128) {
+        if cost > 0 {
             self.charge(cost, now);
             let too_many = self.taken_at.len().saturating_sub(self.capacity);
             self.taken_at.drain(..too_many);

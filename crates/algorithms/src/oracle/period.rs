@@ -84,6 +84,8 @@ impl Oracle {
         // The extra may end and come back, but between these times waiting only ever helps.
         let mut restart = self.over_at().unwrap_or(now);
         let end = self.soft_until().unwrap_or(now);
+        // A postpaid limit says when a cost of 1 fits, whatever was charged.
+        let cost = if self.is_postpaid() { 1 } else { cost };
         let becomes_hard = self.is_hard(now) || end < restart;
         let waits_for_log = self.log_refused && self.period.is_some() && becomes_hard;
         // What was denied is in the log, and the answer waits for all of it to leave.

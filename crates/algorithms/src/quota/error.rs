@@ -23,6 +23,10 @@ pub enum QuotaError {
     PercentTooLarge,
     /// Longer than ten years.
     SoftForOutOfRange,
+    /// More than 2^56.
+    DebtTooLarge,
+    /// A queue whose requests are charged after they have left.
+    PostpaidQueue,
 }
 
 // === impl QuotaError ===
@@ -56,6 +60,11 @@ impl fmt::Display for QuotaError {
             }
             Self::SoftForOutOfRange => {
                 "the time over the limit is above 3653 days: leave it out to allow it always"
+            }
+            Self::DebtTooLarge => "the debt is above 72057594037927936: lower it",
+            Self::PostpaidQueue => {
+                "a queue cannot be postpaid, because what is charged afterwards has left it already: use \
+                 token_bucket"
             }
         })
     }

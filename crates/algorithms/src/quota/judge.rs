@@ -33,7 +33,8 @@ impl Quota {
     #[inline]
     pub fn extra(&self, period: Option<SoftPeriod>, now: Time, headroom: Headroom) -> u64 {
         let available = match (self.allowance, headroom) {
-            (Allowance::Hard, _) | (Allowance::Elastic { .. }, Headroom::Absent) => false,
+            (Allowance::Hard | Allowance::Postpaid { .. }, _)
+            | (Allowance::Elastic { .. }, Headroom::Absent) => false,
             (Allowance::Soft { only_for: None, .. }, _)
             | (Allowance::Elastic { .. }, Headroom::Available) => true,
             (

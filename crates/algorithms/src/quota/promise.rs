@@ -107,6 +107,37 @@ impl<'a> Promise<'a> {
     }
 }
 
+impl Promise<'_> {
+    fn postpaid(self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let window = Spoken(self.quota.window);
+        f.write_str("; every cost is charged, also one that does not fit: ")?;
+        match (self.quota.algorithm, self.quota.extra) {
+            (Algorithm::SlidingLog { .. }, _) => f.write_str("the log is full then"),
+            (
+                Algorithm::TokenBucket {
+                    refill: Refill::Interval,
+                    ..
+                }
+                | Algorithm::FixedWindow,
+                debt,
+            ) => {
+                write!(
+                    f,
+                    "up to {debt} over, forgotten at the edge of the {window}"
+                )
+            }
+            (Algorithm::TokenBucket { .. }, debt) => {
+                write!(
+                    f,
+                    "up to {debt} of debt, repaid at {} per {window}",
+                    self.quota.limit
+                )
+            }
+            (_, debt) => write!(f, "up to {debt} over, counted for a {window}"),
+        }
+    }
+}
+
 impl fmt::Display for Promise<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.quota.limit == 0 {
@@ -134,6 +165,7 @@ impl fmt::Display for Promise<'_> {
             Allowance::Elastic { .. } => {
                 write!(f, "; {extra} more may pass, marked while there is headroom")
             }
+            Allowance::Postpaid { .. } => self.postpaid(f),
         }
     }
 }

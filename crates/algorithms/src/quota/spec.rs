@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{LONGEST_WINDOW, MOST_PERCENT, QuotaError};
+use super::{LARGEST_LIMIT, LONGEST_WINDOW, MOST_PERCENT, QuotaError};
 
 /// The numbers of a limit as somebody wrote them. [`Quota::new`](super::Quota::new) validates them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,6 +91,12 @@ pub enum Allowance {
     Elastic {
         /// How much over, in percent of the limit (of the capacity, for a bucket).
         over: Percent,
+    },
+    /// Nothing is allowed over the limit, but every cost is charged: also one that does not fit, and also
+    /// if another limit denies the request.
+    Postpaid {
+        /// The most that is charged over the limit (over the capacity, for a bucket); `None` is the limit.
+        max_debt: Option<u64>,
     },
 }
 
@@ -183,6 +189,14 @@ impl Allowance {
     pub(super) fn validate(&self) -> Result<(), QuotaError> {
         let (over, only_for) = match *self {
             Self::Hard => return Ok(()),
+            Self::Postpaid { max_debt } => {
+                let is_too_large = max_debt.is_some_and(|debt| debt > LARGEST_LIMIT);
+                return if is_too_large {
+                    Err(QuotaError::DebtTooLarge)
+                } else {
+                    Ok(())
+                };
+            }
             Self::Soft { over, only_for } => (over, only_for),
             Self::Elastic { over } => (over, None),
         };
@@ -195,11 +209,18 @@ impl Allowance {
         Ok(())
     }
 
-    /// The most it admits over `capacity`.
-    pub(super) fn most(&self, capacity: u64) -> u64 {
-        match self {
+    /// The most that is used over the `capacity` of a limit. A log keeps no more entries than its limit, so
+    /// it has no debt.
+    pub(super) fn most(&self, algorithm: Algorithm, limit: u64, capacity: u64) -> u64 {
+        match *self {
             Self::Hard => 0,
             Self::Soft { over, .. } | Self::Elastic { over } => over.of(capacity),
+            Self::Postpaid { .. }
+                if capacity == 0 || matches!(algorithm, Algorithm::SlidingLog { .. }) =>
+            {
+                0
+            }
+            Self::Postpaid { max_debt } => max_debt.unwrap_or(limit),
         }
     }
 }

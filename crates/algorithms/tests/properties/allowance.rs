@@ -155,7 +155,7 @@ fn soft_for_ends_under_steady_load() {
         let (allowed, over) = steady_load(&mut counter(algorithm, HALF_A_MINUTE));
         let (hard, _) = steady_load(&mut counter(algorithm, Allowance::Hard));
         assert!(over.len() >= 10, "{algorithm:?}");
-        let lasted = over[over.len() - 1] - over[0];
+        let lasted = over[over.len() - 1].saturating_sub(over[0]);
         assert!(lasted < Duration::from_secs(30), "{algorithm:?}: {over:?}");
         // What was over is repaid in the minute in which it ends at the latest.
         assert_eq!(allowed[2..], hard[2..], "{algorithm:?}");

@@ -89,6 +89,10 @@ fn logs_refused(spec: &QuotaSpec) -> bool {
     spec.algorithm == Algorithm::SlidingLog { log_refused: true }
 }
 
+fn is_postpaid(spec: &QuotaSpec) -> bool {
+    Quota::new(spec).is_ok_and(|quota| quota.is_postpaid())
+}
+
 fn tracks_soft_period(spec: &QuotaSpec) -> bool {
     Quota::new(spec).is_ok_and(|quota| quota.tracks_soft_period())
 }
@@ -104,6 +108,8 @@ proptest! {
         let Some((cost, Decision { outcome: Outcome::Denied { retry }, .. })) = used.last else {
             return Ok(());
         };
+        // A postpaid limit says when a cost of 1 fits.
+        let cost = if is_postpaid(&spec) { 1 } else { cost };
         match retry {
             Retry::After(wait) => {
                 prop_assert!(wait > Duration::ZERO);
@@ -208,7 +214,7 @@ proptest! {
             let answer = looked.clone().decide(cost, used.headroom, then, Commit::Nothing);
             // A look keeps a clamp, which an answer alone does not.
             let mut unlooked = used.counter.clone();
-            if clamps(&spec) {
+            if clamps(&spec) && !is_postpaid(&spec) {
                 unlooked.decide(u64::MAX, used.headroom, used.now, Commit::Charge);
             }
             let expected = unlooked.decide(cost, used.headroom, then, Commit::Nothing);
@@ -217,7 +223,7 @@ proptest! {
     }
 
     /// A refused request costs nothing: however often it comes, the others are answered alike. With
-    /// `log_refused` it does cost, and with `soft_for` it delays the next soft admission.
+    /// `log_refused` it does cost, and so it does postpaid; with `soft_for` it delays the next soft admission.
     #[test]
     fn a_refusal_costs_nothing(
         spec in spec(), start in start(), steps in steps(), later in 0..3_000_u32,
@@ -226,7 +232,7 @@ proptest! {
         let Some((cost, Decision { outcome: Outcome::Denied { .. }, .. })) = used.last else {
             return Ok(());
         };
-        prop_assume!(!logs_refused(&spec) && !tracks_soft_period(&spec));
+        prop_assume!(!logs_refused(&spec) && !tracks_soft_period(&spec) && !is_postpaid(&spec));
         let then = used.now.plus(spec.window * later / 1_000);
         let before = [used.would_say(1, used.now), used.would_say(1, then)];
         for _ in 0..3 {

@@ -328,6 +328,8 @@ fn allowance() -> impl Strategy<Value = Allowance> {
         4 => (percent(), only_for())
             .prop_map(|(over, only_for)| Allowance::Soft { over, only_for }),
         2 => percent().prop_map(|over| Allowance::Elastic { over }),
+        3 => prop::option::of(prop_oneof![0..30_u64, (0..56_u32).prop_map(|bits| 1 << bits)])
+            .prop_map(|max_debt| Allowance::Postpaid { max_debt }),
     ]
 }
 

@@ -5,6 +5,7 @@ mod allowance;
 mod answers;
 mod history;
 mod late_refunds;
+mod postpaid;
 mod promises;
 mod reload;
 mod totality;

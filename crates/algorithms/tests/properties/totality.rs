@@ -236,7 +236,7 @@ fn exercise(
             // Decides no nonsense even where nobody brought the counts up to now.
             meter.decide(&counts, cost, extra, now);
             meter.advance(&mut counts, now);
-            let decision = meter.decide(&counts, cost, extra, now);
+            let (decision, _) = meter.decide(&counts, cost, extra, now);
             meter.refund(&mut counts, cost, to, now);
             meter.expires_at(&counts);
             decision

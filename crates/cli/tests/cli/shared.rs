@@ -2,6 +2,7 @@
 
 mod decisions;
 mod eventual;
+mod postpaid;
 mod regions;
 mod split;
 

@@ -13,6 +13,7 @@ mod keys;
 mod looks;
 mod modes;
 mod overrides;
+mod postpaid;
 mod receipts;
 mod reload;
 mod request;

@@ -76,6 +76,8 @@ impl Level {
                 "soft",
                 "soft_for",
                 "elastic",
+                "postpaid",
+                "max_debt",
                 "over_limit",
                 "consistency",
                 "on_failure",

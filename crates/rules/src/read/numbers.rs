@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use tidegate_algorithms::{Algorithm, Allowance, Quota, QuotaError, QuotaSpec, Refill, Rounding};
+use tidegate_algorithms::{Algorithm, Quota, QuotaError, QuotaSpec, Refill, Rounding};
 
 use super::fields::Fields;
-use super::sanity;
+use super::{allowance, sanity};
 use crate::code::Code;
 use crate::draft::DraftTerms;
 use crate::duration::NAMED;
@@ -14,7 +14,7 @@ use crate::hint::{did_you_mean, one_of};
 use crate::span::Spanned;
 
 /// The fields that this module reads.
-pub(super) const FIELDS: [&str; 14] = [
+pub(super) const FIELDS: [&str; 16] = [
     "unit",
     "window",
     "requests_per_unit",
@@ -29,6 +29,8 @@ pub(super) const FIELDS: [&str; 14] = [
     "soft",
     "soft_for",
     "elastic",
+    "postpaid",
+    "max_debt",
 ];
 
 /// The algorithm by name, before its parameters are known.
@@ -96,7 +98,7 @@ pub(super) fn read(fields: &Fields<'_>, findings: &mut Findings) -> Option<Draft
     let window = window(fields, findings);
     let method = method(fields, findings);
     let algorithm = method.and_then(|method| algorithm(fields, method, findings));
-    let allowance = allowance(fields, findings);
+    let allowance = allowance::read(fields, findings);
     let spec = QuotaSpec {
         limit: limit?.inner,
         window: window?.inner,
@@ -310,49 +312,6 @@ fn sub_windows(fields: &Fields<'_>, findings: &mut Findings) -> Option<u16> {
     sub_windows
 }
 
-/// `soft` with `soft_for`, or `elastic`, or neither.
-fn allowance(fields: &Fields<'_>, findings: &mut Findings) -> Option<Allowance> {
-    if let (Some(_), Some(pair)) = (fields.get("soft"), fields.get("elastic")) {
-        findings.push(
-            Finding::error(
-                Code::Conflict,
-                pair.key.span,
-                "`elastic` and `soft` exclude each other",
-            )
-            .hint("a limit is hard, soft or elastic"),
-        );
-        return None;
-    }
-    if let (None, Some(pair)) = (fields.get("soft"), fields.get("soft_for")) {
-        findings.push(
-            Finding::error(
-                Code::NotApplicable,
-                pair.key.span,
-                "`soft_for` needs `soft`",
-            )
-            .hint("say by how much the limit may be exceeded: `soft: 10%`"),
-        );
-        return None;
-    }
-    if fields.get("soft").is_some() {
-        let over = fields.percent("soft", findings);
-        let only_for = match fields.get("soft_for") {
-            Some(_) => Some(fields.duration("soft_for", findings)?.inner),
-            None => None,
-        };
-        return Some(Allowance::Soft {
-            over: over?.inner,
-            only_for,
-        });
-    }
-    if fields.get("elastic").is_some() {
-        return Some(Allowance::Elastic {
-            over: fields.percent("elastic", findings)?.inner,
-        });
-    }
-    Some(Allowance::Hard)
-}
-
 /// Says which field is to blame for numbers that make no quota.
 fn report(error: &QuotaError, fields: &Fields<'_>, findings: &mut Findings) {
     let blamed: &[&str] = match error {
@@ -360,10 +319,14 @@ fn report(error: &QuotaError, fields: &Fields<'_>, findings: &mut Findings) {
         QuotaError::RateTooHigh | QuotaError::LimitTooLarge | QuotaError::LogTooLong => {
             &["limit", "requests_per_unit"]
         }
-        QuotaError::CapacityTooLarge => &["burst", "queue", "limit", "requests_per_unit"],
+        QuotaError::CapacityTooLarge => {
+            &["burst", "queue", "max_debt", "limit", "requests_per_unit"]
+        }
         QuotaError::SubWindowsOutOfRange => &["sub_windows"],
         QuotaError::PercentTooLarge => &["soft", "elastic"],
         QuotaError::SoftForOutOfRange => &["soft_for"],
+        QuotaError::DebtTooLarge => &["max_debt"],
+        QuotaError::PostpaidQueue => &["postpaid"],
         _ => &[],
     };
     let pair = blamed.iter().find_map(|name| fields.get(name));

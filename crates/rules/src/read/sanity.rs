@@ -20,7 +20,7 @@ pub(super) fn check(fields: &Fields<'_>, quota: &Quota, findings: &mut Findings)
         check_burst(fields, quota, burst, findings);
     }
     let (name, over) = match quota.allowance() {
-        Allowance::Hard => return,
+        Allowance::Hard | Allowance::Postpaid { .. } => return,
         Allowance::Soft { over, .. } => ("soft", over),
         Allowance::Elastic { over } => ("elastic", over),
     };

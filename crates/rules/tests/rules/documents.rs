@@ -21,6 +21,17 @@ fn blocks(document: &str) -> Vec<Block<'_>> {
         .collect()
 }
 
+const LLM_TOKENS: &str = include_str!("../../../../docs/llm-tokens.md");
+
+#[test]
+fn the_rules_for_llm_tokens_hold() {
+    let blocks = blocks(LLM_TOKENS);
+    let rules: Vec<_> = blocks.iter().filter(|block| block.kind == "yaml").collect();
+    assert_eq!(rules.len(), 1);
+    let warnings = compile_ok(rules[0].text).warnings;
+    assert!(warnings.is_empty(), "{warnings}");
+}
+
 #[test]
 fn the_blocks_of_the_rules_page_hold() {
     let blocks = blocks(RULES);

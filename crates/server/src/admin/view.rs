@@ -57,6 +57,8 @@ struct QuotaView {
     soft_for_seconds: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     elastic_percent: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_debt: Option<u64>,
 }
 
 /// One ban.
@@ -148,6 +150,7 @@ impl From<&Quota> for QuotaView {
                 view.soft_for_seconds = only_for.map(|it| it.as_secs_f64());
             }
             Allowance::Elastic { over } => view.elastic_percent = Some(over.0),
+            Allowance::Postpaid { .. } => view.max_debt = Some(quota.most_extra()),
         }
         view
     }

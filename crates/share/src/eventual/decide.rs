@@ -14,7 +14,7 @@ use super::entry::Entry;
 use super::history::History;
 use super::slots::SlotLayout;
 use super::table::{Part, Room};
-use super::usage::Usage;
+use super::usage::{Usage, most};
 use super::{Eventual, seconds};
 use crate::capacity::capacity;
 use crate::memory::{FromMemory, Took};
@@ -97,6 +97,9 @@ impl<C: Clock> Eventual<C> {
             None => History::default().usage(quota, layout, now),
         };
         let decide = |cost| usage.decide(quota, cost, 0, now);
+        if quota.is_postpaid() {
+            return decide(0);
+        }
         decide(0).unless_full(&decide(1))
     }
 
@@ -165,6 +168,11 @@ impl<C: Clock> Eventual<C> {
         let usage = entry.history.usage(ask.charge.quota, ask.layout, ask.now);
         let decision = judge(entry, &usage, ask);
         if ask.charge.cost == 0 {
+            return Some(decision);
+        }
+        if ask.charge.quota.is_postpaid() {
+            // It is used already, so no budget keeps it from being charged.
+            entry.spend(ask.slot, ask.charge.cost.min(most(ask.charge.quota)));
             return Some(decision);
         }
         if !decision.is_allowed() {
@@ -241,6 +249,8 @@ impl<C: Clock> Eventual<C> {
         let decision = self.shares.charge(&charge, ask.charging).ok()?;
         if decision.is_allowed() {
             entry.spend(ask.slot, cost);
+        } else if quota.is_postpaid() {
+            entry.spend(ask.slot, cost.min(most(quota)));
         }
         Some(decision)
     }

@@ -110,6 +110,10 @@ impl Usage {
             Ok(cost) => {
                 let cost = self.debt.saturating_add(cost);
                 self.debt = cost - self.charge_up_to(quota, cost, at);
+                if quota.is_postpaid() {
+                    // What was charged includes all debt that there may be.
+                    self.debt = 0;
+                }
             }
             Err(_) => self.refund(quota, sum.unsigned_abs(), at),
         }
@@ -243,7 +247,7 @@ impl Usage {
                     parts: meter.parts(),
                     newest: now.nanos() / sub_window.max(1),
                 };
-                meter.decide(&groups, cost, extra, now)
+                meter.decide(&groups, cost, extra, now).0
             }
             _ => unused(quota),
         }

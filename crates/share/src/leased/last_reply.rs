@@ -266,7 +266,7 @@ const fn retry(decision: &Decision) -> Option<Retry> {
 const fn headroom(quota: &Quota, headroom: Headroom) -> Headroom {
     match quota.allowance() {
         Allowance::Elastic { .. } => headroom,
-        Allowance::Hard | Allowance::Soft { .. } => Headroom::Absent,
+        Allowance::Hard | Allowance::Soft { .. } | Allowance::Postpaid { .. } => Headroom::Absent,
     }
 }
 

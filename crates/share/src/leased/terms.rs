@@ -134,8 +134,8 @@ impl LeaseTerms {
             one_in: config.one_in.get(),
             most_held: 0,
             reserve: 0,
-            // A denial from memory would not prolong the period in which the limit is hard.
-            remember_denials: if quota.tracks_soft_period() {
+            // A denial from memory would not prolong the period in which the limit is hard, and not charge a postpaid one.
+            remember_denials: if quota.tracks_soft_period() || quota.is_postpaid() {
                 Duration::ZERO
             } else {
                 config.remember_denials

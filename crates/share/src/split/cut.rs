@@ -30,6 +30,9 @@ pub enum Indivisible {
     /// A bucket that holds more than one of its refills: what one node spends is back only after several.
     #[error("its bucket holds more than is refilled at once")]
     LargeBucket,
+    /// A postpaid limit, which is charged whatever a share has left.
+    #[error("it is postpaid, and debt has one counter")]
+    Postpaid,
     /// A bucket that takes long to fill.
     #[error(
         "shares change when its bucket has had time to fill, and that takes longer than {LONGEST_MEMORY:?}"
@@ -48,6 +51,8 @@ pub(super) struct Fraction {
 pub fn divisible(quota: &Quota) -> Result<(), Indivisible> {
     if matches!(quota.meter(), Meter::LeakyBucket(_)) {
         Err(Indivisible::Queue)
+    } else if quota.is_postpaid() {
+        Err(Indivisible::Postpaid)
     } else if quota.window() > LONGEST_SPLIT_WINDOW {
         Err(Indivisible::LongWindow)
     } else if matches!(quota.meter(), Meter::IntervalBucket(_))

@@ -48,7 +48,7 @@ impl Account {
             let old = self.soft_period;
             self.soft_period = charge.quota.next_soft_period(old, &decision, now);
         }
-        if decision.is_allowed() {
+        if decision.is_allowed() || charge.quota.is_postpaid() {
             self.due = cost;
             if charge.cost > 0 {
                 self.counted = self.count(charge, cost, now);
@@ -62,6 +62,10 @@ impl Account {
     /// What the limit says to a look: what remains, denied if a cost of 1 does not fit.
     pub(crate) fn look_at_next(&self, charge: &Charge<'_>, now: Time) -> Decision {
         let decide = |cost| self.decide(charge, cost, Inquiry::Look, now);
+        // A postpaid limit would be charged for the 1, and says the same to a cost of 0.
+        if charge.quota.is_postpaid() {
+            return decide(0);
+        }
         decide(0).unless_full(&decide(1))
     }
 

@@ -15,7 +15,7 @@ use tidegate_store::{Charging, Draw, Loan};
 use crate::fit::COUNTS_END;
 
 /// The numbers as bytes: doubles, the least significant byte first.
-pub(crate) type Numbers = SmallVec<[u8; 88]>;
+pub(crate) type Numbers = SmallVec<[u8; 112]>;
 
 /// The period of soft admissions of a counter after a refund.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,9 +36,8 @@ const NEVER: u128 = Ticks::PER_NANO << 63;
 pub(crate) fn numbers(quota: &Quota, cost: u64, headroom: Headroom, charging: Charging) -> Numbers {
     let extra = match (quota.allowance(), headroom) {
         (Allowance::Hard, _) | (Allowance::Elastic { .. }, Headroom::Absent) => 0,
-        (Allowance::Soft { .. }, _) | (Allowance::Elastic { .. }, Headroom::Available) => {
-            quota.most_extra()
-        }
+        (Allowance::Soft { .. } | Allowance::Postpaid { .. }, _)
+        | (Allowance::Elastic { .. }, Headroom::Available) => quota.most_extra(),
     };
     let mut to = Numbers::new();
     match quota.meter() {
@@ -47,7 +46,8 @@ pub(crate) fn numbers(quota: &Quota, cost: u64, headroom: Headroom, charging: Ch
         Meter::FixedWindow(_) => {
             counted(&mut to, quota, quota.limit(), cost, extra);
             span(&mut to, quota.window());
-            number(&mut to, u64::from(charging == Charging::EveryMatch));
+            let counts_denials = charging == Charging::EveryMatch && !quota.is_postpaid();
+            number(&mut to, u64::from(counts_denials));
         }
         Meter::IntervalBucket(meter) => {
             counted(&mut to, quota, meter.capacity(), cost, extra);
@@ -219,6 +219,7 @@ fn bucket(to: &mut Numbers, quota: &Quota, spans: &Spans, cost: u64, extra: u64)
     soft_for(to, quota);
     number(to, expiry_step(quota));
     span(to, quota.window());
+    pair(to, interval.0);
 }
 
 /// What a cost takes of a bucket.
@@ -252,6 +253,9 @@ fn soft_for(to: &mut Numbers, quota: &Quota) {
             only_for: Some(only_for),
             ..
         } => span(to, only_for),
+        Allowance::Postpaid { .. } if quota.is_postpaid() => {
+            to.extend_from_slice(&(-2.0_f64).to_le_bytes());
+        }
         _ => to.extend_from_slice(&(-1.0_f64).to_le_bytes()),
     }
 }

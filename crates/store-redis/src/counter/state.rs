@@ -130,7 +130,7 @@ impl State {
                 meter.decide(log, cost, extra, now).0
             }
             (Meter::SubWindows(meter), Self::SubWindows(counts)) => {
-                meter.decide(counts, cost, extra, now)
+                meter.decide(counts, cost, extra, now).0
             }
             // A key names its algorithm, so that a state is never read as another's.
             _ => Decision {

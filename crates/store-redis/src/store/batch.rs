@@ -119,13 +119,13 @@ impl Heard {
     /// What an admitting limit of a refused request says remains, remains.
     pub(super) fn uncharge(&mut self, batch: &Batch<'_>) {
         for (limit, decision) in batch.limits.iter().zip(&mut self.decisions) {
-            if decision.is_allowed() {
+            if decision.is_allowed() && !limit.charge.quota.is_postpaid() {
                 self.accounts[limit.counter].look(&limit.charge, decision, self.now);
             }
         }
     }
 
-    /// What the script has charged, and the period of soft admissions that each counter had before.
+    /// What the script has charged and is to be refunded if the request is denied, and the period of soft admissions that each counter had before.
     pub(super) fn charged<'b>(
         &'b self,
         batch: &'b Batch<'_>,
@@ -137,7 +137,8 @@ impl Heard {
         let is_charged = charging == Charging::EveryMatch || !is_refused;
         both()
             .filter(move |(limit, decision)| {
-                is_charged && limit.charge.cost > 0 && decision.is_allowed()
+                let Charge { quota, cost, .. } = limit.charge;
+                is_charged && cost > 0 && decision.is_allowed() && !quota.is_postpaid()
             })
             .map(|(limit, _)| {
                 let period = self.accounts[limit.counter].old_soft_period();

@@ -330,6 +330,8 @@ fn allowance(window: Duration) -> impl Strategy<Value = Allowance> {
         2 => percent().prop_map(|over| Allowance::Soft { over, only_for: None }),
         4 => (percent(), only_for).prop_map(|(over, only_for)| Allowance::Soft { over, only_for }),
         2 => percent().prop_map(|over| Allowance::Elastic { over }),
+        3 => prop::option::of(prop_oneof![0..30_u64, log_uniform(0..40)])
+            .prop_map(|max_debt| Allowance::Postpaid { max_debt }),
     ]
 }
 

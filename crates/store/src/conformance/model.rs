@@ -1,7 +1,7 @@
 //! A store of the dumbest sort: a list of oracles, and invariant 2 of the design word for word.
 
 use tidegate_algorithms::oracle::{Commit, Oracle};
-use tidegate_algorithms::{Algorithm, Decision, Headroom, QuotaSpec, RefundTo, Time};
+use tidegate_algorithms::{Algorithm, Decision, Headroom, Quota, QuotaSpec, RefundTo, Time};
 
 use crate::{Admission, Charging, Mode};
 
@@ -27,6 +27,8 @@ struct Counter {
     oracle: Oracle,
     /// Whether it counts what it refuses when every match is charged.
     is_fixed_window: bool,
+    /// Whether it is charged whatever comes of the request.
+    is_postpaid: bool,
     /// What the request at hand asks of it so far.
     due: u64,
     /// What the request at hand asked last and did not get.
@@ -41,6 +43,7 @@ impl Model {
         let counter = |spec: &QuotaSpec| Counter {
             oracle: Oracle::new(spec).expect("valid"),
             is_fixed_window: spec.algorithm == Algorithm::FixedWindow,
+            is_postpaid: Quota::new(spec).expect("valid").is_postpaid(),
             due: 0,
             denied: 0,
         };
@@ -95,7 +98,8 @@ impl Counter {
     fn judge(&mut self, cost: u64, charging: Charging, headroom: Headroom, now: Time) -> Decision {
         let asked = self.due.saturating_add(cost);
         let decision = self.look(asked, commit(charging), headroom, now);
-        if decision.is_allowed() || (charging == Charging::EveryMatch && self.is_fixed_window) {
+        let is_counted = charging == Charging::EveryMatch && self.is_fixed_window;
+        if decision.is_allowed() || is_counted || self.is_postpaid {
             self.due = asked;
         } else {
             self.denied = asked;
@@ -104,7 +108,7 @@ impl Counter {
     }
 
     fn uncharge(&self, decision: &mut Decision, headroom: Headroom, now: Time) {
-        if decision.is_allowed() {
+        if decision.is_allowed() && !self.is_postpaid {
             let untouched = self.look(0, Commit::Nothing, headroom, now);
             decision.remaining = untouched.remaining;
             decision.reset_after = untouched.reset_after;
@@ -113,7 +117,7 @@ impl Counter {
 
     fn close(&mut self, is_charged: bool, charging: Charging, headroom: Headroom, now: Time) {
         // Even of a refused request a log may remember what it refused itself.
-        let asked = match (is_charged, self.due) {
+        let asked = match (is_charged || self.is_postpaid, self.due) {
             (false, _) | (true, 0) => self.denied,
             (true, due) => due,
         };

@@ -78,6 +78,10 @@ fn check<S: Subject>(
 /// A refusal under smaller numbers does not take from what larger ones remember. What it may leave
 /// is an entry in a log and, of a bucket too far ahead, that it counts as used up from now on.
 fn commit(quota: &Quota, cost: u64, decision: &Decision) -> Commit {
+    // A postpaid limit is charged whatever it says.
+    if quota.is_postpaid() && cost > 0 {
+        return Commit::Charge;
+    }
     let leaves_a_trace = matches!(
         quota.meter(),
         Meter::TokenBucket(_) | Meter::LeakyBucket(_) | Meter::SlidingLog(_)

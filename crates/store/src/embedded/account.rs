@@ -107,10 +107,10 @@ impl<'a> Account<'a> {
                 .quota
                 .next_soft_period(self.soft_period, &decision, now);
         }
-        if decision.is_allowed() {
+        if decision.is_allowed() || charge.quota.is_postpaid() {
             self.due = cost;
             if charge.cost > 0 {
-                self.refused = Some(false);
+                self.refused = Some(!decision.is_allowed());
                 self.change = Change {
                     refused: self.change.refused,
                     ..change
@@ -132,13 +132,21 @@ impl<'a> Account<'a> {
     /// Decides on a look: what remains, denied if a cost of 1 does not fit.
     pub(super) fn look(&self, charge: &Charge<'_>, now: Time) -> Decision {
         let (decision, _) = self.decide(charge, 0, Inquiry::Look, now);
+        // A postpaid limit would be charged for the 1.
+        if charge.quota.is_postpaid() {
+            return decision;
+        }
         let (next, _) = self.decide(charge, 1, Inquiry::Look, now);
         decision.unless_full(&next)
     }
 
     /// Takes back what the request charged, because it is denied as a whole: what an allowing limit
-    /// says remains, remains. A limit that denies remembers that a request above it came.
+    /// says remains, remains. A limit that denies remembers that a request above it came, and a postpaid one
+    /// stays charged.
     pub(super) fn uncharge(&mut self, charge: &Charge<'_>, decision: &mut Decision, now: Time) {
+        if charge.quota.is_postpaid() {
+            return;
+        }
         let Change {
             refused, clamped, ..
         } = self.change;
@@ -243,7 +251,7 @@ impl<'a> Account<'a> {
             Memory::Log(log) => meter.decide(log, cost, extra, now),
             _ => meter.decide(&NoLog, cost, extra, now),
         };
-        let change = if decision.is_allowed() {
+        let change = if decision.is_allowed() || meter.is_postpaid() {
             Change {
                 admitted: entry,
                 ..Change::default()
@@ -264,14 +272,14 @@ impl<'a> Account<'a> {
         extra: u64,
         now: Time,
     ) -> (Decision, Change) {
-        let decision = match &self.memory {
+        let (decision, added) = match &self.memory {
             Memory::Counts(counts) => meter.decide(counts, cost, extra, now),
             _ => meter.decide(&NoCounts, cost, extra, now),
         };
         (
             decision,
             Change {
-                added: cost,
+                added,
                 ..Change::default()
             },
         )

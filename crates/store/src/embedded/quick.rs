@@ -130,8 +130,9 @@ impl Asked<'_> {
         }
         let (decision, next) = self.decide(word, now);
         let is_refused = !decision.is_allowed();
-        // There a window may count its refusals, and says what is left accordingly.
-        if is_refused && self.charging == Charging::EveryMatch {
+        // Then a window may count its refusals, and says what is left accordingly; or the limit is postpaid.
+        let is_counted = self.charging == Charging::EveryMatch || self.charge.quota.is_postpaid();
+        if is_refused && is_counted {
             return None;
         }
         let is_look = self.charge.cost == 0;

@@ -198,7 +198,7 @@ impl State {
             }
             // These keep their state in a block; as far as this state goes, nobody was seen.
             Meter::SlidingLog(meter) => (meter.decide(&NoLog, cost, extra, now).0, self),
-            Meter::SubWindows(meter) => (meter.decide(&NoCounts, cost, extra, now), self),
+            Meter::SubWindows(meter) => (meter.decide(&NoCounts, cost, extra, now).0, self),
         }
     }
 
