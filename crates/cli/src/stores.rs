@@ -230,7 +230,7 @@ impl Store for AnyStore {
 
     fn health(&self) -> StoreHealth {
         match self {
-            Self::Memory(_) => StoreHealth::Whole,
+            Self::Memory(store) => store.health(),
             Self::Shared(shared) => shared.store.health(),
         }
     }

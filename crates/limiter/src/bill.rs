@@ -91,7 +91,7 @@ impl<'a> Bill<'a> {
                 cost: self.cost(charged),
                 mode: charged.applied.mode,
                 headroom: self.headroom,
-                on_full: limit.map_or(OnFull::Allow, on_full),
+                on_full: limit.map_or(OnFull::default(), on_full),
                 consistency: self.consistency(charged),
             });
         }
@@ -166,6 +166,7 @@ impl<'a> Bill<'a> {
 
 fn on_full(limit: &Limit) -> OnFull {
     match limit.on_full() {
+        RuleOnFull::Shared => OnFull::Shared,
         RuleOnFull::Allow => OnFull::Allow,
         RuleOnFull::Deny => OnFull::Deny,
     }

@@ -72,13 +72,15 @@ pub enum OnFailure {
     Deny,
 }
 
-/// What a new key gets when the store has no room for it.
+/// The decision on a new key for which the store has no room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnFull {
-    /// It passes uncounted.
+    /// It is counted together with others, by the limit's own numbers.
     #[default]
+    Shared,
+    /// It is allowed, uncounted.
     Allow,
-    /// It is refused.
+    /// It is denied.
     Deny,
 }
 
@@ -131,7 +133,7 @@ impl Limit {
         self.on_failure
     }
 
-    /// What a new key gets when the store has no room for it.
+    /// The decision on a new key for which the store has no room.
     pub const fn on_full(&self) -> OnFull {
         self.on_full
     }

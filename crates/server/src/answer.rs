@@ -86,6 +86,10 @@ pub(crate) const fn health_words(health: Health, store: StoreHealth) -> (StatusC
     match (health, store) {
         (Health::Serving, StoreHealth::Whole) => (StatusCode::OK, "OK"),
         (Health::Serving, StoreHealth::Degraded) => (StatusCode::OK, "degraded"),
+        (Health::Serving, StoreHealth::Full) => (
+            StatusCode::OK,
+            "degraded: memory for counters is full, on_full decides on new callers",
+        ),
         (Health::Serving, StoreHealth::Unshared) => (
             StatusCode::OK,
             "degraded: number of members unknown, whole limits are enforced",

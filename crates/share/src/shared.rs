@@ -335,7 +335,7 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> Store for Shar
     fn health(&self) -> StoreHealth {
         match self.remote().health() {
             StoreHealth::Degraded if self.standby().is_unshared() => StoreHealth::Unshared,
-            health => health,
+            health => health.or_full(self.local().is_full()),
         }
     }
 

@@ -192,13 +192,15 @@ pub enum Charging {
     EveryMatch,
 }
 
-/// What to answer for a new counter when memory is full of counters that must stay.
+/// The decision on a new counter when memory is full of counters that must stay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnFull {
-    /// Let it pass, uncounted.
+    /// It is counted together with others, by the limit's own quota, in a counter that its keyed hash chooses.
     #[default]
+    Shared,
+    /// It is allowed, uncounted.
     Allow,
-    /// Refuse it.
+    /// It is denied.
     Deny,
 }
 
@@ -261,8 +263,8 @@ pub struct Counter {
     pub window: Duration,
     /// When it will say no more than a counter never used.
     pub expires_after: Duration,
-    /// Whether its last answer was a refusal.
-    pub refused: bool,
+    /// Whether its last answer was a denial, if the store remembers that.
+    pub refused: Option<bool>,
 }
 
 // === impl Receipt ===

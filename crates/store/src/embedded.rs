@@ -10,11 +10,12 @@ mod account;
 mod arena;
 mod block_counts;
 mod block_log;
-mod budget;
+mod border;
 mod charge;
 mod claim;
 mod core;
 mod fingerprint;
+mod fold;
 mod grow;
 mod layout;
 mod ledger;
@@ -27,6 +28,8 @@ mod quick;
 mod recycle;
 mod refund;
 mod room;
+mod shared;
+mod shrink;
 mod sip;
 mod snapshot;
 mod state;
@@ -45,7 +48,7 @@ pub use self::fingerprint::Digester;
 use self::fingerprint::Fingerprinter;
 use self::layout::Layout;
 pub use self::snapshot::{Restored, SnapshotError, Written};
-use crate::report::StoreReport;
+use crate::report::{StoreHealth, StoreReport};
 use crate::{
     Charge, Charging, Clock, Consistency, Counter, CounterKey, Cursor, Decisions, MemoryRefused,
     Mode, OnFull, Page, Receipt, Store, StoreError, SystemClock,
@@ -78,10 +81,14 @@ pub struct StoreStats {
     pub used_bytes: u64,
     /// The cap.
     pub max_bytes: u64,
-    /// Live counters, none of them refused, that made way for new ones at the cap.
+    /// Live counters that made way for new ones at the cap.
     pub evicted: u64,
-    /// Charges that found no room for their counter and went by `on_full`.
+    /// Charges that found no room for their counter and were decided by `on_full`.
     pub untracked: u64,
+    /// Evicted counters that were not added to their shared counter, because another request held it.
+    pub unfolded: u64,
+    /// Whether `on_full` decided on a charge in the last minute.
+    pub is_full: bool,
 }
 
 // === impl StoreConfig ===
@@ -141,7 +148,12 @@ impl<C: Clock> EmbeddedStore<C> {
 
     /// What the store has been through so far.
     pub fn stats(&self) -> StoreStats {
-        self.core.stats()
+        self.core.stats(&self.clock)
+    }
+
+    /// Whether `on_full` decided on a charge in the last minute.
+    pub fn is_full(&self) -> bool {
+        self.core.is_full(&self.clock)
     }
 
     /// [`Store::charge`] without a future: this store never waits for anything outside.
@@ -265,6 +277,10 @@ impl<C: Clock> Store for EmbeddedStore<C> {
         ready(Ok(self.list_now(cursor, most)))
     }
 
+    fn health(&self) -> StoreHealth {
+        StoreHealth::Whole.or_full(self.is_full())
+    }
+
     fn report(&self) -> StoreReport {
         StoreReport {
             memory: self.stats(),
@@ -275,7 +291,7 @@ impl<C: Clock> Store for EmbeddedStore<C> {
 
 fn try_core(config: StoreConfig) -> Result<Core, MemoryRefused> {
     let max_memory = config.max_memory.max(MIB);
-    Core::try_new(max_memory).ok_or(MemoryRefused { max_memory })
+    Core::with_shared(max_memory).ok_or(MemoryRefused { max_memory })
 }
 
 // === impl Core ===
@@ -298,7 +314,7 @@ impl Core {
                             | tag.fingerprint(),
                         window: Duration::from_nanos(layout.window),
                         expires_after: expires_at.since(now),
-                        refused: tag.is_refused(),
+                        refused: None,
                     });
                 }
             });

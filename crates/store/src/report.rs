@@ -58,6 +58,8 @@ pub enum StoreHealth {
     Degraded,
     /// The same, and the number of members is unknown: this node enforces whole limits, not its shares.
     Unshared,
+    /// Memory is full of counters in use: new callers are decided on by `on_full`.
+    Full,
 }
 
 /// What this node has been through with one server.
@@ -234,7 +236,7 @@ pub struct StandbyReport {
 impl StoreReport {
     /// Whether the store decides as it should: every server is asked.
     pub fn health(&self) -> StoreHealth {
-        health_of(&self.servers)
+        health_of(&self.servers).or_full(self.memory.is_full)
     }
 }
 
@@ -262,11 +264,20 @@ impl StoreKind {
 // === impl StoreHealth ===
 
 impl StoreHealth {
+    /// The same health, or that of a full store if it is otherwise well.
+    #[must_use]
+    pub const fn or_full(self, is_full: bool) -> Self {
+        match self {
+            Self::Whole if is_full => Self::Full,
+            health => health,
+        }
+    }
+
     /// As probes and operators read it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Whole => "ok",
-            Self::Degraded | Self::Unshared => "degraded",
+            Self::Degraded | Self::Unshared | Self::Full => "degraded",
         }
     }
 }

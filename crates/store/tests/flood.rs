@@ -1,10 +1,15 @@
-//! Memory is bounded whatever arrives: floods of invented keys against the smallest store.
+//! Memory is bounded whatever arrives: floods of invented keys against the smallest store, and against larger ones in
+//! simulated time.
+
+#[path = "../examples/flood/attack.rs"]
+mod attack;
 
 use std::time::Duration;
 
+use attack::{Attack, Target};
 use tidegate_algorithms::{
-    Algorithm, Allowance, Decision, Headroom, Outcome, Quota, QuotaSpec, Refill, Retry, Rounding,
-    Time,
+    Algorithm, Allowance, Decision, Headroom, Outcome, Quota, QuotaSpec, Refill, RefundTo, Retry,
+    Rounding, Time,
 };
 use tidegate_store::{
     Charge, Charging, Consistency, CounterKey, Decisions, EmbeddedStore, LimitId, ManualClock,
@@ -137,6 +142,128 @@ fn quota(limit: u64, window: Duration, algorithm: Algorithm) -> Quota {
     .expect("valid")
 }
 
+/// Two million keys that are asked for once, at 20,000 requests in a second, against 4 MiB: an offender stays denied,
+/// a fresh caller gets at most twice its quota, honest ones get theirs, and a minute later everybody is counted.
+#[test]
+fn a_flood_of_keys_switches_no_limit_off() {
+    check_attack(|_| Attack {
+        keys: 2_000_000,
+        requests_per_key: 1,
+        rate: 20_000,
+        max_memory: 4 << 20,
+    });
+}
+
+/// The same with keys that are driven over their limit: two million requests.
+#[test]
+fn a_flood_of_denied_keys_switches_no_limit_off() {
+    check_attack(|target| Attack {
+        keys: 2_000_000 / target.to_be_denied(),
+        requests_per_key: target.to_be_denied(),
+        rate: 20_000,
+        max_memory: 4 << 20,
+    });
+}
+
+fn check_attack(attack: impl Fn(&Target) -> Attack) {
+    for target in Target::all() {
+        let outcome = target.attack(attack(&target));
+        assert!(outcome.is_held(), "{}: {outcome:?}", target.name);
+        assert!(outcome.stats.evicted > 0, "the store was full");
+    }
+}
+
+/// A store full of counters that are in use counts new callers in shared counters: none gets more than the quota,
+/// and they are not all denied. What they return goes back to the shared counter.
+#[test]
+fn callers_without_room_share_counters() {
+    const CALLERS: usize = 1_000;
+    for (algorithm, offenders) in [
+        (TOKEN_BUCKET, 4 * MOST_SLOTS),
+        (Algorithm::FixedWindow, 4 * MOST_SLOTS),
+        (SLIDING_LOG, MOST_SLOTS),
+        (SUB_WINDOWS, MOST_SLOTS),
+    ] {
+        let dam = Dam::new();
+        let three = hourly(3, algorithm);
+        for n in 0..offenders {
+            let offender = format!("offender {n}");
+            dam.charge(&offender, &three, OnFull::Shared);
+            dam.charge(&offender, &three, OnFull::Shared);
+        }
+        let before = dam.stats();
+        let allowed = (0..CALLERS).map(|n| {
+            let caller = format!("caller {n}");
+            let asks = [(); 9].map(|()| dam.charge(&caller, &three, OnFull::Shared));
+            asks.iter().filter(|decision| decision.is_allowed()).count()
+        });
+        let allowed: Vec<_> = allowed.collect();
+        assert!(
+            allowed.iter().all(|&n| n <= 3),
+            "{algorithm:?}: {allowed:?}"
+        );
+        let untracked = dam.stats().untracked - before.untracked;
+        assert!(untracked > 8_000, "{algorithm:?}: {untracked}");
+        assert!(dam.stats().is_full);
+    }
+}
+
+/// A refund finds the shared counter of a caller without room.
+#[test]
+fn a_refund_reaches_the_shared_counter() {
+    for algorithm in [TOKEN_BUCKET, Algorithm::FixedWindow, SLIDING_LOG] {
+        let dam = Dam::new();
+        let (one, full) = (hourly(1, algorithm), hourly(1, Algorithm::FixedWindow));
+        for n in 0..4 * MOST_SLOTS {
+            let offender = format!("offender {n}");
+            dam.charge(&offender, &full, OnFull::Allow);
+            dam.charge(&offender, &full, OnFull::Allow);
+        }
+        let is_allowed = |n: &u64| {
+            let caller = format!("caller {n}");
+            dam.charge(&caller, &one, OnFull::Shared).is_allowed()
+        };
+        let caller = (0..100).find(is_allowed).expect("a counter that is free");
+        assert!(!is_allowed(&caller), "{algorithm:?}");
+        let name = format!("caller {caller}");
+        let key = CounterKey {
+            limit: LimitId(1),
+            values: &[&name],
+        };
+        let refund = dam.0.refund_now(key, &one, 1, RefundTo::Current);
+        refund.expect("a refund");
+        assert!(is_allowed(&caller), "{algorithm:?}");
+    }
+}
+
+/// What the table does not need any more goes to logs: after a flood of windows that has expired, as many logs fit as
+/// into a new store, or nearly.
+#[test]
+fn memory_moves_to_where_it_is_needed() {
+    const LOGS: u64 = 9_000;
+    let hundred = hourly(100, SLIDING_LOG);
+    let fitting = |dam: &Dam| {
+        let evicted = dam.stats().evicted;
+        // The border moves as time goes by, not at once.
+        for n in 0..4 * LOGS {
+            dam.charge(&format!("log {}", n % LOGS), &hundred, OnFull::Deny);
+            dam.advance(Duration::from_micros(500));
+        }
+        LOGS.saturating_sub((dam.stats().evicted - evicted) / 4)
+    };
+    let fresh = fitting(&Dam::new());
+    let dam = Dam::new();
+    dam.flood(
+        "window",
+        200_000,
+        &quota(9, HOUR / 60, Algorithm::FixedWindow),
+    );
+    dam.advance(HOUR);
+    let first = fitting(&dam);
+    let moved = fitting(&dam);
+    assert!(moved >= fresh / 10 * 9, "{first}, then {moved}, of {fresh}");
+}
+
 /// A caller who was refused is refused again, whoever else comes and however many.
 #[test]
 fn an_offender_stays_refused() {
@@ -186,10 +313,11 @@ fn millions_of_keys_come_and_go() {
     let dam = Dam::new();
     let quota = hourly(3, Algorithm::FixedWindow);
     let remembered = dam.flood("caller", 2_000_000, &quota);
-    assert!(remembered > MOST_SLOTS / 10 * 9, "{remembered}");
+    // An eighth is kept for blocks, and a sixteenth for shared counters.
+    assert!(remembered > MOST_SLOTS / 10 * 8, "{remembered}");
     let stats = dam.stats();
     assert_eq!(stats.untracked, 0);
-    assert!(stats.used_bytes > stats.max_bytes / 10 * 9, "{stats:?}");
+    assert!(stats.used_bytes > stats.max_bytes / 10 * 8, "{stats:?}");
 }
 
 /// As long as there are callers of the hour before, nobody of this hour makes way.
@@ -296,7 +424,7 @@ fn blocks_of_the_expired_are_used_again() {
                 "{algorithm:?}, hour {hour}: {again} of {first}"
             );
         }
-        assert_eq!(dam.stats().used_bytes, used.used_bytes);
+        assert!(dam.stats().used_bytes <= used.used_bytes);
     }
 }
 

@@ -84,11 +84,19 @@ const STORE_MAX: Family = Family::gauge(
 );
 const STORE_EVICTED: Family = Family::counter(
     "tidegate_store_evicted_total",
-    "Live counters, none of them refused, that made way for new ones.",
+    "Live counters that made way for new ones.",
 );
 const STORE_UNTRACKED: Family = Family::counter(
     "tidegate_store_untracked_total",
-    "Charges that found no room for their counter; on_full answered them.",
+    "Charges that found no room for their counter and were decided by on_full.",
+);
+const STORE_UNFOLDED: Family = Family::counter(
+    "tidegate_store_unfolded_total",
+    "Evicted counters that were not added to their shared counter, because it was in use.",
+);
+const STORE_FULL: Family = Family::gauge(
+    "tidegate_store_full",
+    "1 if on_full decided in the last minute because memory was full, else 0.",
 );
 const STORE_DEGRADED: Family = Family::gauge(
     "tidegate_store_degraded",
@@ -207,6 +215,8 @@ fn add_store(page: &mut Page, store: &StoreReport) {
     page.single(&STORE_MAX, store.memory.max_bytes);
     page.single(&STORE_EVICTED, store.memory.evicted);
     page.single(&STORE_UNTRACKED, store.memory.untracked);
+    page.single(&STORE_UNFOLDED, store.memory.unfolded);
+    page.single(&STORE_FULL, u8::from(store.memory.is_full));
     let is_degraded = store.health() == StoreHealth::Degraded;
     page.single(&STORE_DEGRADED, u8::from(is_degraded));
     if !store.servers.is_empty() {

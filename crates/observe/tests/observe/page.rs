@@ -47,6 +47,8 @@ fn gauges() -> Gauges {
                 max_bytes: 20,
                 evicted: 3,
                 untracked: 4,
+                unfolded: 5,
+                is_full: true,
             },
             servers: vec![server("127.0.0.1:1")],
             regions: vec![RegionReport {
@@ -138,6 +140,8 @@ fn shows_what_was_counted() {
         "tidegate_connections_opened_total{protocol=\"grpc\"} 2",
         "tidegate_store_used_bytes 10",
         "tidegate_store_untracked_total 4",
+        "tidegate_store_unfolded_total 5",
+        "tidegate_store_full 1",
         "tidegate_state_bytes 6",
         "tidegate_state_write_failures_total 7",
         "tidegate_store_degraded 1",

@@ -29,7 +29,11 @@ const ON_FAILURE: [(&str, OnFailure); 3] = [
     ("deny", OnFailure::Deny),
 ];
 
-const ON_FULL: [(&str, OnFull); 2] = [("allow", OnFull::Allow), ("deny", OnFull::Deny)];
+const ON_FULL: [(&str, OnFull); 3] = [
+    ("shared", OnFull::Shared),
+    ("allow", OnFull::Allow),
+    ("deny", OnFull::Deny),
+];
 
 /// Reads the list under `rate_limits`.
 pub(super) fn list(pair: &Pair, findings: &mut Findings) -> Vec<DraftLimit> {

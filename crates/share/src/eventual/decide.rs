@@ -280,14 +280,26 @@ impl<C: Clock> Eventual<C> {
         self.tallies.untracked.fetch_add(cost, Ordering::Relaxed);
         let unused = History::default().usage(quota, ask.layout, ask.now);
         let decision = unused.decide(quota, cost, 0, ask.now);
+        let denied = Decision {
+            outcome: wait_for(self.config.sync_interval),
+            remaining: 0,
+            ..decision
+        };
         match ask.charge.on_full {
+            OnFull::Shared => self.charge_share(ask).unwrap_or(denied),
             OnFull::Allow => decision,
-            OnFull::Deny => Decision {
-                outcome: wait_for(self.config.sync_interval),
-                remaining: 0,
-                ..decision
-            },
+            OnFull::Deny => denied,
         }
+    }
+
+    /// Decides by this node's share alone, whose store has shared counters for callers without room.
+    fn charge_share(&self, ask: &Ask<'_>) -> Result<Decision, StoreError> {
+        let part = self.share_of(ask.charge.quota);
+        let charge = Charge {
+            quota: part.as_ref().unwrap_or(ask.charge.quota),
+            ..*ask.charge
+        };
+        self.shares.charge(&charge, ask.charging)
     }
 
     /// This node's share of a limit, at least 1: a limit smaller than the number of nodes would

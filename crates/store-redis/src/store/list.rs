@@ -85,7 +85,7 @@ fn counter(
         fingerprint: hasher.finish(),
         window: Key::window_of(key)?,
         expires_after,
-        refused: refused?.integer()? == 1,
+        refused: Some(refused?.integer()? == 1),
     })
 }
 

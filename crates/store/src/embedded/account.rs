@@ -27,12 +27,12 @@ pub(super) struct Account<'a> {
     /// What this request has charged so far.
     due: u64,
     pub(super) change: Change,
-    /// Whether the last word was a refusal; `None` if nobody asked for more than a look.
-    pub(super) refused: Option<bool>,
+    /// Whether the request asks for more than a look.
+    pub(super) is_requested: bool,
 }
 
 /// What a counter recalls.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Memory<'a> {
     /// A state of fixed size.
     Fixed(State),
@@ -84,7 +84,7 @@ impl<'a> Account<'a> {
             has_denied: false,
             due: 0,
             change: Change::default(),
-            refused: None,
+            is_requested: false,
         }
     }
 
@@ -96,13 +96,17 @@ impl<'a> Account<'a> {
     /// Decides on a charge, on top of what the request charged before, and notes what to write if
     /// the request is charged.
     pub(super) fn judge(&mut self, charge: &Charge<'_>, charging: Charging, now: Time) -> Decision {
-        if let (Memory::NoRoom { until }, OnFull::Deny) = (&self.memory, charge.on_full) {
+        // There is room for shared counters unless a single request fills all slots of one.
+        if let (Memory::NoRoom { until }, OnFull::Deny | OnFull::Shared) =
+            (&self.memory, charge.on_full)
+        {
             return self.deny_for_room(charge, until.since(now));
         }
         let cost = self.due.saturating_add(charge.cost);
         let inquiry = Inquiry::of(charge.cost);
         let (mut decision, change) = self.decide(charge, cost, inquiry, now);
         if inquiry == Inquiry::Request {
+            self.is_requested = true;
             self.soft_period = charge
                 .quota
                 .next_soft_period(self.soft_period, &decision, now);
@@ -110,17 +114,13 @@ impl<'a> Account<'a> {
         if decision.is_allowed() || charge.quota.is_postpaid() {
             self.due = cost;
             if charge.cost > 0 {
-                self.refused = Some(!decision.is_allowed());
                 self.change = Change {
                     refused: self.change.refused,
                     ..change
                 };
             }
         } else {
-            if charge.cost > 0 {
-                self.refused = Some(true);
-                self.has_denied = true;
-            }
+            self.has_denied |= charge.cost > 0;
             if charging == Charging::EveryMatch {
                 self.count_refusal(charge, &mut decision, now);
             }

@@ -3,254 +3,100 @@
 //! A block belongs to one slot and is read and written only under the lock of that slot's set. Its
 //! first word is when its state expires, so that anybody may tell whether the slot is free. The
 //! arena's own lock is taken only to allocate and to free, never to decide.
+//!
+//! A block lies in one piece where there is one that is large enough. Where there is none, it is a chain of several:
+//! the last word of a piece names the next one. So free memory serves every need, however it is cut up.
 
-use std::collections::BTreeMap;
+mod free;
+
 use std::sync::PoisonError;
 
-use super::budget::Budget;
-use super::sync::{AtomicU64, Mutex, MutexGuard, Ordering, zeroed_words};
+use self::free::FreeLists;
+use super::border::{Border, Side};
+use super::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
+
+pub(super) use self::block::Block;
+
+mod block;
 
 /// Words in a unit, the grain of allocation.
 const UNIT_WORDS: usize = 2;
 
+/// Bytes in a unit.
+const UNIT_BYTES: usize = UNIT_WORDS * 8;
+
+/// The fewest units of a piece: room for a state of fixed size.
+const LEAST_UNITS: usize = if cfg!(loom) { 1 } else { 3 };
+
 /// Bits of a handle that hold the length.
 const LENGTH_BITS: u32 = 24;
+
+/// Marks the handle of a piece whose last word is the handle of the next one.
+const CHAINED: u64 = 1 << LENGTH_BITS;
+
+/// Where the start of a piece lies in its handle.
+const START_SHIFT: u32 = LENGTH_BITS + 1;
 
 /// The most units there are: two numbers of one, plus 1, make a word.
 const MOST_UNITS: usize = u32::MAX as usize - 1;
 
-/// Units whose edges one word tells.
-const EDGES: usize = u64::BITS as usize;
-
-/// All blocks.
+/// The bookkeeping of all blocks.
 #[derive(Debug)]
-pub(super) struct Arena {
-    words: Box<[AtomicU64]>,
+pub(super) struct ArenaSpace {
     free: Mutex<FreeLists>,
+    /// Units in a layer.
+    layer_units: usize,
+    /// Words of the range below those that blocks can lie in.
+    words_below: usize,
 }
 
-/// A block, as the state word of a boxed slot names it.
+/// All blocks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arena<'a> {
+    words: &'a [AtomicU64],
+    space: &'a ArenaSpace,
+    border: &'a Border,
+}
+
+/// A piece of memory, as the state word of a boxed slot names it: all of a block, or the first piece of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Handle {
     /// In units from the start of the arena.
     start: usize,
     /// In units.
     length: usize,
+    is_chained: bool,
 }
 
-/// The words of a block.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Block<'a> {
-    words: &'a [AtomicU64],
-}
+// === impl ArenaSpace ===
 
-/// The free blocks, by length. A free block is its own bookkeeping: its first word links it to
-/// others of its length, and the second word of its first and of its last unit is its length.
-#[derive(Debug)]
-struct FreeLists {
-    /// The start of the first free block of each length.
-    heads: BTreeMap<usize, usize>,
-    /// A bit for each unit: whether a free block begins or ends there.
-    edges: Vec<u64>,
-    /// The first unit that was never allocated.
-    fresh: usize,
-}
-
-/// The neighbours of a free block in its list.
-#[derive(Clone, Copy)]
-struct Links {
-    previous: Option<usize>,
-    next: Option<usize>,
-}
-
-// === impl Arena ===
-
-impl Arena {
-    /// An arena for at most `max_bytes`; `None` if the system does not give out so much.
-    pub(super) fn try_new(max_bytes: usize) -> Option<Self> {
-        let units = (max_bytes / (UNIT_WORDS * 8)).min(MOST_UNITS);
-        Some(Self {
-            words: zeroed_words(units * UNIT_WORDS)?,
-            free: Mutex::new(FreeLists {
-                heads: BTreeMap::new(),
-                edges: vec![0; units.div_ceil(EDGES)],
-                fresh: 0,
-            }),
-        })
-    }
-
-    /// A small arena.
-    #[cfg(test)]
-    pub(super) fn new(max_bytes: usize) -> Self {
-        Self::try_new(max_bytes).expect("a little memory")
-    }
-
-    /// Allocates a block of at least `words` words, all zero; `None` when there is no room left.
-    pub(super) fn allocate(&self, words: usize, budget: &Budget) -> Option<Handle> {
-        let length = words.div_ceil(UNIT_WORDS).max(1);
-        if length >= 1 << LENGTH_BITS {
-            return None;
-        }
-        let mut free = self.lock();
-        let handle = self
-            .pop(&mut free, length)
-            .or_else(|| self.split(&mut free, length))
-            .or_else(|| self.extend(&mut free, length, budget))?;
-        drop(free);
-        self.block(handle)
-            .words
-            .iter()
-            .for_each(|word| word.store(0, Ordering::Relaxed));
-        Some(handle)
-    }
-
-    /// Frees a block, and makes it one with the free ones next to it.
-    pub(super) fn free(&self, handle: Handle) {
-        let Handle {
-            mut start,
-            mut length,
-        } = handle;
-        let mut free = self.lock();
-        if let Some(before) = start.checked_sub(1).filter(|&unit| free.is_edge(unit)) {
-            let joined = self.length_at(before);
-            start -= joined;
-            length += joined;
-            self.unlink(
-                &mut free,
-                Handle {
-                    start,
-                    length: joined,
-                },
-            );
-        }
-        let after = handle.start + handle.length;
-        if free.is_edge(after) {
-            let joined = self.length_at(after);
-            length += joined;
-            self.unlink(
-                &mut free,
-                Handle {
-                    start: after,
-                    length: joined,
-                },
-            );
-        }
-        self.push(&mut free, Handle { start, length });
-    }
-
-    pub(super) fn block(&self, handle: Handle) -> Block<'_> {
-        let start = handle.start * UNIT_WORDS;
-        Block {
-            words: &self.words[start..start + handle.length * UNIT_WORDS],
+impl ArenaSpace {
+    /// The bookkeeping of an arena at the end of a range of `layers`, each of `layer_bytes`.
+    pub(super) fn new(layers: u32, layer_bytes: usize) -> Self {
+        let layer_units = layer_bytes / UNIT_BYTES;
+        let all_units = layers as usize * layer_units;
+        let units = all_units.min(MOST_UNITS);
+        Self {
+            free: Mutex::new(FreeLists::new(units)),
+            layer_units,
+            words_below: (all_units - units) * UNIT_WORDS,
         }
     }
 
-    /// Takes a free block of just that length.
-    fn pop(&self, free: &mut FreeLists, length: usize) -> Option<Handle> {
-        let start = *free.heads.get(&length)?;
-        let handle = Handle { start, length };
-        self.unlink(free, handle);
-        Some(handle)
-    }
-
-    /// Puts a block first in the list of its length.
-    fn push(&self, free: &mut FreeLists, handle: Handle) {
-        let Handle { start, length } = handle;
-        let previous = None;
-        let next = free.heads.insert(length, start);
-        self.put_links(start, Links { previous, next });
-        if let Some(next) = next {
-            let links = self.links(next);
-            let previous = Some(start);
-            self.put_links(next, Links { previous, ..links });
-        }
-        for edge in [start, handle.last()] {
-            self.unit(edge).put(1, length as u64);
-            free.set_edge(edge);
+    /// The blocks in a range of memory.
+    #[inline]
+    pub(super) fn arena<'a>(&'a self, range: &'a [AtomicU64], border: &'a Border) -> Arena<'a> {
+        Arena {
+            words: &range[self.words_below..],
+            space: self,
+            border,
         }
     }
 
-    /// Takes a block out of the list of its length.
-    fn unlink(&self, free: &mut FreeLists, handle: Handle) {
-        let Links { previous, next } = self.links(handle.start);
-        match (previous, next) {
-            (Some(unit), _) => self.put_links(
-                unit,
-                Links {
-                    next,
-                    ..self.links(unit)
-                },
-            ),
-            (None, Some(unit)) => {
-                free.heads.insert(handle.length, unit);
-            }
-            (None, None) => {
-                free.heads.remove(&handle.length);
-            }
-        }
-        if let Some(unit) = next {
-            self.put_links(
-                unit,
-                Links {
-                    previous,
-                    ..self.links(unit)
-                },
-            );
-        }
-        free.clear_edge(handle.start);
-        free.clear_edge(handle.last());
-    }
-
-    fn links(&self, start: usize) -> Links {
-        let word = self.unit(start).get(0);
-        let unit = |half: u64| usize::try_from(half).ok()?.checked_sub(1);
-        Links {
-            previous: unit(word >> 32),
-            next: unit(word & u64::from(u32::MAX)),
-        }
-    }
-
-    fn put_links(&self, start: usize, links: Links) {
-        let half = |unit: Option<usize>| unit.map_or(0, |unit| unit as u64 + 1);
-        let word = (half(links.previous) << 32) | half(links.next);
-        self.unit(start).put(0, word);
-    }
-
-    /// The length of the free block that has an edge at `unit`.
-    fn length_at(&self, unit: usize) -> usize {
-        usize::try_from(self.unit(unit).get(1)).expect("written by `push`")
-    }
-
-    fn unit(&self, start: usize) -> Block<'_> {
-        self.block(Handle { start, length: 1 })
-    }
-
-    fn extend(&self, free: &mut FreeLists, length: usize, budget: &Budget) -> Option<Handle> {
-        let handle = Handle {
-            start: free.fresh,
-            length,
-        };
-        let fits = (handle.start + length) * UNIT_WORDS <= self.words.len();
-        if !fits || !budget.take(handle.bytes()) {
-            return None;
-        }
-        free.fresh += length;
-        Some(handle)
-    }
-
-    /// Cuts a block out of the smallest larger one.
-    fn split(&self, free: &mut FreeLists, length: usize) -> Option<Handle> {
-        let larger = *free.heads.range(length + 1..).next()?.0;
-        let whole = self.pop(free, larger)?;
-        let rest = Handle {
-            start: whole.start + length,
-            length: larger - length,
-        };
-        self.push(free, rest);
-        Some(Handle {
-            start: whole.start,
-            length,
-        })
+    /// Bytes that were allocated at some time, and not released.
+    pub(super) fn used_bytes(&self) -> u64 {
+        let free = self.lock();
+        ((free.units() - free.fresh()) * UNIT_BYTES) as u64
     }
 
     fn lock(&self) -> MutexGuard<'_, FreeLists> {
@@ -258,61 +104,152 @@ impl Arena {
     }
 }
 
-// === impl FreeLists ===
+// === impl Arena ===
 
-impl FreeLists {
-    fn is_edge(&self, unit: usize) -> bool {
-        let word = self.edges.get(unit / EDGES).copied().unwrap_or(0);
-        word >> (unit % EDGES) & 1 == 1
+impl<'a> Arena<'a> {
+    /// Allocates a block of at least `words` words, all zero; `None` when there is no room left.
+    pub(super) fn allocate(self, words: usize) -> Option<Handle> {
+        let length = words.div_ceil(UNIT_WORDS).max(LEAST_UNITS);
+        if length >= 1 << LENGTH_BITS {
+            return None;
+        }
+        let mut free = self.space.lock();
+        let handle = free
+            .take(self, length)
+            .or_else(|| self.extend(&mut free, length))
+            .or_else(|| self.chain(&mut free, words))?;
+        drop(free);
+        self.block(handle).clear();
+        Some(handle)
     }
 
-    fn set_edge(&mut self, unit: usize) {
-        self.edges[unit / EDGES] |= 1 << (unit % EDGES);
+    /// Frees all pieces of a block.
+    pub(super) fn free(self, handle: Handle) {
+        let mut free = self.space.lock();
+        let mut next = Some(handle);
+        while let Some(piece) = next {
+            next = self.next_piece(piece);
+            free.put(self, piece.alone());
+        }
     }
 
-    fn clear_edge(&mut self, unit: usize) {
-        self.edges[unit / EDGES] &= !(1 << (unit % EDGES));
+    pub(super) fn block(self, handle: Handle) -> Block<'a> {
+        Block::new(self, handle)
+    }
+
+    /// Takes memory that was never allocated, from the top downwards.
+    fn extend(self, free: &mut FreeLists, length: usize) -> Option<Handle> {
+        let start = free.fresh().checked_sub(length)?;
+        let layers = (free.units() - start).div_ceil(self.space.layer_units);
+        let layers = u32::try_from(layers).unwrap_or(u32::MAX);
+        self.border
+            .claim(Side::Arena, layers)
+            .then(|| free.extend_to(start))
+    }
+
+    /// Takes what is left of the lowest layer.
+    fn extend_to_border(self, free: &mut FreeLists) -> Option<Handle> {
+        let layers = self.border.taken(Side::Arena) as usize;
+        let lowest = free.units().saturating_sub(layers * self.space.layer_units);
+        let length = free.fresh().saturating_sub(lowest);
+        (length >= LEAST_UNITS).then(|| free.extend_to(lowest))
+    }
+
+    /// Makes a block of `words` words of several free pieces, the largest first.
+    fn chain(self, free: &mut FreeLists, words: usize) -> Option<Handle> {
+        if let Some(rest) = self.extend_to_border(free) {
+            free.put(self, rest);
+        }
+        let mut pieces: Vec<Handle> = Vec::new();
+        let mut wanting = words;
+        // Each piece but the last has a word less for its share.
+        while wanting > 0 && free.free_words() >= wanting {
+            let units = wanting.div_ceil(UNIT_WORDS).max(LEAST_UNITS);
+            let Some(piece) = free.take(self, units).or_else(|| free.take_largest(self)) else {
+                break;
+            };
+            let share = piece.words();
+            wanting = if share >= wanting {
+                0
+            } else {
+                wanting - (share - 1)
+            };
+            pieces.push(piece);
+        }
+        if wanting > 0 {
+            for piece in pieces {
+                free.put(self, piece);
+            }
+            return None;
+        }
+        let mut next = pieces.pop()?;
+        for piece in pieces.into_iter().rev() {
+            self.piece(piece)[piece.words() - 1].store(next.to_word(), Ordering::Relaxed);
+            next = Handle {
+                is_chained: true,
+                ..piece
+            };
+        }
+        Some(next)
+    }
+
+    /// All words of a piece.
+    fn piece(self, handle: Handle) -> &'a [AtomicU64] {
+        let start = handle.start * UNIT_WORDS;
+        &self.words[start..start + handle.words()]
+    }
+
+    /// The piece after another one in a block.
+    fn next_piece(self, handle: Handle) -> Option<Handle> {
+        let last = self.piece(handle).last().filter(|_| handle.is_chained)?;
+        Some(Handle::from_word(last.load(Ordering::Relaxed)))
     }
 }
 
 // === impl Handle ===
 
 impl Handle {
+    const fn new(start: usize, length: usize) -> Self {
+        Self {
+            start,
+            length,
+            is_chained: false,
+        }
+    }
+
     pub(super) fn from_word(word: u64) -> Self {
-        let start = usize::try_from(word >> LENGTH_BITS).expect("40 bits");
-        let length = usize::try_from(word & ((1 << LENGTH_BITS) - 1)).expect("24 bits");
-        Self { start, length }
+        let start = usize::try_from(word >> START_SHIFT).expect("39 bits");
+        let length = usize::try_from(word & (CHAINED - 1)).expect("24 bits");
+        Self {
+            start,
+            length,
+            is_chained: word & CHAINED != 0,
+        }
     }
 
     pub(super) fn to_word(self) -> u64 {
-        ((self.start as u64) << LENGTH_BITS) | self.length as u64
+        let chained = if self.is_chained { CHAINED } else { 0 };
+        ((self.start as u64) << START_SHIFT) | chained | self.length as u64
+    }
+
+    /// The same piece, by itself.
+    const fn alone(self) -> Self {
+        Self::new(self.start, self.length)
+    }
+
+    /// The words of the piece.
+    const fn words(self) -> usize {
+        self.length * UNIT_WORDS
     }
 
     /// The last unit.
     const fn last(self) -> usize {
         self.start + self.length - 1
     }
-
-    fn bytes(self) -> u64 {
-        (self.length * UNIT_WORDS * 8) as u64
-    }
 }
 
-// === impl Block ===
-
-impl Block<'_> {
-    pub(super) fn len(&self) -> usize {
-        self.words.len()
-    }
-
-    pub(super) fn get(&self, index: usize) -> u64 {
-        self.words[index].load(Ordering::Relaxed)
-    }
-
-    pub(super) fn put(&self, index: usize, word: u64) {
-        self.words[index].store(word, Ordering::Relaxed);
-    }
-}
+#[cfg(test)]
+pub(super) mod test_util;
 
 #[cfg(all(test, not(loom)))]
 mod tests;

@@ -17,7 +17,7 @@ const COUNTS: usize = TOTAL + 1;
 const WIDTH_SHIFT: u32 = 56;
 
 /// A ring of `len` counts of some bits each.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct BlockCounts<'a> {
     block: Block<'a>,
     len: u64,
@@ -47,7 +47,8 @@ impl<'a> BlockCounts<'a> {
     /// was restored from a made-up file may be.
     pub(super) fn open(block: Block<'a>, len: u64) -> Option<Self> {
         let counts = Self { block, len };
-        let fits = block.len() > COUNTS && Self::words(len, counts.width()) <= block.len();
+        let words = counts.block.len();
+        let fits = words > COUNTS && Self::words(len, counts.width()) <= words;
         fits.then_some(counts)
     }
 

@@ -13,7 +13,7 @@ const EXTENT: usize = NEWEST + 1;
 const STAMPS: usize = EXTENT + 1;
 
 /// A ring of stamps. A stamp keeps its low 32 bits: all are within 2^32 - 1 grains of the newest.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct BlockLog<'a> {
     block: Block<'a>,
 }

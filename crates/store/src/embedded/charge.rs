@@ -3,13 +3,16 @@
 use std::slice;
 
 use smallvec::SmallVec;
-use tidegate_algorithms::Decision;
+use tidegate_algorithms::{Decision, Time};
 
 use super::account::Account;
-use super::claim::claim_all;
+use super::claim::{Claim, Hold, claim_all};
 use super::core::Core;
 use super::fingerprint::Fingerprinter;
-use crate::{Admission, Charge, Charging, Clock, Decisions, MAX_CHARGES, Receipt, StoreError};
+use super::shared::{Overflow, substitutes};
+use crate::{
+    Admission, Charge, Charging, Clock, Decisions, MAX_CHARGES, ManualClock, Receipt, StoreError,
+};
 
 // === impl Core ===
 
@@ -54,17 +57,72 @@ impl Core {
         for claim in &claims {
             accounts.push(self.open(claim, &hold));
         }
-        for (charge, &of) in charges.iter().zip(&claim_of) {
-            decisions.push(accounts[of].judge(charge, charging, hold.now));
+        let is_full =
+            |(charge, &of): (&Charge<'_>, &usize)| self.shared_for(&accounts[of], charge).is_some();
+        if charges.iter().zip(&claim_of).any(is_full) {
+            let held = (claims.as_slice(), &hold);
+            return self.charge_shared(charges, &claim_of, held, accounts, charging, decisions);
         }
-        let admission = Admission::of(charges, decisions);
-        if (charging, admission) == (Charging::AllOrNone, Admission::Refused) {
-            for ((charge, &of), decision) in charges.iter().zip(&claim_of).zip(&mut *decisions) {
-                accounts[of].uncharge(charge, decision, hold.now);
-            }
-        }
+        let admission = decide(
+            charges,
+            &claim_of,
+            &mut accounts,
+            charging,
+            hold.now,
+            decisions,
+        );
         for (account, claim) in accounts.iter().zip(&claims) {
             self.close(account, claim, &hold);
+        }
+        Ok(Receipt::new(hold.now, admission))
+    }
+
+    /// Charges a request of which some counters found no room: those in shared counters.
+    #[cold]
+    fn charge_shared(
+        &self,
+        charges: &[Charge<'_>],
+        claim_of: &[usize],
+        (claims, hold): (&[Claim<'_>], &Hold<'_>),
+        mut own: SmallVec<[Account<'_>; 8]>,
+        charging: Charging,
+        decisions: &mut Decisions,
+    ) -> Result<Receipt, StoreError> {
+        let shared = self.shared.as_deref().ok_or(StoreError::NoStandby)?;
+        let quotas = substitutes(self, charges, claim_of, &own);
+        let mut overflow = Overflow::new(self, charges, claim_of, claims, &own, &quotas, hold)?;
+        let clock = ManualClock::at(hold.now);
+        let shared_hold = shared.hold(&mut overflow.claims, &clock)?;
+        // A log that cannot grow is requested all the same, and so not evicted meanwhile.
+        for (&claimed, &of) in claim_of.iter().zip(&overflow.account_of) {
+            own[claimed].is_requested |= claimed != of;
+        }
+        let mut accounts: SmallVec<[Account<'_>; 8]> = SmallVec::new();
+        for account in own {
+            accounts.push(account);
+        }
+        for claim in &overflow.claims {
+            accounts.push(shared.open(claim, &shared_hold));
+        }
+        let Overflow {
+            charges,
+            account_of,
+            ..
+        } = &overflow;
+        let admission = decide(
+            charges,
+            account_of,
+            &mut accounts,
+            charging,
+            hold.now,
+            decisions,
+        );
+        let (own, others) = accounts.split_at(claims.len());
+        for (account, claim) in own.iter().zip(claims) {
+            self.close(account, claim, hold);
+        }
+        for (account, claim) in others.iter().zip(&overflow.claims) {
+            shared.close(account, claim, &shared_hold);
         }
         Ok(Receipt::new(hold.now, admission))
     }
@@ -84,4 +142,26 @@ impl Core {
         self.close(&account, &claims[0], &hold);
         Ok(decision)
     }
+}
+
+/// Lets the account of each charge decide, and takes the charges back if that denies the request as a whole.
+#[inline]
+fn decide(
+    charges: &[Charge<'_>],
+    account_of: &[usize],
+    accounts: &mut [Account<'_>],
+    charging: Charging,
+    now: Time,
+    decisions: &mut Decisions,
+) -> Admission {
+    for (charge, &of) in charges.iter().zip(account_of) {
+        decisions.push(accounts[of].judge(charge, charging, now));
+    }
+    let admission = Admission::of(charges, decisions);
+    if (charging, admission) == (Charging::AllOrNone, Admission::Refused) {
+        for ((charge, &of), decision) in charges.iter().zip(account_of).zip(&mut *decisions) {
+            accounts[of].uncharge(charge, decision, now);
+        }
+    }
+    admission
 }

@@ -19,7 +19,7 @@ pub(super) struct Claim<'a> {
     pub(super) quota: &'a Quota,
     /// What all charges that name it ask of it. If that is nothing, it needs no slot.
     pub(super) cost: u64,
-    hash: u64,
+    pub(super) hash: u64,
     pub(super) tag: Tag,
     pub(super) layout: Layout,
     pub(super) home: Home,
@@ -72,8 +72,17 @@ impl<'a> Claim<'a> {
         key: CounterKey<'_>,
         quota: &'a Quota,
     ) -> Result<Self, StoreError> {
+        Self::at(core, clock, fingerprinter.hash(key), quota)
+    }
+
+    /// A claim of the counter with that hash.
+    pub(super) fn at(
+        core: &Core,
+        clock: &impl Clock,
+        hash: u64,
+        quota: &'a Quota,
+    ) -> Result<Self, StoreError> {
         let layout = Layout::of(quota);
-        let hash = fingerprinter.hash(key);
         Ok(Self {
             quota,
             cost: 0,
@@ -85,6 +94,24 @@ impl<'a> Claim<'a> {
             is_new: false,
             is_at_cap: false,
         })
+    }
+
+    /// Adds the claim and its cost to those of the request, to that of the same counter if there is one, and gives
+    /// its index.
+    #[inline]
+    pub(super) fn join(self, claims: &mut Claims<'a>, cost: u64) -> usize {
+        let (tag, hash, quota) = (self.tag, self.hash, self.quota);
+        let is_same = |other: &Claim<'_>| other.tag == tag && other.hash == hash;
+        let index = claims.iter().position(is_same).unwrap_or_else(|| {
+            claims.push(self);
+            claims.len() - 1
+        });
+        let named = &mut claims[index];
+        named.cost = named.cost.saturating_add(cost);
+        if quota.limit() > named.quota.limit() {
+            named.quota = quota;
+        }
+        index
     }
 
     /// Gives the claim the number that its layout has now.
@@ -123,17 +150,7 @@ pub(super) fn claim_all<'a>(
     let mut claim_of = SmallVec::new();
     for charge in charges {
         let claim = Claim::new(core, fingerprinter, clock, charge.key, charge.quota)?;
-        let is_same = |other: &Claim<'_>| other.tag == claim.tag && other.hash == claim.hash;
-        let index = claims.iter().position(is_same).unwrap_or_else(|| {
-            claims.push(claim);
-            claims.len() - 1
-        });
-        let named = &mut claims[index];
-        named.cost = named.cost.saturating_add(charge.cost);
-        if charge.quota.limit() > named.quota.limit() {
-            named.quota = charge.quota;
-        }
-        claim_of.push(index);
+        claim_of.push(claim.join(&mut claims, charge.cost));
     }
     Ok((claims, claim_of))
 }

@@ -2,31 +2,43 @@
 
 use tidegate_algorithms::Time;
 
-use super::arena::{Arena, Block, Handle};
-use super::budget::Budget;
+use super::arena::{Arena, ArenaSpace, Block, Handle};
+use super::border::Border;
 use super::layout::Layouts;
+use super::shrink::ShrinkState;
 use super::state::{EXPIRES, narrow_expires_at};
-use super::sync::{AtomicU64, Ordering};
-use super::table::{LockedSet, SET_BYTES, STEP_SETS, Table};
+use super::sync::{AtomicU64, Mutex, Ordering};
+use super::table::{LockedSet, Table};
 use super::tag::{Form, Tag};
 
-/// Bytes that a shard takes from the start and with each step of growth.
-pub(super) const STEP_BYTES: u64 = STEP_SETS as u64 * SET_BYTES as u64;
+/// The part of memory for shared counters is one in so many.
+const SHARED_PART: usize = 16;
 
 /// Everything the embedded store remembers.
 #[derive(Debug)]
 pub(super) struct Core {
     pub(super) table: Table,
-    pub(super) arena: Arena,
+    space: ArenaSpace,
+    pub(super) border: Border,
     pub(super) layouts: Layouts,
     /// When layout numbers were last recycled, in nanoseconds; 0 if never.
     pub(super) recycled_at: AtomicU64,
-    pub(super) budget: Budget,
-    /// Where the search for blocks to take goes on.
+    /// Where the search for blocks to free goes on.
     pub(super) hand: AtomicU64,
+    /// The pass in which that search found nothing to free.
+    pub(super) swept_in_vain: AtomicU64,
+    pub(super) shrink: Mutex<ShrinkState>,
     pub(super) max_bytes: u64,
     pub(super) evicted: Tally,
     pub(super) untracked: Tally,
+    /// When `on_full` decided last, in nanoseconds; 0 if never.
+    pub(super) full_at: AtomicU64,
+    /// Evicted counters that could not be added to their shared one.
+    pub(super) unfolded: Tally,
+    /// The shared counters; `None` in the core that holds them.
+    pub(super) shared: Option<Box<Core>>,
+    /// Whether marks do not protect counters here, so that there is always room.
+    evicts_in_use: bool,
 }
 
 /// A number that only grows, for the statistics.
@@ -36,27 +48,65 @@ pub(super) struct Tally(AtomicU64);
 // === impl Core ===
 
 impl Core {
-    /// Nothing yet, up to `max_bytes`; `None` if the system does not give out so much, twice: table
-    /// and arena may each come to need it all, and only what they touch costs memory.
+    /// Nothing yet, up to `max_bytes`; `None` if the system does not give out so much.
     pub(super) fn try_new(max_bytes: usize) -> Option<Self> {
         let table = Table::try_new(max_bytes)?;
-        let taken = u64::from(table.shards()) * STEP_BYTES;
         Some(Self {
+            space: ArenaSpace::new(table.layers(), table.layer_bytes()),
+            border: Border::new(table.layers()),
             table,
-            arena: Arena::try_new(max_bytes)?,
             layouts: Layouts::new(),
             recycled_at: AtomicU64::new(0),
-            budget: Budget::new((max_bytes as u64).saturating_sub(taken)),
             hand: AtomicU64::new(0),
+            swept_in_vain: AtomicU64::new(0),
+            shrink: Mutex::new(ShrinkState::default()),
             max_bytes: max_bytes as u64,
             evicted: Tally::zero(),
             untracked: Tally::zero(),
+            full_at: AtomicU64::new(0),
+            unfolded: Tally::zero(),
+            shared: None,
+            evicts_in_use: false,
         })
+    }
+
+    /// The same, with a part of `max_bytes` for shared counters.
+    pub(super) fn with_shared(max_bytes: usize) -> Option<Self> {
+        let part = max_bytes / SHARED_PART;
+        let mut core = Self::try_new(max_bytes - part)?;
+        core.share(part)?;
+        Some(core)
+    }
+
+    /// Gives this core shared counters: a table of its full size from the start, and no blocks.
+    pub(super) fn share(&mut self, max_bytes: usize) -> Option<()> {
+        let mut shared = Self::try_new(max_bytes)?;
+        shared.table.fill();
+        shared.space = ArenaSpace::new(0, shared.table.layer_bytes());
+        shared.evicts_in_use = true;
+        self.shared = Some(Box::new(shared));
+        Some(())
+    }
+
+    /// Whether this core holds shared counters, which are evicted even while they are in use.
+    pub(super) fn is_last_resort(&self) -> bool {
+        self.evicts_in_use
+    }
+
+    /// The blocks.
+    #[inline]
+    pub(super) fn arena(&self) -> Arena<'_> {
+        self.space.arena(self.table.range(), &self.border)
+    }
+
+    /// Bytes that are in use, or were and can be used again.
+    pub(super) fn used_bytes(&self) -> u64 {
+        self.table.used_bytes() + self.space.used_bytes()
     }
 
     /// The block of a boxed slot.
     pub(super) fn block(&self, state: u64) -> Block<'_> {
-        self.arena.block(Handle::from_word(state))
+        self.arena().block(Handle::from_word(state))
     }
 
     /// When the state of a slot says no more than none does.
@@ -83,7 +133,7 @@ impl Core {
     /// Frees the block of a slot that has one.
     pub(super) fn free_block(&self, tag: Tag, state: u64) {
         if !tag.is_empty() && tag.form() == Form::Boxed {
-            self.arena.free(Handle::from_word(state));
+            self.arena().free(Handle::from_word(state));
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use tidegate_algorithms::Time;
 
-use super::core::{Core, STEP_BYTES};
+use super::border::Side;
+use super::core::Core;
 use super::table::{LockedSet, STEP_SETS, SetId, WAYS, choices};
 use super::tag::Tag;
 
@@ -24,7 +25,7 @@ pub(super) enum Growth {
 }
 
 /// The slots of a shard as they will be.
-struct Layout {
+pub(super) struct Layout {
     slots: Vec<(Tag, u64)>,
     size: u32,
 }
@@ -57,7 +58,6 @@ impl Core {
                 return Growth::Changed;
             }
         }
-        self.budget.give_back(steps(seen, size) * STEP_BYTES);
         Growth::AtCap
     }
 
@@ -66,9 +66,9 @@ impl Core {
         self.can_have(self.table.size(shard) + STEP_SETS)
     }
 
-    /// Whether there is room for the last step of a shard of so many sets.
+    /// Whether a shard may have that many sets.
     fn can_have(&self, sets: u32) -> bool {
-        sets <= self.table.max_sets() && self.budget.left() >= STEP_BYTES
+        sets <= self.table.max_sets() && sets / STEP_SETS <= self.border.most(Side::Table)
     }
 
     /// Locks all of a shard, which then stands still.
@@ -89,7 +89,7 @@ impl Core {
     }
 
     /// Empties the expired slots and lists the others.
-    fn collect_live(&self, sets: &[LockedSet<'_>], now: Time) -> Vec<(Tag, u64)> {
+    pub(super) fn collect_live(&self, sets: &[LockedSet<'_>], now: Time) -> Vec<(Tag, u64)> {
         let mut live = Vec::with_capacity(sets.len() * WAYS);
         for set in sets {
             for slot in 0..WAYS {
@@ -104,7 +104,7 @@ impl Core {
     }
 
     fn claim_step(&self, size: u32) -> bool {
-        size <= self.table.max_sets() && self.budget.take(STEP_BYTES)
+        size <= self.table.max_sets() && self.border.claim(Side::Table, size / STEP_SETS)
     }
 }
 
@@ -112,7 +112,7 @@ impl Core {
 
 impl Layout {
     /// Lays `keys` out over `size` sets; `None` if they do not fit.
-    fn of(keys: &[(Tag, u64)], size: u32) -> Option<Self> {
+    pub(super) fn of(keys: &[(Tag, u64)], size: u32) -> Option<Self> {
         let mut layout = Self {
             slots: vec![(Tag::EMPTY, 0); size as usize * WAYS],
             size,
@@ -146,7 +146,7 @@ impl Layout {
         free.map(|slot| *slot = key).is_some()
     }
 
-    fn write(&self, sets: &[LockedSet<'_>]) {
+    pub(super) fn write(&self, sets: &[LockedSet<'_>]) {
         for (set, slots) in sets.iter().zip(self.slots.chunks(WAYS)) {
             for (slot, &(tag, state)) in slots.iter().enumerate() {
                 set.put_state(slot, state);
@@ -154,11 +154,6 @@ impl Layout {
             }
         }
     }
-}
-
-/// Steps of growth between two sizes.
-fn steps(from: u32, to: u32) -> u64 {
-    u64::from(to.saturating_sub(from) / STEP_SETS)
 }
 
 #[cfg(all(test, not(loom)))]

@@ -11,6 +11,7 @@ use super::block_log::BlockLog;
 use super::claim::{Claim, Hold};
 use super::core::Core;
 use super::state::{EXPIRES, State, WIDE_WORDS, fits_narrow, put_soft_period, soft_period};
+use super::sync::Ordering;
 use super::table::LockedSet;
 use super::tag::{Form, Pass};
 
@@ -38,6 +39,7 @@ impl Core {
         });
         let Some(memory) = memory else {
             self.untracked.add_one();
+            self.full_at.store(hold.now.nanos(), Ordering::Relaxed);
             let until = self.room_at(&hold.locks, claim, hold.now);
             return Account::new(quota, Memory::NoRoom { until }, None);
         };
@@ -49,7 +51,7 @@ impl Core {
         let at = claim.place?;
         let set = hold.locks.set(at.held);
         match set.tag(at.slot).form() {
-            Form::Boxed => soft_period(self.block(set.state(at.slot))),
+            Form::Boxed => soft_period(&self.block(set.state(at.slot))),
             Form::Narrow => None,
         }
     }
@@ -66,12 +68,12 @@ impl Core {
         if account.is_changed() {
             self.write(set, at.slot, account, claim);
         }
-        if let Some(is_refused) = account.refused {
-            let tag = set.tag(at.slot).with_refused(is_refused);
+        if account.is_requested {
+            let (tag, pass) = (set.tag(at.slot), Pass::at(hold.now));
             let tag = if claim.is_new {
-                tag
+                tag.marked_once(pass)
             } else {
-                tag.marked(Pass::at(hold.now))
+                tag.marked_again(pass)
             };
             set.put_tag(at.slot, tag);
         }
@@ -87,7 +89,7 @@ impl Core {
         let (tag, word) = (set.tag(slot), set.state(slot));
         if tag.form() == Form::Boxed {
             let block = self.block(word);
-            let state = State::read_wide(block, claim.layout.shape)?;
+            let state = State::read_wide(&block, claim.layout.shape)?;
             return Some(Memory::Fixed(state));
         }
         let state = if claim.is_new {
@@ -99,7 +101,7 @@ impl Core {
             let expires_at = self.expires_at(tag, word);
             let block = self.box_slot(set, slot, WIDE_WORDS, now)?;
             block.put(EXPIRES, expires_at.nanos());
-            state.write_wide(block);
+            state.write_wide(&block);
         }
         Some(Memory::Fixed(state))
     }
@@ -144,8 +146,7 @@ impl Core {
             .min(meter.capacity());
         let old = set.state(slot);
         let handle = self.allocate(BlockLog::words(entries), now)?;
-        let block = self.arena.block(handle);
-        let mut wider = BlockLog::new(block);
+        let mut wider = BlockLog::new(self.arena().block(handle));
         log.copy_to(&mut wider);
         self.replace_block(set, slot, old, handle);
         Some(wider)
@@ -168,7 +169,7 @@ impl Core {
             let old = BlockCounts::open(self.block(set.state(slot)), len)?;
             if old.width() < width {
                 let handle = self.allocate(words, now)?;
-                let mut wider = BlockCounts::format(self.arena.block(handle), len, width);
+                let mut wider = BlockCounts::format(self.arena().block(handle), len, width);
                 old.copy_to(&mut wider);
                 self.replace_block(set, slot, set.state(slot), handle);
                 wider
@@ -181,10 +182,10 @@ impl Core {
     }
 
     fn write(&self, set: &LockedSet<'_>, slot: usize, account: &Account<'_>, claim: &Claim<'_>) {
-        let expires_at = match account.memory {
+        let expires_at = match &account.memory {
             Memory::Fixed(_) => self.write_fixed(set, slot, account, claim),
-            Memory::Log(log) => write_log(log, account),
-            Memory::Counts(counts) => write_counts(counts, account),
+            Memory::Log(log) => write_log(log.clone(), account),
+            Memory::Counts(counts) => write_counts(counts.clone(), account),
             Memory::Unseen | Memory::NoRoom { .. } => None,
         };
         if set.tag(slot).form() == Form::Boxed {
@@ -194,7 +195,7 @@ impl Core {
             let period = account.soft_period;
             let period_expires_at = account.quota.soft_period_expires_at(period);
             block.put(EXPIRES, expires_at.max(period_expires_at).nanos());
-            put_soft_period(block, period);
+            put_soft_period(&block, period);
         }
     }
 
@@ -209,7 +210,7 @@ impl Core {
         let expires_at = expires_at(account.quota, state);
         match set.tag(slot).form() {
             Form::Narrow => set.put_state(slot, state.to_narrow(claim.layout, expires_at)),
-            Form::Boxed => state.write_wide(self.block(set.state(slot))),
+            Form::Boxed => state.write_wide(&self.block(set.state(slot))),
         }
         Some(expires_at)
     }
@@ -225,16 +226,16 @@ impl Core {
         let handle = self.allocate(words, now)?;
         set.put_state(slot, handle.to_word());
         set.put_tag(slot, set.tag(slot).with_form(Form::Boxed));
-        Some(self.arena.block(handle))
+        Some(self.arena().block(handle))
     }
 
     /// Puts a block in the place of a slot's old one, which is freed.
     fn replace_block(&self, set: &LockedSet<'_>, slot: usize, old: u64, handle: Handle) {
-        let (from, to) = (self.block(old), self.arena.block(handle));
+        let (from, to) = (self.block(old), self.arena().block(handle));
         to.put(EXPIRES, from.get(EXPIRES));
-        put_soft_period(to, soft_period(from));
+        put_soft_period(&to, soft_period(&from));
         set.put_state(slot, handle.to_word());
-        self.arena.free(Handle::from_word(old));
+        self.arena().free(Handle::from_word(old));
     }
 }
 

@@ -12,8 +12,7 @@ use loom::thread;
 use tidegate_algorithms::{Algorithm, Allowance, Headroom, Quota, QuotaSpec, Refill, Time};
 
 use super::EmbeddedStore;
-use super::arena::Arena;
-use super::budget::Budget;
+use super::arena::test_util::TestArena;
 use super::core::Core;
 use super::fingerprint::Fingerprinter;
 use super::grow::Growth;
@@ -103,7 +102,7 @@ fn two_threads_charge_two_counters_in_opposite_order() {
 }
 
 /// The table is full and may not grow. Two threads evict a counter each, one of them to bring a
-/// counter back that may just have been evicted. The refused one stays.
+/// counter back that may just have been evicted. The one in use stays.
 #[test]
 fn evicted_counters_come_back() {
     bounded(|| {
@@ -120,6 +119,54 @@ fn evicted_counters_come_back() {
         assert_eq!(count_admitted(admitted), 2);
         assert_eq!(remaining(&store, "refused", 3), 2, "the refused one stays");
         assert_eq!(tags(&store.core), 4);
+    });
+}
+
+/// The table is full of counters in use. Two threads without room charge one shared counter: one is denied. A third
+/// counter that both evict from there is not counted twice.
+#[test]
+fn two_threads_share_a_counter_without_room() {
+    for algorithm in [Algorithm::FixedWindow, SLIDING_LOG] {
+        bounded(move || {
+            let store = full_store();
+            let admitted = race(&store, move |store, _| {
+                charge_or_share(store, &[("new", 1, 1)], algorithm)
+            });
+            assert_eq!(count_admitted(admitted), 1);
+            assert_eq!(tags(&store.core), 4);
+        });
+    }
+}
+
+/// One thread evicts a counter, which is folded into a shared one, while the other charges that: at worst the fold is
+/// skipped and counted, and no count is lost that was made there.
+#[test]
+fn a_fold_meets_a_charge() {
+    bounded(|| {
+        let store = full_store();
+        let admitted = race(&store, move |store, thread| {
+            if thread == 0 {
+                charge_or_share(store, &[("new", 1, 1)], Algorithm::FixedWindow)
+            } else {
+                let tag = store.core.layouts.search(windows(1)).map(|number| {
+                    let hash = store.fingerprinter.hash(key(&["new"]));
+                    super::tag::Tag::new(hash, number)
+                });
+                let word = NOW.nanos() / 60_000_000_000;
+                let layout = windows(1);
+                let state = word << (64 - layout.index_bits()) | 1;
+                store.core.fold(tag.expect("a number"), state, NOW);
+                Admission::Admitted
+            }
+        });
+        let unfolded = store.stats().unfolded;
+        let again = charge_or_share(&store, &[("new", 1, 1)], Algorithm::FixedWindow);
+        // Charged or folded, somebody was counted.
+        assert_eq!(
+            again,
+            Admission::Refused,
+            "{admitted:?}, {unfolded} unfolded"
+        );
     });
 }
 
@@ -216,13 +263,13 @@ fn a_counter_is_found_while_it_moves() {
 #[test]
 fn blocks_have_one_owner() {
     loom::model(|| {
-        let shared = Arc::new((Arena::new(64), Budget::new(32)));
+        let shared = Arc::new(TestArena::new(32));
         let mut threads = Vec::new();
         for value in [1, 2] {
             let shared = Arc::clone(&shared);
             threads.push(thread::spawn(move || {
-                let (arena, budget) = &*shared;
-                let handle = arena.allocate(2, budget).expect("room for two");
+                let arena = shared.arena();
+                let handle = arena.allocate(2).expect("room for two");
                 let block = arena.block(handle);
                 assert_eq!([block.get(0), block.get(1)], [0, 0]);
                 block.put(1, value);
@@ -231,10 +278,10 @@ fn blocks_have_one_owner() {
             }));
         }
         threads.into_iter().for_each(|it| it.join().expect("well"));
-        let (arena, budget) = &*shared;
-        let handles = [(); 2].map(|()| arena.allocate(2, budget).expect("both are free"));
+        let arena = shared.arena();
+        let handles = [(); 2].map(|()| arena.allocate(2).expect("both are free"));
         assert_ne!(handles[0], handles[1]);
-        assert_eq!(arena.allocate(2, budget), None);
+        assert_eq!(arena.allocate(2), None);
     });
 }
 
@@ -334,13 +381,30 @@ fn interrupted(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
 }
 
 fn store(max_memory: usize) -> Shared {
+    store_of(Core::try_new(max_memory).expect("a little memory"))
+}
+
+fn store_of(core: Core) -> Shared {
     Arc::new(EmbeddedStore {
-        core: Core::try_new(max_memory).expect("a little memory"),
+        core,
         fingerprinter: Fingerprinter::with_secret([1, 2]),
         clock: Frozen,
         #[cfg(feature = "test-util")]
         notes: super::lend::Notes::default(),
     })
+}
+
+/// A store of two sets, full of counters in use, with shared counters.
+fn full_store() -> Shared {
+    let mut core = Core::try_new(TWO_SETS).expect("a little memory");
+    core.share(TWO_SETS).expect("a little memory");
+    let store = store_of(core);
+    for name in ["a", "b", "c", "d"] {
+        for _ in 0..2 {
+            charge(&store, &[(name, 3, 1)], Algorithm::FixedWindow);
+        }
+    }
+    store
 }
 
 /// Runs `work` on two threads and gives what they say.
@@ -355,11 +419,29 @@ fn race<T: 'static>(
     threads.map(|thread| thread.join().expect("well"))
 }
 
-/// Charges counters, each by name, limit and cost, all or none.
+/// Charges counters, each by name, limit and cost, all or none. One without room is denied.
 fn charge(
     store: &EmbeddedStore<Frozen>,
     counters: &[(&str, u64, u64)],
     algorithm: Algorithm,
+) -> Admission {
+    charge_as(store, counters, algorithm, OnFull::Deny)
+}
+
+/// The same, but one without room is charged to a shared counter.
+fn charge_or_share(
+    store: &EmbeddedStore<Frozen>,
+    counters: &[(&str, u64, u64)],
+    algorithm: Algorithm,
+) -> Admission {
+    charge_as(store, counters, algorithm, OnFull::Shared)
+}
+
+fn charge_as(
+    store: &EmbeddedStore<Frozen>,
+    counters: &[(&str, u64, u64)],
+    algorithm: Algorithm,
+    on_full: OnFull,
 ) -> Admission {
     let counters: Vec<_> = counters
         .iter()
@@ -376,7 +458,7 @@ fn charge(
             cost: *cost,
             mode: Mode::Enforce,
             headroom: Headroom::Absent,
-            on_full: OnFull::Deny,
+            on_full,
             consistency: Consistency::Strict,
         })
         .collect();
@@ -402,7 +484,7 @@ fn count_admitted(admissions: [Admission; 2]) -> usize {
 /// How many counters there are; fails if one is there twice.
 fn tags(core: &Core) -> usize {
     let mut tags = Vec::new();
-    core.visit(0, |tag, _| tags.push(tag.with_refused(false).word()));
+    core.visit(0, |tag, _| tags.push(tag.unmarked().word()));
     let all = tags.len();
     tags.sort_unstable();
     tags.dedup();

@@ -12,7 +12,7 @@ use super::layout::{Layout, Shape};
 use super::ledger::expires_at;
 use super::state::{State, fits_narrow};
 use super::table::{LockedSet, SetId, WAYS, choices};
-use super::tag::{Form, Pass, Tag};
+use super::tag::{EvictionRank, Form, Pass, Tag};
 use crate::{Admission, Charge, Charging, Clock, Decisions, Mode, Receipt};
 
 /// What one request asks of one limit.
@@ -89,7 +89,7 @@ impl Core {
             let (set, slot) = self.room_quickly([primary, &secondary], now)?;
             self.vacate(set, slot);
             set.put_state(slot, next);
-            set.put_tag(slot, tag);
+            set.put_tag(slot, tag.marked_once(Pass::at(now)));
         }
         decisions.push(decision);
         Some(Receipt::new(now, Admission::Admitted))
@@ -107,7 +107,9 @@ impl Core {
                 .into_iter()
                 .flat_map(|set| (0..WAYS).map(move |slot| (set, slot)));
             let is_at_cap = !self.can_grow(sets[0].id().shard);
-            is_at_cap.then(|| self.evict(slots, now)).flatten()
+            is_at_cap
+                .then(|| self.evict(slots, EvictionRank::OnceNow, now))
+                .flatten()
         })
     }
 }
@@ -142,7 +144,7 @@ impl Asked<'_> {
         if is_charged || is_clamped {
             set.put_state(slot, next);
         }
-        let next_tag = tag.with_refused(is_refused).marked(Pass::at(now));
+        let next_tag = tag.marked_again(Pass::at(now));
         if next_tag != tag && !is_look {
             set.put_tag(slot, next_tag);
         }

@@ -1,5 +1,7 @@
 //! What is done to one counter outside a charge: refund, reset, and a look at them all.
 
+use std::time::Duration;
+
 use tidegate_algorithms::sliding_log::Log;
 use tidegate_algorithms::{Meter, Quota, RefundTo, Time, leaky_bucket, token_bucket};
 
@@ -9,9 +11,13 @@ use super::claim::{Claim, Hold, claim_one};
 use super::core::Core;
 use super::fingerprint::Fingerprinter;
 use super::state::{EXPIRES, State};
+use super::sync::Ordering;
 use super::table::{SetId, WAYS};
 use super::tag::Tag;
 use crate::{Clock, CounterKey, StoreError};
+
+/// The time for which a store counts as full after `on_full` decided.
+const FULL_FOR: Duration = Duration::from_mins(1);
 
 // === impl Core ===
 
@@ -27,12 +33,19 @@ impl Core {
     ) -> Result<(), StoreError> {
         let mut claims = claim_one(self, fingerprinter, clock, key, quota)?;
         let hold = self.hold(&mut claims, clock)?;
-        let claim = &claims[0];
-        if claim.place.is_some() {
-            let mut account = self.open(claim, &hold);
-            self.refund_held(&mut account, claim, &hold, (cost, to));
+        if claims[0].place.is_none() {
+            return self.refund_shared(&claims[0], cost, to, hold.now);
         }
+        self.refund_claim(&claims[0], &hold, cost, to);
         Ok(())
+    }
+
+    /// Refunds to the counter of a claim, if it is there.
+    pub(super) fn refund_claim(&self, claim: &Claim<'_>, hold: &Hold<'_>, cost: u64, to: RefundTo) {
+        if claim.place.is_some() {
+            let mut account = self.open(claim, hold);
+            self.refund_held(&mut account, claim, hold, (cost, to));
+        }
     }
 
     pub(super) fn reset(
@@ -66,13 +79,24 @@ impl Core {
         }
     }
 
-    pub(super) fn stats(&self) -> StoreStats {
+    pub(super) fn stats(&self, clock: &impl Clock) -> StoreStats {
+        let shared_bytes = self.shared.as_ref().map_or(0, |shared| shared.max_bytes);
+        // Only what is touched costs memory, and shared counters are not before memory is full.
+        let is_full = self.evicted.get() + self.untracked.get() > 0;
         StoreStats {
-            used_bytes: self.max_bytes.saturating_sub(self.budget.left()),
-            max_bytes: self.max_bytes,
+            used_bytes: self.used_bytes() + if is_full { shared_bytes } else { 0 },
+            max_bytes: self.max_bytes + shared_bytes,
             evicted: self.evicted.get(),
             untracked: self.untracked.get(),
+            unfolded: self.unfolded.get(),
+            is_full: self.is_full(clock),
         }
+    }
+
+    /// Whether `on_full` decided in the last minute.
+    pub(super) fn is_full(&self, clock: &impl Clock) -> bool {
+        let last = self.full_at.load(Ordering::Relaxed);
+        last > 0 && clock.now().since(Time::from_nanos(last)) < FULL_FOR
     }
 
     fn refund_held(
@@ -83,7 +107,7 @@ impl Core {
         (cost, to): (u64, RefundTo),
     ) {
         let now = hold.now;
-        match (account.quota.meter(), account.memory) {
+        match (account.quota.meter(), account.memory.clone()) {
             (Meter::SlidingLog(meter), Memory::Log(mut log)) => {
                 meter.refund(&mut log, cost, to, now);
                 let expires_at = if log.is_empty() {
@@ -101,7 +125,6 @@ impl Core {
                 let refunded = refund_fixed(account.quota, state, cost, to, now);
                 if refunded != state {
                     account.change.state = Some(refunded);
-                    account.refused = Some(false);
                     self.close(account, claim, hold);
                 }
             }

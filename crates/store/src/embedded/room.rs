@@ -7,7 +7,7 @@ use super::claim::Claim;
 use super::core::Core;
 use super::locks::{Locks, Place};
 use super::table::{Home, LockedSet, SetId, WAYS, choices};
-use super::tag::{Pass, Tag};
+use super::tag::{EvictionRank, Pass, Tag};
 
 // === impl Core ===
 
@@ -48,18 +48,18 @@ impl Core {
         now: Time,
     ) -> Option<Place> {
         let slots = untaken(locks, home, taken).map(|at| (locks.set(at.held), at.slot));
-        let (set, slot) = self.evict(slots, now)?;
+        let (set, slot) = self.evict(slots, EvictionRank::OnceNow, now)?;
         let held = locks.index_of(set.id())?;
         Some(Place { held, slot })
     }
 
-    /// Evicts the counter that expires first among `slots`: an almost full bucket goes before a
-    /// half-empty one, a denied counter after all others, and one that was asked for again within the
-    /// last second not at all. Where several expire together, as windows do, chance decides: the first
-    /// one would always be the newest.
+    /// Evicts the first counter among `slots` in the order of their [rank](Tag::rank), if that is at most `most`;
+    /// within a rank the one that expires first, so that an almost full bucket goes before a half-empty one. Where several expire together, as
+    /// windows do, chance decides: the first one would always be the newest.
     pub(super) fn evict<'s, 't>(
         &self,
         slots: impl Iterator<Item = (&'s LockedSet<'t>, usize)>,
+        most: EvictionRank,
         now: Time,
     ) -> Option<(&'s LockedSet<'t>, usize)>
     where
@@ -67,14 +67,18 @@ impl Core {
     {
         let pass = Pass::at(now);
         let turn = self.evicted.get().wrapping_mul(2).wrapping_add(1);
-        let (set, slot) = slots
-            .filter(|(set, slot)| set.tag(*slot).evictable_at(pass) <= now)
-            .min_by_key(|(set, slot)| {
-                let tag = set.tag(*slot);
-                let expires_at = self.expires_at(tag, set.state(*slot));
-                let chance = tag.fingerprint().wrapping_mul(turn) >> u32::BITS;
-                (tag.is_refused(), expires_at, chance)
-            })?;
+        let worth = |(set, slot): (&'s LockedSet<'t>, usize)| {
+            let tag = set.age(slot, pass);
+            let rank = tag.rank(pass);
+            if rank > most && !self.is_last_resort() {
+                return None;
+            }
+            let expires_at = self.expires_at(tag, set.state(slot));
+            let chance = tag.fingerprint().wrapping_mul(turn) >> u32::BITS;
+            Some(((rank, expires_at, chance), (set, slot)))
+        };
+        let (_, (set, slot)) = slots.filter_map(worth).min_by_key(|(worth, _)| *worth)?;
+        self.fold(set.tag(slot), set.state(slot), now);
         self.vacate(set, slot);
         self.evicted.add_one();
         Some((set, slot))

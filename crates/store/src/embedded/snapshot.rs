@@ -33,8 +33,9 @@ use crate::{Clock, EmbeddedStore, MemoryRefused, StoreConfig};
 /// How a snapshot begins.
 const MAGIC: [u8; 8] = *b"TIDEGATE";
 
-/// The format this program writes. It reads the one before, too, which had other tags.
-const VERSION: u32 = 2;
+/// The format this program writes. It reads those before it, too: version 2 had a flag for denied counters in its
+/// tags, version 1 had the layout elsewhere.
+const VERSION: u32 = 3;
 
 /// The first byte of each kind of frame.
 const ORIGIN: u8 = 1;
@@ -116,7 +117,7 @@ impl<C: Clock> EmbeddedStore<C> {
     ///
     /// It decides as that store would; the time since counts as time. Counters that have expired at
     /// `clock`'s now are left out. If `config` has less memory than there was, counters make way as
-    /// they do at the cap: those that expire first, and denied ones after all others.
+    /// they do at the cap: those that expire first.
     ///
     /// Every byte is checked: a snapshot that is not as it was written yields an error, never
     /// another count.

@@ -112,7 +112,7 @@ impl State {
     }
 
     /// Writes the state to a block of [`WIDE_WORDS`].
-    pub(super) fn write_wide(self, block: Block<'_>) {
+    pub(super) fn write_wide(self, block: &Block<'_>) {
         let words = match self {
             Self::Instant(ticks) => [low_word(ticks.0), low_word(ticks.0 >> 64), 0],
             Self::Window(state) => [state.window, state.count, 0],
@@ -125,7 +125,7 @@ impl State {
     }
 
     /// Reads what `write_wide` wrote.
-    pub(super) fn read_wide(block: Block<'_>, shape: Shape) -> Option<Self> {
+    pub(super) fn read_wide(block: &Block<'_>, shape: Shape) -> Option<Self> {
         let [a, b, c] = [2, 3, 4].map(|index| block.get(index));
         Some(match shape {
             Shape::Instant => Self::Instant(Ticks((u128::from(b) << 64) | u128::from(a))),
@@ -252,12 +252,12 @@ pub(super) fn narrow_expires_at(word: u64, layout: Layout) -> Time {
 }
 
 /// The period of soft admissions that a block keeps.
-pub(super) fn soft_period(block: Block<'_>) -> Option<SoftPeriod> {
+pub(super) fn soft_period(block: &Block<'_>) -> Option<SoftPeriod> {
     SoftPeriod::from_word(block.get(SOFT_PERIOD))
 }
 
 /// Writes what `soft_period` reads.
-pub(super) fn put_soft_period(block: Block<'_>, period: Option<SoftPeriod>) {
+pub(super) fn put_soft_period(block: &Block<'_>, period: Option<SoftPeriod>) {
     block.put(SOFT_PERIOD, period.map_or(0, SoftPeriod::to_word));
 }
 

@@ -1,5 +1,5 @@
 //! Finding a block when the arena has none left: a hand goes round the table and frees the blocks
-//! of the expired or, if there are none within its reach, of counters that nobody asked for lately.
+//! of the expired or, if there are none within its reach, of live counters in the order of eviction.
 //!
 //! Without it blocks of the expired would come back only as new keys happen upon their slots, and
 //! a flood of keys would keep all others from being counted until it expires.
@@ -10,36 +10,33 @@ use super::arena::Handle;
 use super::core::Core;
 use super::sync::Ordering;
 use super::table::{LockedSet, SetId, WAYS};
-use super::tag::Form;
+use super::tag::{EvictionRank, Form, Pass};
 
-/// What the hand takes.
+/// The counters whose blocks are freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Prey {
-    /// All blocks of the expired.
+enum Victims {
+    /// All that have expired.
     Expired,
-    /// The block of a set that is worth least, unless its counter was asked for lately.
-    Live,
+    /// Of each set the first in the order of eviction, if its rank is at most this.
+    Live(EvictionRank),
 }
 
-// === impl Prey ===
+/// After this many sets the hand stops in any case: a fraction of a millisecond.
+const REACH: usize = 4_096;
 
-impl Prey {
-    /// After how many sets without prey the hand gives up. Few for the expired, as this is what
+/// The same while nothing was found in the present pass, because all blocks are in use.
+const SHORT_REACH: usize = 16;
+
+// === impl Victims ===
+
+impl Victims {
+    /// After how many sets without a victim the search ends. Few for the expired, as this is what
     /// every new key pays when memory is full of live ones.
-    const fn patience(self) -> usize {
+    const fn most_in_vain(self) -> usize {
         match self {
             Self::Expired => 8,
-            Self::Live => 64,
-        }
-    }
-
-    /// After how many sets it gives up in any case. A large block takes the place of many small
-    /// ones that happen to lie side by side: of the expired it takes all it can get in a fraction
-    /// of a millisecond, of the live no more than it must.
-    const fn reach(self) -> usize {
-        match self {
-            Self::Expired => 4_096,
-            Self::Live => 64,
+            Self::Live(EvictionRank::Idle) => 256,
+            Self::Live(_) => REACH,
         }
     }
 }
@@ -49,33 +46,64 @@ impl Prey {
 impl Core {
     /// Allocates a block of at least `words` words, all zero, if need be in the place of others.
     pub(super) fn allocate(&self, words: usize, now: Time) -> Option<Handle> {
-        self.arena
-            .allocate(words, &self.budget)
+        self.arena()
+            .allocate(words)
             .or_else(|| self.sweep(words, now))
     }
 
     #[cold]
     fn sweep(&self, words: usize, now: Time) -> Option<Handle> {
-        [Prey::Expired, Prey::Live]
-            .into_iter()
-            .find_map(|prey| self.sweep_for(prey, words, now))
+        let pass = Pass::at(now).number();
+        let is_in_vain = self.swept_in_vain.load(Ordering::Relaxed) == pass;
+        let reach = if is_in_vain { SHORT_REACH } else { REACH };
+        let victims = [
+            Victims::Expired,
+            Victims::Live(EvictionRank::Idle),
+            Victims::Live(EvictionRank::OnceNow),
+        ];
+        let mut has_freed = false;
+        for victims in victims {
+            let handle = self.sweep_for(victims, reach, words, now, &mut has_freed);
+            if handle.is_some() {
+                return handle;
+            }
+            if victims == Victims::Expired {
+                self.shrink_table(now);
+                let handle = self.arena().allocate(words);
+                if handle.is_some() {
+                    return handle;
+                }
+            }
+        }
+        if !has_freed {
+            self.swept_in_vain.store(pass, Ordering::Relaxed);
+        }
+        None
     }
 
-    fn sweep_for(&self, prey: Prey, words: usize, now: Time) -> Option<Handle> {
+    fn sweep_for(
+        &self,
+        victims: Victims,
+        reach: usize,
+        words: usize,
+        now: Time,
+        has_freed: &mut bool,
+    ) -> Option<Handle> {
         let mut in_vain = 0;
-        for _ in 0..prey.reach() {
+        for _ in 0..reach {
             // Only without waiting: this request holds sets already. Its own are passed over.
             let set = self.table.try_lock(self.next_set());
-            let freed = set.map_or(0, |set| self.prey_on(&set, prey, now));
+            let freed = set.map_or(0, |set| self.free_blocks(&set, victims, now));
             if freed > 0 {
                 in_vain = 0;
-                let handle = self.arena.allocate(words, &self.budget);
+                *has_freed = true;
+                let handle = self.arena().allocate(words);
                 if handle.is_some() {
                     return handle;
                 }
             } else {
                 in_vain += 1;
-                if in_vain == prey.patience() {
+                if in_vain == victims.most_in_vain() {
                     return None;
                 }
             }
@@ -95,18 +123,18 @@ impl Core {
     }
 
     /// Frees blocks of a set and says how many.
-    fn prey_on(&self, set: &LockedSet<'_>, prey: Prey, now: Time) -> usize {
+    fn free_blocks(&self, set: &LockedSet<'_>, victims: Victims, now: Time) -> usize {
         let boxed = (0..WAYS).filter(|&slot| {
             let tag = set.tag(slot);
             !tag.is_empty() && tag.form() == Form::Boxed
         });
-        match prey {
-            Prey::Expired => boxed
+        match victims {
+            Victims::Expired => boxed
                 .filter(|&slot| self.is_free(set, slot, now))
                 .map(|slot| self.vacate(set, slot))
                 .count(),
-            Prey::Live => self
-                .evict(boxed.map(|slot| (set, slot)), now)
+            Victims::Live(most) => self
+                .evict(boxed.map(|slot| (set, slot)), most, now)
                 .iter()
                 .count(),
         }

@@ -10,12 +10,12 @@
 //! its size only while all its sets are locked, so a size read before a lock and found unchanged
 //! after it holds as long as the lock.
 //!
-//! The memory of all shards lies interleaved, `[step][shard][set]`, in one range that is backed by
-//! pages only where it has been touched: a step of all shards together is dense, whatever the
-//! sizes of the machine's pages.
+//! The memory of all shards lies interleaved, `[layer][shard][set]`, in one range that is backed by
+//! pages only where it has been touched: a step of all shards together, a layer, is dense, whatever the
+//! sizes of the machine's pages. The layers that the table does not need are the [arena](super::arena)'s.
 
 use super::sync::{AtomicU32, AtomicU64, Ordering, wait, zeroed_words};
-use super::tag::{FINGERPRINT_BITS, LOCK, Tag};
+use super::tag::{FINGERPRINT_BITS, LOCK, Pass, Tag};
 
 /// Slots in a set: four of two words are a cache line.
 pub(super) const WAYS: usize = if cfg!(loom) { 2 } else { 4 };
@@ -28,6 +28,12 @@ const SET_WORDS: usize = WAYS * 2;
 
 /// Bytes in a set.
 pub(super) const SET_BYTES: usize = SET_WORDS * 8;
+
+/// Bytes of a shard in a layer: what it takes from the start and with each step of growth.
+pub(super) const STEP_BYTES: usize = STEP_SETS as usize * SET_BYTES;
+
+/// The most bits of a shard's number.
+pub(super) const MOST_SHARD_BITS: u32 = 20;
 
 /// The most bytes a shard may have: what one growth step has to go through.
 const SHARD_BYTES: usize = if cfg!(loom) { 256 } else { 64 * 1024 };
@@ -75,10 +81,10 @@ impl Table {
     /// A table that may grow to `max_bytes`, with one step of sets in each shard; `None` if the
     /// system does not give out so much.
     pub(super) fn try_new(max_bytes: usize) -> Option<Self> {
-        let shards = (max_bytes / SHARD_BYTES).max(1);
-        let shard_bits = shards.ilog2().min(20);
+        let shards = (max_bytes / SHARD_BYTES).max(1).next_power_of_two();
+        let shard_bits = shards.ilog2().min(MOST_SHARD_BITS);
         let shards = 1_usize << shard_bits;
-        let steps = (max_bytes / shards / SET_BYTES / STEP_SETS as usize).max(1);
+        let steps = (max_bytes / shards / STEP_BYTES).max(1);
         let steps = u32::try_from(steps).unwrap_or(u32::MAX);
         let max_sets = steps.min(u32::MAX / STEP_SETS) * STEP_SETS;
         let words = zeroed_words(shards * max_sets as usize * SET_WORDS + SET_WORDS)?;
@@ -92,6 +98,13 @@ impl Table {
         })
     }
 
+    /// Gives every shard all the sets that it may have.
+    pub(super) fn fill(&self) {
+        for shard in 0..self.shards() {
+            self.resize(shard, self.max_sets);
+        }
+    }
+
     pub(super) fn shards(&self) -> u32 {
         1 << self.shard_bits
     }
@@ -99,6 +112,29 @@ impl Table {
     /// How many bits the number of a shard has.
     pub(super) fn shard_bits(&self) -> u32 {
         self.shard_bits
+    }
+
+    /// The layers of memory: each has a step of sets for every shard.
+    pub(super) fn layers(&self) -> u32 {
+        self.max_sets / STEP_SETS
+    }
+
+    /// Bytes in a layer.
+    pub(super) fn layer_bytes(&self) -> usize {
+        self.sizes.len() * STEP_BYTES
+    }
+
+    /// All layers, those that are not the table's as well.
+    #[inline]
+    pub(super) fn range(&self) -> &[AtomicU64] {
+        let words = self.layers() as usize * self.layer_bytes() / 8;
+        &self.words[self.first..self.first + words]
+    }
+
+    /// Bytes of all sets in use.
+    pub(super) fn used_bytes(&self) -> u64 {
+        let sets = (0..self.shards()).map(|shard| u64::from(self.size(shard)));
+        sets.sum::<u64>() * SET_BYTES as u64
     }
 
     /// The most sets a shard may have.
@@ -204,6 +240,24 @@ impl LockedSet<'_> {
     #[inline]
     pub(super) fn put_state(&self, slot: usize, state: u64) {
         self.words[slot * 2 + 1].store(state, Ordering::Relaxed);
+    }
+
+    /// Empties all slots. The caller freed what they held.
+    pub(super) fn clear(&self) {
+        for slot in 0..WAYS {
+            self.put_tag(slot, Tag::EMPTY);
+            self.put_state(slot, 0);
+        }
+    }
+
+    /// Replaces the mark of a slot by that of an idle counter if it is old in `pass`, and gives the tag.
+    pub(super) fn age(&self, slot: usize, pass: Pass) -> Tag {
+        let tag = self.tag(slot);
+        let aged = tag.aged(pass);
+        if aged != tag {
+            self.put_tag(slot, aged);
+        }
+        aged
     }
 
     /// The slot of the counter that `tag` names.

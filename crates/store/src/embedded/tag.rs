@@ -1,12 +1,21 @@
 //! The first word of a slot: whose it is, how its state reads, and the lock of its set.
 //!
 //! ```text
-//!  63     62      61       60 … 59   58 … 49   48 … 0
-//! ┌──────┬───────┬─────────┬─────────┬────────┬─────────────┐
-//! │ lock │ boxed │ refused │ mark    │ layout │ fingerprint │
-//! └──────┴───────┴─────────┴─────────┴────────┴─────────────┘
+//!  63     62      61 … 59   58 … 49   48 … 0
+//! ┌──────┬───────┬─────────┬─────────┬─────────────┐
+//! │ lock │ boxed │ mark    │ layout  │ fingerprint │
+//! └──────┴───────┴─────────┴─────────┴─────────────┘
 //! ```
 //! Layout 0 marks an empty slot. Only the first slot of a set uses the lock bit, for the whole set.
+//!
+//! The mark tells when the counter was last requested, in passes of a little more than a second. Few bits tell a
+//! pass only among three or four, so a mark that is recognised as old is replaced by [`IDLE`], which stays old.
+//!
+//! ```text
+//!  000         idle: nobody requested it in the last two passes
+//!  001 … 011   requested once, in a pass of that number modulo 3, plus 1
+//!  100 … 111   requested again, in a pass of that number modulo 4
+//! ```
 
 use tidegate_algorithms::Time;
 
@@ -19,10 +28,13 @@ pub(super) const FINGERPRINT_BITS: u32 = 49;
 
 pub(super) const LOCK: u64 = 1 << 63;
 const BOXED: u64 = 1 << 62;
-const REFUSED: u64 = 1 << 61;
 const FINGERPRINT: u64 = (1 << FINGERPRINT_BITS) - 1;
 const MARK_SHIFT: u32 = 59;
-const MARK: u64 = 3 << MARK_SHIFT;
+const MARK: u64 = 7 << MARK_SHIFT;
+/// The mark of a counter that nobody requested lately.
+const IDLE: u64 = 0;
+/// Set in the marks of counters that were requested again.
+const AGAIN: u64 = 4;
 const LAYOUT: u64 = (1 << MARK_SHIFT) - 1 - FINGERPRINT;
 
 /// Bits above those that name a counter.
@@ -38,14 +50,24 @@ const PASS_BITS: u32 = 30;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tag(u64);
 
-/// The time in which a counter was last asked for again: the pass that it is and the one before it. A
-/// counter with either mark is not evicted, so one that is asked for every second stays.
-///
-/// A mark is the number of the pass modulo 3, plus 1; 0 is that of a counter that was asked for once.
-/// One that is three passes old looks new again for two passes: that only puts its eviction off.
+/// A span of a little more than a second. A counter that was requested again in the present pass or the one before
+/// is not evicted, so one that is requested every second stays.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pass {
     number: u64,
+}
+
+/// The order in which live counters are evicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum EvictionRank {
+    /// Nobody requested it in this pass or the one before.
+    Idle,
+    /// It was requested once, in the pass before.
+    OncePreviously,
+    /// It was requested once, in this pass.
+    OnceNow,
+    /// It was requested again in this pass or the one before: it is not evicted, unless it is a shared counter.
+    InUse,
 }
 
 /// How the second word of a slot reads.
@@ -110,49 +132,75 @@ impl Tag {
         }
     }
 
-    /// Whether the counter's last answer was a refusal: such a counter is evicted after all others.
-    pub(super) const fn is_refused(self) -> bool {
-        self.0 & REFUSED != 0
+    /// The tag of a counter that is requested for the first time in `pass`.
+    #[must_use]
+    pub(super) const fn marked_once(self, pass: Pass) -> Self {
+        self.with_mark(pass.number % 3 + 1)
     }
 
+    /// The tag of a counter that is requested again in `pass`.
     #[must_use]
-    pub(super) const fn with_refused(self, refused: bool) -> Self {
-        if refused {
-            Self(self.0 | REFUSED)
-        } else {
-            Self(self.0 & !REFUSED)
+    #[inline]
+    pub(super) const fn marked_again(self, pass: Pass) -> Self {
+        self.with_mark(AGAIN | (pass.number & 3))
+    }
+
+    /// The tag of a counter that nobody requested lately.
+    #[must_use]
+    pub(super) const fn unmarked(self) -> Self {
+        self.with_mark(IDLE)
+    }
+
+    /// The same tag, without a mark that is old in `pass`.
+    #[must_use]
+    pub(super) const fn aged(self, pass: Pass) -> Self {
+        match self.rank(pass) {
+            EvictionRank::Idle => self.unmarked(),
+            _ => self,
         }
     }
 
-    /// The tag of a counter that is asked for again in `pass`.
-    #[must_use]
-    #[inline]
-    pub(super) const fn marked(self, pass: Pass) -> Self {
-        Self((self.0 & !MARK) | mark(pass.number))
+    /// The place of the counter in the order of eviction.
+    pub(super) const fn rank(self, pass: Pass) -> EvictionRank {
+        match self.passes_since(pass) {
+            Some(0 | 1) if self.mark() & AGAIN != 0 => EvictionRank::InUse,
+            Some(0) => EvictionRank::OnceNow,
+            Some(1) => EvictionRank::OncePreviously,
+            Some(_) | None => EvictionRank::Idle,
+        }
     }
 
-    /// The tag of a counter that nobody asked for lately.
-    #[must_use]
-    pub(super) const fn unmarked(self) -> Self {
-        Self(self.0 & !MARK)
-    }
-
-    /// The time from which the counter may be evicted, if nobody asks for it any more.
+    /// The time from which the counter may be evicted, if nobody requests it any more.
     pub(super) const fn evictable_at(self, pass: Pass) -> Time {
-        let found = self.0 & MARK;
-        let passes = if found == mark(pass.number) {
-            2
-        } else if found == mark(pass.number.wrapping_sub(1)) {
-            1
-        } else {
-            return Time::ZERO;
-        };
-        Time::from_nanos((pass.number + passes) << PASS_BITS)
+        match (self.rank(pass), self.passes_since(pass)) {
+            (EvictionRank::InUse, Some(passes)) => {
+                Time::from_nanos((pass.number + 2 - passes) << PASS_BITS)
+            }
+            _ => Time::ZERO,
+        }
+    }
+
+    /// How many passes ago the counter was requested, as far as its mark tells; `None` if it is idle.
+    const fn passes_since(self, pass: Pass) -> Option<u64> {
+        match self.mark() {
+            IDLE => None,
+            mark if mark & AGAIN != 0 => Some(pass.number.wrapping_sub(mark) & 3),
+            mark => Some((pass.number + 4 - mark) % 3),
+        }
+    }
+
+    const fn mark(self) -> u64 {
+        (self.0 & MARK) >> MARK_SHIFT
+    }
+
+    #[inline]
+    const fn with_mark(self, mark: u64) -> Self {
+        Self((self.0 & !MARK) | (mark << MARK_SHIFT))
     }
 
     /// Reads a tag of version 1 of the snapshot, which had two more bits of the fingerprint and no mark.
     pub(super) const fn from_version_1(word: u64) -> Self {
-        let flags = word & (BOXED | REFUSED);
+        let flags = word & BOXED;
         let layout = (word >> VERSION_1_LAYOUT_SHIFT) << FINGERPRINT_BITS & LAYOUT;
         Self(flags | layout | (word & FINGERPRINT))
     }
@@ -167,12 +215,10 @@ impl Pass {
             number: now.nanos() >> PASS_BITS,
         }
     }
-}
 
-/// The mark of a pass, in its place.
-#[inline]
-const fn mark(pass: u64) -> u64 {
-    (pass % 3 + 1) << MARK_SHIFT
+    pub(super) const fn number(self) -> u64 {
+        self.number
+    }
 }
 
 #[cfg(all(test, not(loom)))]

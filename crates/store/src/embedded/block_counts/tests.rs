@@ -2,8 +2,7 @@ use proptest::prelude::*;
 use tidegate_algorithms::counter::Ring;
 
 use super::*;
-use crate::embedded::arena::Arena;
-use crate::embedded::budget::Budget;
+use crate::embedded::arena::test_util::TestArena;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -48,9 +47,10 @@ proptest! {
         start in 0..1_u64 << 50,
         steps in prop::collection::vec(step(), 1..100),
     ) {
-        let (arena, budget) = (Arena::new(1 << 16), Budget::new(1 << 16));
+        let memory = TestArena::new(1 << 16);
+        let arena = memory.arena();
         let block = |width| {
-            let handle = arena.allocate(BlockCounts::words(len, width), &budget);
+            let handle = arena.allocate(BlockCounts::words(len, width));
             BlockCounts::format(arena.block(handle.expect("room")), len, width)
         };
         let mut counts = block(bits);
@@ -101,10 +101,9 @@ proptest! {
 /// What is more than a number can say is held at the most it can.
 #[test]
 fn a_count_ends_with_its_width() {
-    let (arena, budget) = (Arena::new(1 << 10), Budget::new(1 << 10));
-    let handle = arena
-        .allocate(BlockCounts::words(3, 5), &budget)
-        .expect("room");
+    let memory = TestArena::new(1 << 10);
+    let arena = memory.arena();
+    let handle = arena.allocate(BlockCounts::words(3, 5)).expect("room");
     let mut counts = BlockCounts::format(arena.block(handle), 3, 5);
     counts.add(30);
     counts.add(u64::MAX);

@@ -2,8 +2,7 @@ use proptest::prelude::*;
 use tidegate_algorithms::counter::Stamps;
 
 use super::*;
-use crate::embedded::arena::Arena;
-use crate::embedded::budget::Budget;
+use crate::embedded::arena::test_util::TestArena;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -49,9 +48,10 @@ proptest! {
         start in 0..1_u64 << 60,
         steps in prop::collection::vec(step(), 1..100),
     ) {
-        let (arena, budget) = (Arena::new(1 << 18), Budget::new(1 << 18));
+        let memory = TestArena::new(1 << 18);
+        let arena = memory.arena();
         let block = |entries| {
-            let handle = arena.allocate(BlockLog::words(entries), &budget);
+            let handle = arena.allocate(BlockLog::words(entries));
             BlockLog::new(arena.block(handle.expect("room")))
         };
         let mut log = block(entries);
@@ -94,8 +94,9 @@ proptest! {
 /// Two stamps a whole 2^32 - 1 apart are told apart; a full log takes no more.
 #[test]
 fn a_stamp_is_as_old_as_half_a_word_can_say() {
-    let (arena, budget) = (Arena::new(1 << 10), Budget::new(1 << 10));
-    let handle = arena.allocate(BlockLog::words(2), &budget).expect("room");
+    let memory = TestArena::new(1 << 10);
+    let arena = memory.arena();
+    let handle = arena.allocate(BlockLog::words(2)).expect("room");
     let mut log = BlockLog::new(arena.block(handle));
     let oldest = 7 << 40;
     log.push(oldest, 1);

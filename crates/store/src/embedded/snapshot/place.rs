@@ -19,6 +19,8 @@ pub(super) struct Entry {
     pub(super) hash: u64,
     pub(super) tag: Tag,
     pub(super) now: Time,
+    /// The most sets that its shard may grow to for it.
+    pub(super) most_sets: u32,
 }
 
 /// What became of a counter.
@@ -80,7 +82,7 @@ impl Entry {
         let Some(handle) = core.allocate(words.len(), self.now) else {
             return Ok(Fate::Dropped);
         };
-        let block = core.arena.block(handle);
+        let block = core.arena().block(handle);
         for (index, &word) in words.iter().enumerate() {
             block.put(index, u64::from_le_bytes(word));
         }
@@ -104,7 +106,7 @@ impl Entry {
                 return None;
             }
             let shard = home.primary.shard;
-            is_at_cap |= !core.can_grow(shard);
+            is_at_cap |= !core.can_grow(shard) || home.size >= self.most_sets;
             let free = core.free_room(&locks, &home, &[], self.now);
             let free = free.or_else(|| {
                 (!is_at_cap)
@@ -123,8 +125,7 @@ impl Entry {
         }
     }
 
-    /// Takes the slot of the counter that is worth least, if this one is worth more: refused ones
-    /// are worth more than others, and what expires later more than what expires sooner.
+    /// Takes the slot of the counter that expires first, if this one expires later.
     fn displace<'t>(
         self,
         core: &Core,
@@ -132,15 +133,14 @@ impl Entry {
         home: &Home,
         expires_at: Time,
     ) -> Option<Room<'t>> {
-        let worth = |at: &Place| {
+        let expiry = |at: &Place| {
             let set = locks.set(at.held);
-            let tag = set.tag(at.slot);
-            (tag.is_refused(), core.expires_at(tag, set.state(at.slot)))
+            core.expires_at(set.tag(at.slot), set.state(at.slot))
         };
         let at = locks
             .places([home.primary, home.secondary])
-            .min_by_key(worth)
-            .filter(|least| worth(least) < (self.tag.is_refused(), expires_at))?;
+            .min_by_key(expiry)
+            .filter(|first| expiry(first) < expires_at)?;
         let fate = Fate::Displaced;
         Some(Room { locks, at, fate })
     }

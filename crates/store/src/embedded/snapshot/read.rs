@@ -10,15 +10,13 @@ use tidegate_algorithms::Time;
 use super::super::core::Core;
 use super::super::fingerprint::Fingerprinter;
 use super::super::layout::{LAYOUTS, Layout, LayoutId};
+use super::super::table::MOST_SHARD_BITS;
 use super::super::tag::{Form, Tag};
 use super::super::try_core;
 use super::frame::{Fields, FrameReader};
 use super::place::{Entry, Fate, Unsound};
 use super::{END, ORIGIN, Restored, SHARD, SnapshotError};
 use crate::{Clock, EmbeddedStore, StoreConfig};
-
-/// The most bits of a shard's number.
-const MOST_SHARD_BITS: u32 = 20;
 
 /// Where the counters come from.
 #[derive(Clone, Copy)]
@@ -174,10 +172,10 @@ impl Restoration {
         let hash = self.origin.hash(shard, written);
         let entry = Entry {
             hash,
-            tag: Tag::new(hash, number)
-                .with_form(written.form())
-                .with_refused(written.is_refused()),
+            // Without the mark, which tells nothing after a restart. Version 2 had a flag among its bits.
+            tag: Tag::new(hash, number).with_form(written.form()),
             now: self.now,
+            most_sets: self.most_sets(written.form()),
         };
         let fate = match written.form() {
             Form::Narrow => entry.put_narrow(&self.core, fields.u64()?, layout),
@@ -191,6 +189,17 @@ impl Restoration {
         };
         self.note(fate);
         Ok(())
+    }
+
+    /// The most sets of a shard for counters of that form. Shards are read one after the other, so where there is less
+    /// memory than there was, the first one would take the layers that the blocks of all others need.
+    fn most_sets(&self, form: Form) -> u32 {
+        let table = &self.core.table;
+        let is_smaller = table.shard_bits() < self.origin.shard_bits;
+        match form {
+            Form::Boxed if is_smaller => table.max_sets() / 2,
+            _ => table.max_sets(),
+        }
     }
 
     fn note(&mut self, fate: Fate) {

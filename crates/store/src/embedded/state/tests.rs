@@ -4,8 +4,7 @@ use proptest::prelude::*;
 use tidegate_algorithms::{Algorithm, Allowance, QuotaSpec, Refill, Rounding};
 
 use super::*;
-use crate::embedded::arena::Arena;
-use crate::embedded::budget::Budget;
+use crate::embedded::arena::test_util::TestArena;
 use crate::embedded::ledger::expires_at;
 
 fn layout() -> impl Strategy<Value = Layout> {
@@ -93,21 +92,22 @@ proptest! {
     fn a_block_holds_all(
         layout in layout(), fields: [u64; 3], ticks: u128, micros in 0..=1_u64 << 52, step in 0..1_024_u16,
     ) {
-        let (arena, budget) = (Arena::new(1 << 10), Budget::new(1 << 10));
-        let block = arena.block(arena.allocate(WIDE_WORDS, &budget).expect("room"));
+        let memory = TestArena::new(1 << 10);
+        let arena = memory.arena();
+        let block = arena.block(arena.allocate(WIDE_WORDS).expect("room"));
         let before = match layout.shape {
             Shape::Instant => State::Instant(Ticks(ticks)),
             shape => state(shape, fields),
         };
-        before.write_wide(block);
-        prop_assert_eq!(soft_period(block), None);
+        before.write_wide(&block);
+        prop_assert_eq!(soft_period(&block), None);
         let period = SoftPeriod::from_parts(micros, step);
         prop_assert!(period.is_some());
-        put_soft_period(block, period);
-        prop_assert_eq!(State::read_wide(block, layout.shape), Some(before));
-        prop_assert_eq!(soft_period(block), period);
-        put_soft_period(block, None);
-        prop_assert_eq!(soft_period(block), None);
+        put_soft_period(&block, period);
+        prop_assert_eq!(State::read_wide(&block, layout.shape), Some(before));
+        prop_assert_eq!(soft_period(&block), period);
+        put_soft_period(&block, None);
+        prop_assert_eq!(soft_period(&block), None);
     }
 
     /// A narrow state comes back whole from its word after any charge, and the word alone says when

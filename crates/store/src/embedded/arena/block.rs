@@ -1,0 +1,126 @@
+//! The words of one block, as if they lay side by side.
+
+use std::cell::Cell;
+
+use super::super::sync::{AtomicU64, Ordering};
+use super::{Arena, Handle};
+
+/// The words of a block.
+#[derive(Clone, Debug)]
+pub(in super::super) struct Block<'a> {
+    /// Those of the first piece, all but the link.
+    first: &'a [AtomicU64],
+    /// How many there are in all pieces.
+    len: usize,
+    /// The other pieces, which hardly any block has.
+    chain: Option<Chain<'a>>,
+}
+
+/// The pieces of a block after the first.
+#[derive(Clone, Debug)]
+struct Chain<'a> {
+    arena: Arena<'a>,
+    second: Handle,
+    /// The piece that was used last, so that one who goes on from there does not begin at the first.
+    at: Cell<Cursor>,
+}
+
+/// A piece of a chain.
+#[derive(Clone, Copy, Debug)]
+struct Cursor {
+    piece: Handle,
+    /// The index of its first word.
+    start: usize,
+}
+
+// === impl Block ===
+
+impl<'a> Block<'a> {
+    pub(super) fn new(arena: Arena<'a>, handle: Handle) -> Self {
+        let first = shares(arena, handle);
+        let mut block = Self {
+            first,
+            len: first.len(),
+            chain: None,
+        };
+        if let Some(second) = arena.next_piece(handle) {
+            block.chain(arena, second);
+        }
+        block
+    }
+
+    pub(in super::super) fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    pub(in super::super) fn get(&self, index: usize) -> u64 {
+        self.word(index).load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(in super::super) fn put(&self, index: usize, word: u64) {
+        self.word(index).store(word, Ordering::Relaxed);
+    }
+
+    /// Makes all words zero.
+    pub(super) fn clear(&self) {
+        for index in 0..self.len {
+            self.put(index, 0);
+        }
+    }
+
+    #[cold]
+    fn chain(&mut self, arena: Arena<'a>, second: Handle) {
+        let start = self.first.len();
+        let at = Cell::new(Cursor {
+            piece: second,
+            start,
+        });
+        let mut next = Some(second);
+        while let Some(piece) = next {
+            self.len += shares(arena, piece).len();
+            next = arena.next_piece(piece);
+        }
+        self.chain = Some(Chain { arena, second, at });
+    }
+
+    #[inline]
+    fn word(&self, index: usize) -> &'a AtomicU64 {
+        match self.first.get(index) {
+            Some(word) => word,
+            None => self.word_of_chain(index),
+        }
+    }
+
+    #[cold]
+    fn word_of_chain(&self, index: usize) -> &'a AtomicU64 {
+        let chain = self.chain.as_ref().expect("an index within the block");
+        let mut at = chain.at.get();
+        if index < at.start {
+            at = Cursor {
+                piece: chain.second,
+                start: self.first.len(),
+            };
+        }
+        loop {
+            let words = shares(chain.arena, at.piece);
+            if let Some(word) = words.get(index - at.start) {
+                chain.at.set(at);
+                return word;
+            }
+            let next = chain.arena.next_piece(at.piece);
+            at = Cursor {
+                piece: next.expect("an index within the block"),
+                start: at.start + words.len(),
+            };
+        }
+    }
+}
+
+/// The words of a piece that belong to the block: all but the link.
+#[inline]
+fn shares(arena: Arena<'_>, handle: Handle) -> &[AtomicU64] {
+    let words = arena.piece(handle);
+    &words[..words.len() - usize::from(handle.is_chained)]
+}

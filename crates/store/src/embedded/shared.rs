@@ -1,0 +1,182 @@
+//! Shared counters: the last resort for callers that find no room for a counter of their own.
+//!
+//! They lie in a small [`Core`] inside the cap, beside the main one. The callers of a limit are spread over
+//! [`COUNTERS`] of them by their keyed hash, so that nobody can aim at the counter of another caller, and each is
+//! charged by the limit's own quota. Limits of one algorithm and window have their shared counters in common,
+//! because a slot tells no more of its limit than that, and what is evicted from the main core is
+//! [folded](Core::fold) into them.
+//!
+//! Shared counters are all narrow: a log, sub-windows or a number that takes a block elsewhere is a sliding counter
+//! of the same limit and window here. So there is no block to run out of, and as marks do not protect a shared
+//! counter from eviction, there is always a slot.
+//!
+//! Locks: a request holds all its sets of the main core before it waits for any set of the shared one, and waits for
+//! none of the main core after that.
+
+use smallvec::SmallVec;
+use tidegate_algorithms::{
+    Algorithm, Allowance, Headroom, Quota, QuotaSpec, RefundTo, Rounding, Time,
+};
+
+use super::account::{Account, Memory};
+use super::claim::{Claim, Claims, Hold};
+use super::core::Core;
+use super::layout::{Layout, Shape};
+use super::state::fits_narrow;
+use super::tag::Tag;
+use crate::{Charge, ManualClock, OnFull, StoreError};
+
+/// Shared counters for each pair of algorithm and window.
+pub(super) const COUNTERS: u64 = 2_048;
+
+/// The largest limit that a fixed window of any length can count in a narrow state.
+const LARGEST_LIMIT: u64 = (1 << 19) - 1;
+
+/// The charges of a request, of which some go to shared counters, with a quota for each of those.
+pub(super) struct Overflow<'q> {
+    /// The charges to decide on.
+    pub(super) charges: SmallVec<[Charge<'q>; 8]>,
+    /// The account of each charge. Those of shared counters come after all others.
+    pub(super) account_of: SmallVec<[usize; 8]>,
+    /// The shared counters.
+    pub(super) claims: Claims<'q>,
+}
+
+// === impl Core ===
+
+impl Core {
+    /// The core of the shared counters, if a charge to `account` goes there.
+    #[inline]
+    pub(super) fn shared_for(&self, account: &Account<'_>, charge: &Charge<'_>) -> Option<&Core> {
+        let is_full = matches!(account.memory, Memory::NoRoom { .. });
+        let is_shared = is_full && charge.on_full == OnFull::Shared && charge.cost > 0;
+        self.shared.as_deref().filter(|_| is_shared)
+    }
+
+    /// Refunds to the shared counter of a caller that has no counter of its own.
+    #[cold]
+    pub(super) fn refund_shared(
+        &self,
+        claim: &Claim<'_>,
+        cost: u64,
+        to: RefundTo,
+        now: Time,
+    ) -> Result<(), StoreError> {
+        let Some(shared) = self.shared.as_deref() else {
+            return Ok(());
+        };
+        let quota = substitute(claim.quota);
+        let clock = ManualClock::at(now);
+        let hash = shared_hash(claim.layout.shape, claim.tag);
+        let mut claims = Claims::from_iter([Claim::at(shared, &clock, hash, &quota)?]);
+        let hold = shared.hold(&mut claims, &clock)?;
+        shared.refund_claim(&claims[0], &hold, cost, to);
+        Ok(())
+    }
+}
+
+// === impl Overflow ===
+
+impl<'q> Overflow<'q> {
+    /// Sends the charges to shared counters that find no room, with `quotas` by [`substitutes`].
+    pub(super) fn new(
+        core: &Core,
+        charges: &[Charge<'q>],
+        claim_of: &[usize],
+        claims: &[Claim<'_>],
+        accounts: &[Account<'_>],
+        quotas: &'q [Quota],
+        hold: &Hold<'_>,
+    ) -> Result<Self, StoreError> {
+        let mut overflow = Self {
+            charges: SmallVec::from_slice(charges),
+            account_of: SmallVec::from_slice(claim_of),
+            claims: Claims::new(),
+        };
+        let clock = ManualClock::at(hold.now);
+        let mut quotas = quotas.iter();
+        for (charge, account_of) in overflow.charges.iter_mut().zip(&mut overflow.account_of) {
+            let claim = &claims[*account_of];
+            let Some(shared) = core.shared_for(&accounts[*account_of], charge) else {
+                continue;
+            };
+            charge.quota = quotas.next().expect("one for each that finds no room");
+            charge.headroom = Headroom::Absent;
+            let hash = shared_hash(claim.layout.shape, claim.tag);
+            let own = Claim::at(shared, &clock, hash, charge.quota)?;
+            *account_of = accounts.len() + own.join(&mut overflow.claims, charge.cost);
+        }
+        Ok(overflow)
+    }
+}
+
+/// The quotas by which shared counters are charged, for each charge that goes to one.
+pub(super) fn substitutes(
+    core: &Core,
+    charges: &[Charge<'_>],
+    claim_of: &[usize],
+    accounts: &[Account<'_>],
+) -> SmallVec<[Quota; 4]> {
+    charges
+        .iter()
+        .zip(claim_of)
+        .filter(|(charge, of)| core.shared_for(&accounts[**of], charge).is_some())
+        .map(|(charge, _)| substitute(charge.quota))
+        .collect()
+}
+
+/// The quota of a shared counter: the limit's own if its state is narrow, else a sliding counter of the same limit
+/// and window or, where that cannot count so far, a fixed window.
+fn substitute(quota: &Quota) -> Quota {
+    if fits_narrow(quota, Layout::of(quota)) {
+        return quota.clone();
+    }
+    let pair = Algorithm::SlidingCounter {
+        sub_windows: 1,
+        rounding: Rounding::Down,
+    };
+    let (limit, window) = (quota.limit(), quota.window());
+    let candidates = [
+        (limit, quota.algorithm()),
+        (limit, pair),
+        (limit, Algorithm::FixedWindow),
+        (limit.min(LARGEST_LIMIT), Algorithm::FixedWindow),
+    ];
+    let fitting = |(limit, algorithm)| {
+        let spec = QuotaSpec {
+            limit,
+            window,
+            algorithm,
+            allowance: Allowance::Hard,
+        };
+        let quota = Quota::new(&spec).ok()?;
+        fits_narrow(&quota, Layout::of(&quota)).then_some(quota)
+    };
+    candidates
+        .into_iter()
+        .find_map(fitting)
+        .unwrap_or_else(|| quota.clone())
+}
+
+/// The layout of the shared counters of a layout.
+pub(super) fn shared_layout(layout: Layout) -> Layout {
+    let shape = match layout.shape {
+        Shape::Log | Shape::Counts => Shape::Pair,
+        shape => shape,
+    };
+    Layout { shape, ..layout }
+}
+
+/// The hash of the shared counter of a counter, by what its slot tells.
+pub(super) fn shared_hash(shape: Shape, tag: Tag) -> u64 {
+    let counter = (tag.fingerprint() % COUNTERS) | ((shape as u64) << 32);
+    // The finaliser of SplitMix64: a bijection after which every bit depends on all bits of the number. The number
+    // itself comes from a keyed hash, so this one needs no key.
+    let mut hash = counter.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    hash = (hash ^ (hash >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    hash ^ (hash >> 31)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

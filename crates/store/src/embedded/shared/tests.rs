@@ -1,0 +1,68 @@
+use std::time::Duration;
+
+use tidegate_algorithms::{Percent, Refill};
+
+use super::super::layout::LayoutId;
+use super::*;
+
+fn quota(limit: u64, window: Duration, algorithm: Algorithm, allowance: Allowance) -> Quota {
+    Quota::new(&QuotaSpec {
+        limit,
+        window,
+        algorithm,
+        allowance,
+    })
+    .expect("valid")
+}
+
+/// Every quota has a substitute that fits one word, has the same window and allows no more.
+#[test]
+fn a_substitute_is_narrow_and_allows_no_more() {
+    let soft_for = Allowance::Soft {
+        over: Percent(50),
+        only_for: Some(Duration::from_secs(1)),
+    };
+    let bucket = Algorithm::TokenBucket {
+        burst: None,
+        refill: Refill::Continuous,
+    };
+    let counter = |sub_windows| Algorithm::SlidingCounter {
+        sub_windows,
+        rounding: Rounding::Down,
+    };
+    let log = Algorithm::SlidingLog { log_refused: false };
+    for algorithm in [bucket, Algorithm::FixedWindow, log, counter(60), counter(1)] {
+        for allowance in [Allowance::Hard, soft_for] {
+            for limit in [0, 1, 7, 1_000, 1_000_000] {
+                for window in [Duration::from_millis(1), Duration::from_hours(24)] {
+                    // A log cannot be so long.
+                    if algorithm == log && limit > 1_000 {
+                        continue;
+                    }
+                    let quota = quota(limit, window, algorithm, allowance);
+                    let substitute = substitute(&quota);
+                    assert!(fits_narrow(&substitute, Layout::of(&substitute)));
+                    assert_eq!(substitute.window(), window);
+                    assert!(substitute.limit() <= limit);
+                    let is_cut = limit > LARGEST_LIMIT && window < Duration::from_secs(1);
+                    assert!(is_cut || substitute.limit() == limit, "{quota:?}");
+                }
+            }
+        }
+    }
+}
+
+/// The callers of a limit are spread over all of its counters, and other algorithms have others.
+#[test]
+fn callers_are_spread_over_all_counters() {
+    let tag = |n: u64| Tag::new(n.wrapping_mul(0x9E37_79B9_7F4A_7C15), LayoutId::new(1));
+    let hashes = |shape| {
+        let mut hashes: Vec<_> = (0..100_000).map(|n| shared_hash(shape, tag(n))).collect();
+        hashes.sort_unstable();
+        hashes.dedup();
+        hashes
+    };
+    let (logs, windows) = (hashes(Shape::Log), hashes(Shape::Window));
+    assert_eq!([logs.len() as u64, windows.len() as u64], [COUNTERS; 2]);
+    assert!(logs.iter().all(|hash| !windows.contains(hash)));
+}
