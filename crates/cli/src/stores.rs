@@ -89,18 +89,23 @@ impl AnyStore {
         let mut looks = interval(MEMORY_WATCH);
         loop {
             looks.tick().await;
-            let stats = self.local().stats();
-            if stats.untracked > seen {
-                warn!(
-                    decided.count = stats.untracked - seen,
-                    store.used_bytes = stats.used_bytes,
-                    store.max_bytes = stats.max_bytes,
-                    "memory for counters is full; requests were decided by on_full. Raise max_memory, \
-                     or look for a client that invents keys"
-                );
-            }
-            seen = stats.untracked;
+            self.log_full_memory(&mut seen);
         }
+    }
+
+    /// Logs if callers found no room since there were `seen` of them.
+    fn log_full_memory(&self, seen: &mut u64) {
+        let stats = self.local().stats();
+        if stats.untracked > *seen {
+            warn!(
+                decided.count = stats.untracked - *seen,
+                store.used_bytes = stats.used_bytes,
+                store.max_bytes = stats.max_bytes,
+                "memory for counters is full; requests were decided by on_full. Raise max_memory, \
+                 or look for a client that invents keys"
+            );
+        }
+        *seen = stats.untracked;
     }
 
     /// Gives back what this node holds for itself. To be called when nothing is charged any more.
@@ -284,17 +289,4 @@ impl Shared {
 }
 
 #[cfg(test)]
-mod tests {
-    use tidegate_store::StoreConfig;
-
-    use super::*;
-
-    /// The future of every request has that of its charge in it, and is moved now and then.
-    #[test]
-    fn the_future_of_a_charge_is_small() {
-        let store = AnyStore::Memory(EmbeddedStore::new(StoreConfig::default()));
-        let mut decisions = Decisions::new();
-        let charge = store.charge(&[], Charging::AllOrNone, &mut decisions);
-        assert!(size_of_val(&charge) <= 256, "{}", size_of_val(&charge));
-    }
-}
+mod tests;

@@ -7,6 +7,7 @@
 //! A block lies in one piece where there is one that is large enough. Where there is none, it is a chain of several:
 //! the last word of a piece names the next one. So free memory serves every need, however it is cut up.
 
+mod block;
 mod free;
 
 use std::sync::PoisonError;
@@ -16,8 +17,6 @@ use super::border::{Border, Side};
 use super::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 
 pub(super) use self::block::Block;
-
-mod block;
 
 /// Words in a unit, the grain of allocation.
 const UNIT_WORDS: usize = 2;
@@ -128,7 +127,7 @@ impl<'a> Arena<'a> {
         let mut free = self.space.lock();
         let mut next = Some(handle);
         while let Some(piece) = next {
-            next = self.next_piece(piece);
+            next = next_piece(self.words, piece);
             free.put(self, piece.alone());
         }
     }
@@ -183,26 +182,14 @@ impl<'a> Arena<'a> {
             return None;
         }
         let mut next = pieces.pop()?;
-        for piece in pieces.into_iter().rev() {
-            self.piece(piece)[piece.words() - 1].store(next.to_word(), Ordering::Relaxed);
+        for link in pieces.into_iter().rev() {
+            piece(self.words, link)[link.words() - 1].store(next.to_word(), Ordering::Relaxed);
             next = Handle {
                 is_chained: true,
-                ..piece
+                ..link
             };
         }
         Some(next)
-    }
-
-    /// All words of a piece.
-    fn piece(self, handle: Handle) -> &'a [AtomicU64] {
-        let start = handle.start * UNIT_WORDS;
-        &self.words[start..start + handle.words()]
-    }
-
-    /// The piece after another one in a block.
-    fn next_piece(self, handle: Handle) -> Option<Handle> {
-        let last = self.piece(handle).last().filter(|_| handle.is_chained)?;
-        Some(Handle::from_word(last.load(Ordering::Relaxed)))
     }
 }
 
@@ -246,6 +233,20 @@ impl Handle {
     const fn last(self) -> usize {
         self.start + self.length - 1
     }
+}
+
+/// All words of a piece.
+#[inline]
+fn piece(words: &[AtomicU64], handle: Handle) -> &[AtomicU64] {
+    let start = handle.start * UNIT_WORDS;
+    &words[start..start + handle.words()]
+}
+
+/// The piece after another one in a block.
+#[inline]
+fn next_piece(words: &[AtomicU64], handle: Handle) -> Option<Handle> {
+    let last = piece(words, handle).last().filter(|_| handle.is_chained)?;
+    Some(Handle::from_word(last.load(Ordering::Relaxed)))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use super::super::sync::{AtomicU64, Ordering};
-use super::{Arena, Handle};
+use super::{Arena, Handle, next_piece, piece};
 
 /// The words of a block.
 #[derive(Clone, Debug)]
@@ -16,11 +16,13 @@ pub(in super::super) struct Block<'a> {
     chain: Option<Chain<'a>>,
 }
 
-/// The pieces of a block after the first.
+/// The pieces of a block after the first. Small, because every account of a request has room for one.
 #[derive(Clone, Debug)]
 struct Chain<'a> {
-    arena: Arena<'a>,
-    second: Handle,
+    /// Those of the whole arena.
+    words: &'a [AtomicU64],
+    /// The handle of the second piece.
+    second: u64,
     /// The piece that was used last, so that one who goes on from there does not begin at the first.
     at: Cell<Cursor>,
 }
@@ -28,7 +30,8 @@ struct Chain<'a> {
 /// A piece of a chain.
 #[derive(Clone, Copy, Debug)]
 struct Cursor {
-    piece: Handle,
+    /// Its handle.
+    piece: u64,
     /// The index of its first word.
     start: usize,
 }
@@ -37,14 +40,14 @@ struct Cursor {
 
 impl<'a> Block<'a> {
     pub(super) fn new(arena: Arena<'a>, handle: Handle) -> Self {
-        let first = shares(arena, handle);
+        let first = own_words(arena.words, handle);
         let mut block = Self {
             first,
             len: first.len(),
             chain: None,
         };
-        if let Some(second) = arena.next_piece(handle) {
-            block.chain(arena, second);
+        if let Some(second) = next_piece(arena.words, handle) {
+            block.chain(arena.words, second);
         }
         block
     }
@@ -71,18 +74,19 @@ impl<'a> Block<'a> {
     }
 
     #[cold]
-    fn chain(&mut self, arena: Arena<'a>, second: Handle) {
+    fn chain(&mut self, words: &'a [AtomicU64], second: Handle) {
         let start = self.first.len();
+        let mut next = Some(second);
+        while let Some(piece) = next {
+            self.len += own_words(words, piece).len();
+            next = next_piece(words, piece);
+        }
+        let second = second.to_word();
         let at = Cell::new(Cursor {
             piece: second,
             start,
         });
-        let mut next = Some(second);
-        while let Some(piece) = next {
-            self.len += shares(arena, piece).len();
-            next = arena.next_piece(piece);
-        }
-        self.chain = Some(Chain { arena, second, at });
+        self.chain = Some(Chain { words, second, at });
     }
 
     #[inline]
@@ -104,14 +108,15 @@ impl<'a> Block<'a> {
             };
         }
         loop {
-            let words = shares(chain.arena, at.piece);
+            let piece = Handle::from_word(at.piece);
+            let words = own_words(chain.words, piece);
             if let Some(word) = words.get(index - at.start) {
                 chain.at.set(at);
                 return word;
             }
-            let next = chain.arena.next_piece(at.piece);
+            let next = next_piece(chain.words, piece).expect("an index within the block");
             at = Cursor {
-                piece: next.expect("an index within the block"),
+                piece: next.to_word(),
                 start: at.start + words.len(),
             };
         }
@@ -120,7 +125,7 @@ impl<'a> Block<'a> {
 
 /// The words of a piece that belong to the block: all but the link.
 #[inline]
-fn shares(arena: Arena<'_>, handle: Handle) -> &[AtomicU64] {
-    let words = arena.piece(handle);
+fn own_words(words: &[AtomicU64], handle: Handle) -> &[AtomicU64] {
+    let words = piece(words, handle);
     &words[..words.len() - usize::from(handle.is_chained)]
 }

@@ -203,5 +203,5 @@ fn put(arena: Arena<'_>, unit: usize, index: usize, value: u64) {
 }
 
 fn word(arena: Arena<'_>, unit: usize, index: usize) -> &AtomicU64 {
-    &arena.piece(Handle::new(unit, 1))[index]
+    &arena.words[unit * UNIT_WORDS + index]
 }
