@@ -126,7 +126,7 @@ impl Core {
         log.drop_oldest(expired);
         let needed = log.len().saturating_add(cost).min(meter.capacity());
         if needed > log.room() {
-            log = self.widen_log(set, slot, log, needed, meter, now)?;
+            log = self.widen_log(set, slot, &log, needed, meter, now)?;
         }
         Some(Memory::Log(log))
     }
@@ -135,7 +135,7 @@ impl Core {
         &'a self,
         set: &LockedSet<'_>,
         slot: usize,
-        log: BlockLog<'_>,
+        log: &BlockLog<'_>,
         needed: u64,
         meter: &SlidingLog,
         now: Time,

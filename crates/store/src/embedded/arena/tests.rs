@@ -99,8 +99,12 @@ fn a_large_block_is_made_of_small_pieces() {
         small.push(handle);
     }
     let (kept, freed): (Vec<_>, Vec<_>) = small.chunks_exact(2).map(|it| (it[0], it[1])).unzip();
-    kept.iter().for_each(|&handle| mark(arena, handle));
-    freed.iter().for_each(|&handle| arena.free(handle));
+    for &handle in &kept {
+        mark(arena, handle);
+    }
+    for &handle in &freed {
+        arena.free(handle);
+    }
     // All pieces but the last have a link.
     let words = freed.len() * (LEAST_UNITS * UNIT_WORDS - 1) + 1;
     assert_eq!(arena.allocate(words + 6), None);

@@ -118,31 +118,11 @@ impl Entry {
                 return Some(Room { locks, at, fate });
             }
             if is_at_cap {
-                return self.displace(core, locks, &home, expires_at);
+                return displace(core, locks, &home, expires_at);
             }
             drop(locks);
             is_at_cap = core.grow(shard, home.size, self.now) == Growth::AtCap;
         }
-    }
-
-    /// Takes the slot of the counter that expires first, if this one expires later.
-    fn displace<'t>(
-        self,
-        core: &Core,
-        locks: Locks<'t>,
-        home: &Home,
-        expires_at: Time,
-    ) -> Option<Room<'t>> {
-        let expiry = |at: &Place| {
-            let set = locks.set(at.held);
-            core.expires_at(set.tag(at.slot), set.state(at.slot))
-        };
-        let at = locks
-            .places([home.primary, home.secondary])
-            .min_by_key(expiry)
-            .filter(|first| expiry(first) < expires_at)?;
-        let fate = Fate::Displaced;
-        Some(Room { locks, at, fate })
     }
 }
 
@@ -155,6 +135,20 @@ impl Room<'_> {
         set.put_state(self.at.slot, state);
         set.put_tag(self.at.slot, tag);
     }
+}
+
+/// Takes the slot of the counter that expires first, if that is before `expires_at`.
+fn displace<'t>(core: &Core, locks: Locks<'t>, home: &Home, expires_at: Time) -> Option<Room<'t>> {
+    let expiry = |at: &Place| {
+        let set = locks.set(at.held);
+        core.expires_at(set.tag(at.slot), set.state(at.slot))
+    };
+    let at = locks
+        .places([home.primary, home.secondary])
+        .min_by_key(expiry)
+        .filter(|first| expiry(first) < expires_at)?;
+    let fate = Fate::Displaced;
+    Some(Room { locks, at, fate })
 }
 
 /// Whether a block of that shape can be worked on.
