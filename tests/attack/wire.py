@@ -127,7 +127,9 @@ def main():
         seconds = time.monotonic() - began
         flooded = metrics(admin)
         time.sleep(60)
-        after = sum(attack.client.ask(login("after the flood")) for _ in range(5 * LOGINS))
+        # The server has closed the idle connection by now.
+        client = Client(http)
+        after = sum(client.ask(login("after the flood")) for _ in range(5 * LOGINS))
     finally:
         server.terminate()
         server.wait()
