@@ -136,6 +136,11 @@ fn substitute(quota: &Quota) -> Quota {
         rounding: Rounding::Down,
     };
     let (limit, window) = (quota.limit(), quota.window());
+    let allowance = match quota.allowance() {
+        postpaid @ Allowance::Postpaid { .. } => postpaid,
+        // A soft limit with an end needs a block.
+        _ => Allowance::Hard,
+    };
     let candidates = [
         (limit, quota.algorithm()),
         (limit, pair),
@@ -147,7 +152,7 @@ fn substitute(quota: &Quota) -> Quota {
             limit,
             window,
             algorithm,
-            allowance: Allowance::Hard,
+            allowance,
         };
         let quota = Quota::new(&spec).ok()?;
         fits_narrow(&quota, Layout::of(&quota)).then_some(quota)

@@ -22,6 +22,7 @@ fn a_substitute_is_narrow_and_allows_no_more() {
         over: Percent(50),
         only_for: Some(Duration::from_secs(1)),
     };
+    let postpaid = Allowance::Postpaid { max_debt: None };
     let bucket = Algorithm::TokenBucket {
         burst: None,
         refill: Refill::Continuous,
@@ -32,7 +33,7 @@ fn a_substitute_is_narrow_and_allows_no_more() {
     };
     let log = Algorithm::SlidingLog { log_refused: false };
     for algorithm in [bucket, Algorithm::FixedWindow, log, counter(60), counter(1)] {
-        for allowance in [Allowance::Hard, soft_for] {
+        for allowance in [Allowance::Hard, soft_for, postpaid] {
             for limit in [0, 1, 7, 1_000, 1_000_000] {
                 for window in [Duration::from_millis(1), Duration::from_hours(24)] {
                     // A log cannot be so long.
@@ -43,6 +44,7 @@ fn a_substitute_is_narrow_and_allows_no_more() {
                     let substitute = substitute(&quota);
                     assert!(fits_narrow(&substitute, Layout::of(&substitute)));
                     assert_eq!(substitute.window(), window);
+                    assert_eq!(substitute.is_postpaid(), quota.is_postpaid());
                     assert!(substitute.limit() <= limit);
                     let is_cut = limit > LARGEST_LIMIT && window < Duration::from_secs(1);
                     assert!(is_cut || substitute.limit() == limit, "{quota:?}");
