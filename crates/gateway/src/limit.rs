@@ -233,7 +233,7 @@ impl Caller<'_> {
 }
 
 /// Settles the charges of a request that gets another answer than its limits'.
-async fn reject<S: Store + 'static>(
+pub(crate) async fn reject<S: Store + 'static>(
     thread: &GatewayThread<S>,
     charged: Charged,
     rejection: Rejection,

@@ -33,7 +33,7 @@ use crate::forward::headers::{address_lines, remove_bad_length};
 use crate::forward::{Forward, ForwardFault, Forwarded, changed_path};
 use crate::gateway::{Gateway, Generation};
 use crate::guard;
-use crate::limit::Caller;
+use crate::limit::{self, Caller};
 use crate::noted_headers::{NotedHeader, NotedHeaders};
 use crate::own::{OwnRequest, PREFLIGHTS, charge_built_in};
 use crate::response::GatewayBody;
@@ -205,6 +205,10 @@ impl<S: Store + 'static> GatewayThread<S> {
             client: exchange.client,
         };
         let charged = self.charge(&exchange, &caller).await?;
+        let websocket = match caller.open_websocket() {
+            Ok(websocket) => websocket,
+            Err(rejection) => return Err(limit::reject(self, charged, rejection).await),
+        };
         match &route.action {
             RouteAction::Forward { upstream, rewrite } => {
                 let forward = Forward {
@@ -216,7 +220,7 @@ impl<S: Store + 'static> GatewayThread<S> {
                     connection: exchange.connection,
                     is_trusted: exchange.is_trusted,
                     client: exchange.client,
-                    websocket: caller.open_websocket()?,
+                    websocket,
                 };
                 drop(host);
                 // Nobody has taken it before, so it is there.

@@ -29,7 +29,6 @@ mod recycle;
 mod refund;
 mod room;
 mod shared;
-mod shrink;
 mod sip;
 mod snapshot;
 mod state;

@@ -174,7 +174,7 @@ fn check_attack(attack: impl Fn(&Target) -> Attack) {
 }
 
 /// A store full of counters that are in use counts new callers in shared counters: none gets more than the quota,
-/// and they are not all denied. What they return goes back to the shared counter.
+/// and they are not all denied.
 #[test]
 fn callers_without_room_share_counters() {
     const CALLERS: usize = 1_000;
@@ -202,6 +202,7 @@ fn callers_without_room_share_counters() {
             allowed.iter().all(|&n| n <= 3),
             "{algorithm:?}: {allowed:?}"
         );
+        assert!(allowed.iter().sum::<usize>() > 0, "{algorithm:?}");
         let untracked = dam.stats().untracked - before.untracked;
         assert!(untracked > 8_000, "{algorithm:?}: {untracked}");
         assert!(dam.stats().is_full);
@@ -234,34 +235,6 @@ fn a_refund_reaches_the_shared_counter() {
         refund.expect("a refund");
         assert!(is_allowed(&caller), "{algorithm:?}");
     }
-}
-
-/// What the table does not need any more goes to logs: after a flood of windows that has expired, as many logs fit as
-/// into a new store, or nearly.
-#[test]
-fn memory_moves_to_where_it_is_needed() {
-    const LOGS: u64 = 9_000;
-    let hundred = hourly(100, SLIDING_LOG);
-    let fitting = |dam: &Dam| {
-        let evicted = dam.stats().evicted;
-        // The border moves as time goes by, not at once.
-        for n in 0..4 * LOGS {
-            dam.charge(&format!("log {}", n % LOGS), &hundred, OnFull::Deny);
-            dam.advance(Duration::from_micros(500));
-        }
-        LOGS.saturating_sub((dam.stats().evicted - evicted) / 4)
-    };
-    let fresh = fitting(&Dam::new());
-    let dam = Dam::new();
-    dam.flood(
-        "window",
-        200_000,
-        &quota(9, HOUR / 60, Algorithm::FixedWindow),
-    );
-    dam.advance(HOUR);
-    let first = fitting(&dam);
-    let moved = fitting(&dam);
-    assert!(moved >= fresh / 10 * 9, "{first}, then {moved}, of {fresh}");
 }
 
 /// A caller who was refused is refused again, whoever else comes and however many.

@@ -261,6 +261,11 @@ fn force<S: Copy>(
     state: &mut S,
     decide: impl Fn(u64, u64, S) -> (Decision, S),
 ) -> u64 {
+    if quota.is_postpaid() {
+        // Charged whatever it says, up to the debt that it may have.
+        *state = decide(cost, 0, *state).1;
+        return cost;
+    }
     let mut charged = 0;
     let room = decide(0, 0, *state).0.remaining;
     for (most, extra) in [(room, 0), (quota.most_extra(), quota.most_extra())] {

@@ -12,8 +12,11 @@ mod free;
 
 use std::sync::PoisonError;
 
+use tidegate_algorithms::Time;
+
 use self::free::FreeLists;
 use super::border::{Border, Side};
+use super::state::EXPIRES;
 use super::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 
 pub(super) use self::block::Block;
@@ -130,6 +133,11 @@ impl<'a> Arena<'a> {
             next = next_piece(self.words, piece);
             free.put(self, piece.alone());
         }
+    }
+
+    /// When the state of a block expires. Its first piece tells, so the others are not looked at.
+    pub(super) fn expires_at(self, handle: Handle) -> Time {
+        Time::from_nanos(piece(self.words, handle)[EXPIRES].load(Ordering::Relaxed))
     }
 
     pub(super) fn block(self, handle: Handle) -> Block<'a> {

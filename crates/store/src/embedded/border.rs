@@ -1,12 +1,11 @@
 //! The border between the table and the arena, which share one range of memory: the hard cap.
 //!
 //! The range is cut into layers. The table takes them from the bottom, the arena from the top; each has a part that
-//! the other never gets, and the layers between belong to whoever needs them first. They are given back when all
-//! that lay in them was moved or has expired.
+//! the other never gets, and the layers between belong to the side that needs them first. Neither gives layers back.
 
-use super::sync::{AtomicU32, AtomicU64, Ordering};
+use super::sync::{AtomicU64, Ordering};
 
-/// The part of all layers that is kept for the table, and the part that is kept for the arena: one in so many.
+/// One layer in this many is kept for the table, and as many for the arena.
 const GUARANTEED_PART: u32 = 8;
 
 /// The layers that table and arena have.
@@ -15,8 +14,6 @@ pub(super) struct Border {
     /// Those of the table in the low half, those of the arena in the high half.
     taken: AtomicU64,
     layers: u32,
-    /// The most layers that the table may have while it is made smaller.
-    table_limit: AtomicU32,
 }
 
 /// A kind of state, by the place where it lies.
@@ -36,7 +33,6 @@ impl Border {
         Self {
             taken: AtomicU64::new(1),
             layers,
-            table_limit: AtomicU32::new(u32::MAX),
         }
     }
 
@@ -48,26 +44,12 @@ impl Border {
 
     /// The most layers that a side may have at present.
     pub(super) fn most(&self, side: Side) -> u32 {
-        self.most_beside(side, self.taken(side.other()))
+        self.most_beside(self.taken(side.other()))
     }
 
-    /// Keeps the table from having more layers, or lets it.
-    pub(super) fn limit_table(&self, layers: Option<u32>) {
-        self.table_limit
-            .store(layers.unwrap_or(u32::MAX), Ordering::Relaxed);
-    }
-
-    fn most_beside(&self, side: Side, other: u32) -> u32 {
-        let most = self.layers - other.max(self.guaranteed());
-        match side {
-            Side::Table => most.min(self.table_limit.load(Ordering::Relaxed)),
-            Side::Arena => most,
-        }
-    }
-
-    /// The layers that a side keeps whatever the other one needs.
-    pub(super) fn guaranteed(&self) -> u32 {
-        self.layers / GUARANTEED_PART
+    /// The most layers that a side may have beside the `other` ones.
+    fn most_beside(&self, other: u32) -> u32 {
+        self.layers - other.max(self.layers / GUARANTEED_PART)
     }
 
     /// Gives a side `wanted` layers in all, unless they are not to be had.
@@ -76,22 +58,11 @@ impl Border {
             .taken
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
                 let other = side.other().of(taken);
-                let fits = wanted <= self.most_beside(side, other);
+                let fits = wanted <= self.most_beside(other);
                 let own = side.of(taken).max(wanted);
                 fits.then(|| side.join(own, other))
             });
         claimed.is_ok()
-    }
-
-    /// Leaves a side `kept` layers. Nothing lies in the others any more.
-    pub(super) fn release(&self, side: Side, kept: u32) {
-        let released = self
-            .taken
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
-                let own = side.of(taken).min(kept);
-                Some(side.join(own, side.other().of(taken)))
-            });
-        released.expect("the update is never rejected");
     }
 }
 
@@ -134,13 +105,12 @@ mod tests {
         assert!(!border.claim(Side::Table, 71));
         assert!(border.claim(Side::Arena, 10));
         assert!(!border.claim(Side::Arena, 11));
-        border.release(Side::Table, 30);
+        let border = Border::new(80);
+        assert!(border.claim(Side::Table, 30));
         assert_eq!(border.most(Side::Arena), 50);
         assert!(border.claim(Side::Arena, 50));
         assert!(!border.claim(Side::Table, 31));
         assert!(border.claim(Side::Table, 20), "it has more");
         assert_eq!(border.taken(Side::Table), 30);
-        border.release(Side::Arena, 5);
-        assert_eq!(border.most(Side::Table), 70);
     }
 }

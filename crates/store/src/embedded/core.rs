@@ -5,9 +5,8 @@ use tidegate_algorithms::Time;
 use super::arena::{Arena, ArenaSpace, Block, Handle};
 use super::border::Border;
 use super::layout::Layouts;
-use super::shrink::ShrinkState;
-use super::state::{EXPIRES, narrow_expires_at};
-use super::sync::{AtomicU64, Mutex, Ordering};
+use super::state::narrow_expires_at;
+use super::sync::{AtomicU64, Ordering};
 use super::table::{LockedSet, Table};
 use super::tag::{Form, Tag};
 
@@ -27,7 +26,6 @@ pub(super) struct Core {
     pub(super) hand: AtomicU64,
     /// The pass in which that search found nothing to free.
     pub(super) swept_in_vain: AtomicU64,
-    pub(super) shrink: Mutex<ShrinkState>,
     pub(super) max_bytes: u64,
     pub(super) evicted: Tally,
     pub(super) untracked: Tally,
@@ -59,7 +57,6 @@ impl Core {
             recycled_at: AtomicU64::new(0),
             hand: AtomicU64::new(0),
             swept_in_vain: AtomicU64::new(0),
-            shrink: Mutex::new(ShrinkState::default()),
             max_bytes: max_bytes as u64,
             evicted: Tally::zero(),
             untracked: Tally::zero(),
@@ -112,7 +109,7 @@ impl Core {
     /// When the state of a slot says no more than none does.
     pub(super) fn expires_at(&self, tag: Tag, state: u64) -> Time {
         match (tag.form(), self.layouts.get(tag.layout())) {
-            (Form::Boxed, _) => Time::from_nanos(self.block(state).get(EXPIRES)),
+            (Form::Boxed, _) => self.arena().expires_at(Handle::from_word(state)),
             (Form::Narrow, Some(layout)) => narrow_expires_at(state, layout),
             (Form::Narrow, None) => Time::ZERO,
         }

@@ -58,7 +58,7 @@ impl Core {
 
     /// Adds to a shared counter what one of the main core left; `None` if its set is held by somebody else.
     fn take_in(&self, tag: Tag, layout: Layout, left: Remainder, now: Time) -> Option<()> {
-        let hash = shared_hash(layout.shape, tag);
+        let hash = shared_hash(layout, tag);
         let layout = shared_layout(layout);
         let number = self.number(layout, &ManualClock::at(now)).ok()?;
         let tag = Tag::new(hash, number);

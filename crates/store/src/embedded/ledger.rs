@@ -206,7 +206,9 @@ impl Core {
         account: &Account<'_>,
         claim: &Claim<'_>,
     ) -> Option<Time> {
-        let state = account.change.state.or(account.change.clamped)?;
+        // A shared counter may be far ahead because of another limit with a smaller quota.
+        let clamped = account.change.clamped.filter(|_| !self.is_last_resort());
+        let state = account.change.state.or(clamped)?;
         let expires_at = expires_at(account.quota, state);
         match set.tag(slot).form() {
             Form::Narrow => set.put_state(slot, state.to_narrow(claim.layout, expires_at)),

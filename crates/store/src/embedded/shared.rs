@@ -67,7 +67,7 @@ impl Core {
         };
         let quota = substitute(claim.quota);
         let clock = ManualClock::at(now);
-        let hash = shared_hash(claim.layout.shape, claim.tag);
+        let hash = shared_hash(claim.layout, claim.tag);
         let mut claims = Claims::from_iter([Claim::at(shared, &clock, hash, &quota)?]);
         let hold = shared.hold(&mut claims, &clock)?;
         shared.refund_claim(&claims[0], &hold, cost, to);
@@ -102,7 +102,7 @@ impl<'q> Overflow<'q> {
             };
             charge.quota = quotas.next().expect("one for each that finds no room");
             charge.headroom = Headroom::Absent;
-            let hash = shared_hash(claim.layout.shape, claim.tag);
+            let hash = shared_hash(claim.layout, claim.tag);
             let own = Claim::at(shared, &clock, hash, charge.quota)?;
             *account_of = accounts.len() + own.join(&mut overflow.claims, charge.cost);
         }
@@ -141,11 +141,18 @@ fn substitute(quota: &Quota) -> Quota {
         // A soft limit with an end needs a block.
         _ => Allowance::Hard,
     };
+    // A bucket allows no more than its burst at once.
+    let at_once = match quota.algorithm() {
+        Algorithm::TokenBucket { burst, .. } => burst.unwrap_or(limit),
+        Algorithm::LeakyBucket { queue } => queue.unwrap_or(limit),
+        _ => limit,
+    };
+    let at_once = at_once.max(1).min(limit);
     let candidates = [
         (limit, quota.algorithm()),
-        (limit, pair),
-        (limit, Algorithm::FixedWindow),
-        (limit.min(LARGEST_LIMIT), Algorithm::FixedWindow),
+        (at_once, pair),
+        (at_once, Algorithm::FixedWindow),
+        (at_once.min(LARGEST_LIMIT), Algorithm::FixedWindow),
     ];
     let fitting = |(limit, algorithm)| {
         let spec = QuotaSpec {
@@ -173,8 +180,9 @@ pub(super) fn shared_layout(layout: Layout) -> Layout {
 }
 
 /// The hash of the shared counter of a counter, by what its slot tells.
-pub(super) fn shared_hash(shape: Shape, tag: Tag) -> u64 {
-    let counter = (tag.fingerprint() % COUNTERS) | ((shape as u64) << 32);
+pub(super) fn shared_hash(layout: Layout, tag: Tag) -> u64 {
+    let kind = layout.window.rotate_left(16) ^ ((layout.shape as u64) << 12);
+    let counter = (tag.fingerprint() % COUNTERS) ^ kind;
     // The finaliser of SplitMix64: a bijection after which every bit depends on all bits of the number. The number
     // itself comes from a keyed hash, so this one needs no key.
     let mut hash = counter.wrapping_add(0x9E37_79B9_7F4A_7C15);

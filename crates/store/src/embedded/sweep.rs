@@ -67,13 +67,6 @@ impl Core {
             if handle.is_some() {
                 return handle;
             }
-            if victims == Victims::Expired {
-                self.shrink_table(now);
-                let handle = self.arena().allocate(words);
-                if handle.is_some() {
-                    return handle;
-                }
-            }
         }
         if !has_freed {
             self.swept_in_vain.store(pass, Ordering::Relaxed);

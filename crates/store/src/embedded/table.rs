@@ -242,14 +242,6 @@ impl LockedSet<'_> {
         self.words[slot * 2 + 1].store(state, Ordering::Relaxed);
     }
 
-    /// Empties all slots. The caller freed what they held.
-    pub(super) fn clear(&self) {
-        for slot in 0..WAYS {
-            self.put_tag(slot, Tag::EMPTY);
-            self.put_state(slot, 0);
-        }
-    }
-
     /// Replaces the mark of a slot by that of an idle counter if it is old in `pass`, and gives the tag.
     pub(super) fn age(&self, slot: usize, pass: Pass) -> Tag {
         let tag = self.tag(slot);

@@ -58,13 +58,22 @@ fn a_substitute_is_narrow_and_allows_no_more() {
 #[test]
 fn callers_are_spread_over_all_counters() {
     let tag = |n: u64| Tag::new(n.wrapping_mul(0x9E37_79B9_7F4A_7C15), LayoutId::new(1));
-    let hashes = |shape| {
-        let mut hashes: Vec<_> = (0..100_000).map(|n| shared_hash(shape, tag(n))).collect();
+    let hashes = |shape, window| {
+        let layout = Layout { shape, window };
+        let hash = |n| shared_hash(layout, tag(n));
+        let mut hashes: Vec<_> = (0..100_000).map(hash).collect();
         hashes.sort_unstable();
         hashes.dedup();
         hashes
     };
-    let (logs, windows) = (hashes(Shape::Log), hashes(Shape::Window));
-    assert_eq!([logs.len() as u64, windows.len() as u64], [COUNTERS; 2]);
-    assert!(logs.iter().all(|hash| !windows.contains(hash)));
+    let kinds = [
+        hashes(Shape::Log, 1_000_000_000),
+        hashes(Shape::Window, 1_000_000_000),
+        hashes(Shape::Window, 60_000_000_000),
+    ];
+    assert!(kinds.iter().all(|it| it.len() as u64 == COUNTERS));
+    let mut all = kinds.concat();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len() as u64, 3 * COUNTERS, "others for each kind");
 }
