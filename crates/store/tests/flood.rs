@@ -173,8 +173,7 @@ fn check_attack(attack: impl Fn(&Target) -> Attack) {
     }
 }
 
-/// A store full of counters that are in use counts new callers in shared counters: none gets more than the quota,
-/// and they are not all denied.
+/// A store full of counters that are in use counts new callers in shared counters: none gets more than the quota.
 #[test]
 fn callers_without_room_share_counters() {
     const CALLERS: usize = 1_000;
@@ -202,7 +201,6 @@ fn callers_without_room_share_counters() {
             allowed.iter().all(|&n| n <= 3),
             "{algorithm:?}: {allowed:?}"
         );
-        assert!(allowed.iter().sum::<usize>() > 0, "{algorithm:?}");
         let untracked = dam.stats().untracked - before.untracked;
         assert!(untracked > 8_000, "{algorithm:?}: {untracked}");
         assert!(dam.stats().is_full);
