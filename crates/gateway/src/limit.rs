@@ -141,7 +141,19 @@ impl Caller<'_> {
 
     /// The limits of the WebSocket connection that the request may open. Its limits must have been decided before, so that a token
     /// was verified.
-    pub(crate) fn open_websocket(&self) -> Result<Option<Box<WebSocketSession>>, Rejection> {
+    /// The charges of a request that cannot have them are settled.
+    pub(crate) async fn open_websocket<S: Store + 'static>(
+        &self,
+        thread: &GatewayThread<S>,
+        charged: Charged,
+    ) -> Result<(Charged, Option<Box<WebSocketSession>>), Rejection> {
+        match self.websocket_session() {
+            Ok(session) => Ok((charged, session)),
+            Err(rejection) => Err(reject(thread, charged, rejection).await),
+        }
+    }
+
+    fn websocket_session(&self) -> Result<Option<Box<WebSocketSession>>, Rejection> {
         let Some(limits) = &self.route.websocket else {
             return Ok(None);
         };
@@ -233,7 +245,7 @@ impl Caller<'_> {
 }
 
 /// Settles the charges of a request that gets another answer than its limits'.
-pub(crate) async fn reject<S: Store + 'static>(
+async fn reject<S: Store + 'static>(
     thread: &GatewayThread<S>,
     charged: Charged,
     rejection: Rejection,

@@ -33,7 +33,7 @@ use crate::forward::headers::{address_lines, remove_bad_length};
 use crate::forward::{Forward, ForwardFault, Forwarded, changed_path};
 use crate::gateway::{Gateway, Generation};
 use crate::guard;
-use crate::limit::{self, Caller};
+use crate::limit::Caller;
 use crate::noted_headers::{NotedHeader, NotedHeaders};
 use crate::own::{OwnRequest, PREFLIGHTS, charge_built_in};
 use crate::response::GatewayBody;
@@ -205,10 +205,7 @@ impl<S: Store + 'static> GatewayThread<S> {
             client: exchange.client,
         };
         let charged = self.charge(&exchange, &caller).await?;
-        let websocket = match caller.open_websocket() {
-            Ok(websocket) => websocket,
-            Err(rejection) => return Err(limit::reject(self, charged, rejection).await),
-        };
+        let (charged, websocket) = caller.open_websocket(self, charged).await?;
         match &route.action {
             RouteAction::Forward { upstream, rewrite } => {
                 let forward = Forward {
