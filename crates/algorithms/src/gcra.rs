@@ -17,7 +17,7 @@ pub(crate) struct Gcra {
     capacity: u64,
     /// The most that may ever be admitted on top of it, or charged as debt.
     most_extra: u64,
-    /// Whether what does not fit is charged all the same.
+    /// True if a cost that does not fit is charged all the same.
     is_postpaid: bool,
     pace: Pace,
 }

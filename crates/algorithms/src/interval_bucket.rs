@@ -144,7 +144,7 @@ impl IntervalBucket {
         }
     }
 
-    /// What is missing once the debt of a postpaid bucket is forgotten, at an edge.
+    /// The tokens that are missing once the debt of a postpaid bucket is forgotten, at an edge.
     #[inline]
     fn without_debt(&self, missing: u64) -> u64 {
         if self.room.is_postpaid {

@@ -184,7 +184,7 @@ impl Quota {
         self.allowance
     }
 
-    /// Whether every cost is charged, also one that does not fit and one of a request that is denied.
+    /// Returns true if every cost is charged, also one that does not fit and one of a request that is denied.
     #[inline]
     pub const fn is_postpaid(&self) -> bool {
         let has_capacity = self.limit > 0

@@ -12,7 +12,7 @@ pub(crate) struct Room {
     pub(crate) limit: u64,
     /// At most on top of it: an allowance, or debt.
     pub(crate) most_extra: u64,
-    /// Whether what does not fit is charged all the same.
+    /// True if a cost that does not fit is charged all the same.
     pub(crate) is_postpaid: bool,
 }
 

@@ -10,7 +10,7 @@ pub(super) struct Period {
     first: u128,
     /// The last request above the limit; while the period is soft, in whole steps after the first.
     last: u128,
-    /// Whether a request above the limit came after its end.
+    /// True if a request above the limit came after its end.
     has_ended: bool,
 }
 

@@ -23,7 +23,7 @@ impl Inquiry {
 }
 
 impl Quota {
-    /// Whether a counter of this quota must remember a [`SoftPeriod`].
+    /// Returns true if a counter of this quota must remember a [`SoftPeriod`].
     #[inline]
     pub const fn tracks_soft_period(&self) -> bool {
         self.soft_for().is_some()
@@ -133,7 +133,7 @@ impl Quota {
         period.filter(|_| now < self.soft_period_expires_at(period))
     }
 
-    /// When a `denied` request is allowed: with the extra until that ends, without it until the period is
+    /// Returns when a `denied` request is allowed: with the extra until that ends, without it until the period is
     /// over, or with the extra from then on.
     #[cold]
     fn retry_across<S>(

@@ -85,7 +85,7 @@ impl Core {
         Some(())
     }
 
-    /// Whether this core holds shared counters, which are evicted even while they are in use.
+    /// Returns true if this core holds shared counters, which are evicted even while they are in use.
     pub(super) fn is_last_resort(&self) -> bool {
         self.evicts_in_use
     }

@@ -14,7 +14,7 @@ use super::table::{LockedSet, WAYS};
 use super::tag::{EvictionRank, Form, Pass, Tag};
 use crate::ManualClock;
 
-/// What an evicted counter leaves.
+/// The remainder of an evicted counter.
 #[derive(Clone, Copy)]
 struct Remainder {
     state: State,
@@ -38,7 +38,7 @@ impl Core {
         }
     }
 
-    /// What a counter counted, as the state of a shared one.
+    /// The count of a counter, as the state of a shared one.
     fn remainder(&self, tag: Tag, word: u64, layout: Layout) -> Option<Remainder> {
         let expires_at = self.expires_at(tag, word);
         let state = match (tag.form(), layout.shape) {

@@ -10,7 +10,7 @@ use super::{Arena, Handle, next_piece, piece};
 pub(in super::super) struct Block<'a> {
     /// Those of the first piece, all but the link.
     first: &'a [AtomicU64],
-    /// How many there are in all pieces.
+    /// The number of words in all pieces.
     len: usize,
     /// The other pieces, which hardly any block has.
     chain: Option<Chain<'a>>,
