@@ -12,8 +12,8 @@ use tidegate_answer::Headers;
 use tidegate_limiter::{Limiter, LimiterConfig, RuleSet};
 use tidegate_rules::{CompileOptions, Source, compile};
 use tidegate_store::{EmbeddedStore, ManualClock, StoreConfig};
-use wire::{EscapedTexts, Question};
 use wire::protobuf::{Reader, write_response};
+use wire::{EscapedTexts, Question};
 
 // The server shows nobody its wire types, and should not for this: the file itself is taken in.
 #[path = "../../crates/server/src"]

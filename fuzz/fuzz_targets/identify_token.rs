@@ -10,8 +10,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use libfuzzer_sys::fuzz_target;
 use ring::hmac;
 use tidegate_identify::{
-    AcceptedNames, ClaimPath, HeaderText, Headers, Identities, MissingToken, TokenKeys, TokenRejection,
-    TokenSettings, TokenVerifier,
+    AcceptedNames, ClaimPath, HeaderText, Headers, Identities, MissingToken, TokenKeys,
+    TokenRejection, TokenSettings, TokenVerifier,
 };
 
 const NOW_S: u64 = 1_800_000_000;

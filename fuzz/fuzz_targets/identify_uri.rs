@@ -37,7 +37,9 @@ fuzz_target!(|uri: &str| {
             route: None,
         };
         let _ = recipes.values(&request);
-        let value = Source::Path.of(&request).expect("no header has two meanings");
+        let value = Source::Path
+            .of(&request)
+            .expect("no header has two meanings");
         value.map(Cow::into_owned)
     };
     if let Some(normal) = path(uri) {
