@@ -4,7 +4,7 @@
 //! A request's way through it: [`claim`] fingerprints the keys and finds their slots, [`table`] locks
 //! the sets they lie in, [`ledger`] reads the states, [`account`] lets the limits decide, [`charge`]
 //! weighs the decisions and has the ledger write them back. [`room`] and [`grow`] make place for new
-//! keys.
+//! keys, and [`rebalance`] moves memory between slots and blocks.
 
 mod account;
 mod arena;
@@ -25,6 +25,7 @@ mod locks;
 #[cfg(all(loom, test))]
 mod loom_tests;
 mod quick;
+mod rebalance;
 mod recycle;
 mod refund;
 mod room;

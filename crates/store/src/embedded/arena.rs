@@ -6,18 +6,23 @@
 //!
 //! A block lies in one piece where there is one that is large enough. Where there is none, it is a chain of several:
 //! the last word of a piece names the next one. So free memory serves every need, however it is cut up.
+//!
+//! The arena gives its lowest layers back to the table once they are [cleared](Arena::clear_lowest) of blocks.
 
 mod block;
 mod free;
+mod piece;
 
 use std::sync::PoisonError;
 
 use tidegate_algorithms::Time;
 
+use self::block::pieces;
 use self::free::FreeLists;
+use self::piece::{Piece, words_for};
 use super::border::{Border, Side};
 use super::state::EXPIRES;
-use super::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
+use super::sync::{AtomicU64, Mutex, MutexGuard};
 
 pub(super) use self::block::Block;
 
@@ -28,7 +33,7 @@ const UNIT_WORDS: usize = 2;
 const UNIT_BYTES: usize = UNIT_WORDS * 8;
 
 /// The fewest units of a piece: room for a state of fixed size.
-const LEAST_UNITS: usize = if cfg!(loom) { 1 } else { 3 };
+const LEAST_UNITS: usize = if cfg!(loom) { 2 } else { 3 };
 
 /// Bits of a handle that hold the length.
 const LENGTH_BITS: u32 = 24;
@@ -39,8 +44,9 @@ const CHAINED: u64 = 1 << LENGTH_BITS;
 /// Where the start of a piece lies in its handle.
 const START_SHIFT: u32 = LENGTH_BITS + 1;
 
-/// The most units there are: two numbers of one, plus 1, make a word.
-const MOST_UNITS: usize = u32::MAX as usize - 1;
+/// The most units there are: two numbers of one, plus 1, make a word of 63 bits. Whole lines, for the first word of
+/// the arena begins one.
+const MOST_UNITS: usize = (1 << 31) - 64;
 
 /// The bookkeeping of all blocks.
 #[derive(Debug)]
@@ -58,6 +64,14 @@ pub(super) struct Arena<'a> {
     words: &'a [AtomicU64],
     space: &'a ArenaSpace,
     border: &'a Border,
+}
+
+/// The lowest layers, if they are to be cleared.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clearing<'a> {
+    arena: Arena<'a>,
+    /// The first unit above them; 0 if there are none.
+    below: usize,
 }
 
 /// A piece of memory, as the state word of a boxed slot names it: all of a block, or the first piece of one.
@@ -111,16 +125,18 @@ impl ArenaSpace {
 impl<'a> Arena<'a> {
     /// Allocates a block of at least `words` words, all zero; `None` when there is no room left.
     pub(super) fn allocate(self, words: usize) -> Option<Handle> {
-        let length = words.div_ceil(UNIT_WORDS).max(LEAST_UNITS);
+        let length = units_for(words);
         if length >= 1 << LENGTH_BITS {
             return None;
         }
         let mut free = self.space.lock();
-        let handle = free
-            .take(self, length)
-            .or_else(|| self.extend(&mut free, length))
-            .or_else(|| self.chain(&mut free, words))?;
+        let mut handle = self.find(&mut free, words, length);
+        if handle.is_none() && free.cleared_below() > 0 {
+            free.clear_below(self, 0);
+            handle = self.find(&mut free, words, length);
+        }
         drop(free);
+        let handle = handle?;
         self.block(handle).clear();
         Some(handle)
     }
@@ -128,24 +144,55 @@ impl<'a> Arena<'a> {
     /// Frees all pieces of a block.
     pub(super) fn free(self, handle: Handle) {
         let mut free = self.space.lock();
-        let mut next = Some(handle);
+        let mut next = Some(Piece::new(self.words, handle));
         while let Some(piece) = next {
-            next = next_piece(self.words, piece);
-            free.put(self, piece.alone());
+            next = piece.next();
+            free.put(self, piece.handle().alone());
+        }
+        self.give_back(&mut free);
+    }
+
+    /// Begins to clear the lowest layers, so that `kept` are left when no block lies there any more, and gives them
+    /// back then. Ends when a block finds no room elsewhere.
+    pub(super) fn clear_lowest(self, kept: u32) {
+        let mut free = self.space.lock();
+        let unit = free
+            .units()
+            .saturating_sub(kept as usize * self.space.layer_units);
+        if free.fresh() < unit {
+            free.clear_below(self, unit);
+            self.give_back(&mut free);
+        }
+    }
+
+    /// The blocks that must go for their layers to be given back.
+    pub(super) fn clearing(self) -> Clearing<'a> {
+        Clearing {
+            arena: self,
+            below: self.space.lock().cleared_below(),
         }
     }
 
     /// When the state of a block expires. Its first piece tells, so the others are not looked at.
     pub(super) fn expires_at(self, handle: Handle) -> Time {
-        Time::from_nanos(piece(self.words, handle)[EXPIRES].load(Ordering::Relaxed))
+        Time::from_nanos(Piece::new(self.words, handle).get(EXPIRES))
     }
 
     pub(super) fn block(self, handle: Handle) -> Block<'a> {
         Block::new(self, handle)
     }
 
-    /// Takes memory that was never allocated, from the top downwards.
+    fn find(self, free: &mut FreeLists, words: usize, length: usize) -> Option<Handle> {
+        free.take(self, length)
+            .or_else(|| self.extend(free, length))
+            .or_else(|| self.chain(free, words))
+    }
+
+    /// Takes memory below all that is allocated, unless layers are about to be given back.
     fn extend(self, free: &mut FreeLists, length: usize) -> Option<Handle> {
+        if free.cleared_below() > 0 {
+            return None;
+        }
         let start = free.fresh().checked_sub(length)?;
         let layers = (free.units() - start).div_ceil(self.space.layer_units);
         let layers = u32::try_from(layers).unwrap_or(u32::MAX);
@@ -156,10 +203,22 @@ impl<'a> Arena<'a> {
 
     /// Takes what is left of the lowest layer.
     fn extend_to_border(self, free: &mut FreeLists) -> Option<Handle> {
+        if free.cleared_below() > 0 {
+            return None;
+        }
         let layers = self.border.taken(Side::Arena) as usize;
         let lowest = free.units().saturating_sub(layers * self.space.layer_units);
         let length = free.fresh().saturating_sub(lowest);
         (length >= LEAST_UNITS).then(|| free.extend_to(lowest))
+    }
+
+    /// Gives layers back that were to be cleared, once they are.
+    fn give_back(self, free: &mut FreeLists) {
+        if free.give_back(self) {
+            let kept = (free.units() - free.fresh()) / self.space.layer_units;
+            let kept = u32::try_from(kept).expect("no more than there were");
+            self.border.release(Side::Arena, kept);
+        }
     }
 
     /// Makes a block of `words` words of several free pieces, the largest first.
@@ -171,11 +230,11 @@ impl<'a> Arena<'a> {
         let mut wanting = words;
         // Each piece but the last has a word less for its share.
         while wanting > 0 && free.free_words() >= wanting {
-            let units = wanting.div_ceil(UNIT_WORDS).max(LEAST_UNITS);
+            let units = units_for(wanting);
             let Some(piece) = free.take(self, units).or_else(|| free.take_largest(self)) else {
                 break;
             };
-            let share = piece.words();
+            let share = Piece::new(self.words, piece).len();
             wanting = if share >= wanting {
                 0
             } else {
@@ -189,15 +248,24 @@ impl<'a> Arena<'a> {
             }
             return None;
         }
-        let mut next = pieces.pop()?;
-        for link in pieces.into_iter().rev() {
-            piece(self.words, link)[link.words() - 1].store(next.to_word(), Ordering::Relaxed);
-            next = Handle {
-                is_chained: true,
-                ..link
-            };
-        }
-        Some(next)
+        let last = pieces.pop()?;
+        let join = |next, handle| Piece::new(self.words, handle).link_to(next);
+        Some(pieces.into_iter().rev().fold(last, join))
+    }
+}
+
+// === impl Clearing ===
+
+impl Clearing<'_> {
+    /// Whether there is nothing to clear.
+    pub(super) fn is_over(self) -> bool {
+        self.below == 0
+    }
+
+    /// Whether a block lies in the layers to clear.
+    pub(super) fn concerns(self, handle: Handle) -> bool {
+        let first = Piece::new(self.arena.words, handle);
+        pieces(first).any(|piece| piece.handle().start < self.below)
     }
 }
 
@@ -243,18 +311,9 @@ impl Handle {
     }
 }
 
-/// All words of a piece.
-#[inline]
-fn piece(words: &[AtomicU64], handle: Handle) -> &[AtomicU64] {
-    let start = handle.start * UNIT_WORDS;
-    &words[start..start + handle.words()]
-}
-
-/// The piece after another one in a block.
-#[inline]
-fn next_piece(words: &[AtomicU64], handle: Handle) -> Option<Handle> {
-    let last = piece(words, handle).last().filter(|_| handle.is_chained)?;
-    Some(Handle::from_word(last.load(Ordering::Relaxed)))
+/// The units of a piece with that many own words.
+fn units_for(words: usize) -> usize {
+    words_for(words).div_ceil(UNIT_WORDS).max(LEAST_UNITS)
 }
 
 #[cfg(test)]

@@ -57,6 +57,27 @@ impl<'a> BlockLog<'a> {
         }
     }
 
+    /// Takes over a log from the `len` words of another block, which may have had another length.
+    pub(super) fn take_over(&mut self, len: usize, word: impl Fn(usize) -> u64) {
+        for index in 0..EXTENT {
+            self.block.put(index, word(index));
+        }
+        let room = (len - STAMPS) as u64 * 2;
+        let (entries, oldest) = (word(EXTENT) >> 32, word(EXTENT) & u64::from(u32::MAX));
+        self.put_extent(entries, 0);
+        // More than there is room for, as a made-up file may say, is found unsound.
+        for n in 0..entries.min(room).min(self.room()) {
+            let place = (oldest + n) % room;
+            let pair = word(STAMPS + usize::try_from(place / 2).expect("within the block"));
+            let low = if place.is_multiple_of(2) {
+                pair
+            } else {
+                pair >> 32
+            };
+            self.put_low(n, low & u64::from(u32::MAX));
+        }
+    }
+
     fn oldest(&self) -> u64 {
         self.block.get(EXTENT) & u64::from(u32::MAX)
     }

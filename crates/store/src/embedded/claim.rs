@@ -196,7 +196,8 @@ impl Core {
         reach: Reach,
         clock: &impl Clock,
     ) -> Result<Hold<'_>, Obstacle> {
-        let mut locks = Locks::take(&self.table, &sets_of(claims, reach));
+        let locks = Locks::take(&self.table, &sets_of(claims, reach));
+        let mut locks = locks.ok_or(Obstacle::Resized)?;
         // Under the locks a size stands still; before them it may have changed.
         if claims
             .iter()

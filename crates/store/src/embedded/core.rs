@@ -3,8 +3,10 @@
 use tidegate_algorithms::Time;
 
 use super::arena::{Arena, ArenaSpace, Block, Handle};
+use super::block_log::BlockLog;
 use super::border::Border;
-use super::layout::Layouts;
+use super::layout::{Layouts, Shape};
+use super::rebalance::Rebalance;
 use super::state::narrow_expires_at;
 use super::sync::{AtomicU64, Ordering};
 use super::table::{LockedSet, Table};
@@ -19,6 +21,7 @@ pub(super) struct Core {
     pub(super) table: Table,
     space: ArenaSpace,
     pub(super) border: Border,
+    pub(super) rebalance: Rebalance,
     pub(super) layouts: Layouts,
     /// When layout numbers were last recycled, in nanoseconds; 0 if never.
     pub(super) recycled_at: AtomicU64,
@@ -52,6 +55,7 @@ impl Core {
         Some(Self {
             space: ArenaSpace::new(table.layers(), table.layer_bytes()),
             border: Border::new(table.layers()),
+            rebalance: Rebalance::new(),
             table,
             layouts: Layouts::new(),
             recycled_at: AtomicU64::new(0),
@@ -104,6 +108,23 @@ impl Core {
     /// The block of a boxed slot.
     pub(super) fn block(&self, state: u64) -> Block<'_> {
         self.arena().block(Handle::from_word(state))
+    }
+
+    /// Fills a new block with a state of that shape that is `len` words long elsewhere.
+    pub(super) fn fill_block(
+        &self,
+        handle: Handle,
+        shape: Shape,
+        len: usize,
+        word: impl Fn(usize) -> u64,
+    ) -> Block<'_> {
+        let block = self.arena().block(handle);
+        if shape == Shape::Log {
+            BlockLog::new(block.clone()).take_over(len, word);
+        } else {
+            (0..len).for_each(|index| block.put(index, word(index)));
+        }
+        block
     }
 
     /// When the state of a slot says no more than none does.

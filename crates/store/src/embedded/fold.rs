@@ -92,7 +92,8 @@ impl Core {
             let slots = sets
                 .into_iter()
                 .flat_map(|set| (0..WAYS).map(move |slot| (set, slot)));
-            self.evict(slots, EvictionRank::InUse, now)
+            let (_, place) = self.evict(slots, EvictionRank::InUse, now)?;
+            Some(place)
         })
     }
 }

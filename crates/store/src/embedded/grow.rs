@@ -38,10 +38,10 @@ impl Core {
         if !self.can_grow(shard) {
             return Growth::AtCap;
         }
-        let mut sets: Vec<_> = self.lock_sets(shard, 0, seen);
-        if self.table.size(shard) != seen {
+        let sets = self.lock_sets(shard, seen);
+        let Some(mut sets) = sets.filter(|_| self.table.size(shard) == seen) else {
             return Growth::Changed;
-        }
+        };
         let live = self.collect_live(&sets, now);
         let mut size = seen;
         let enough = seen + (seen / GROWTH_DIVISOR).max(STEP_SETS);
@@ -52,7 +52,7 @@ impl Core {
             if (size >= enough || is_last)
                 && let Some(layout) = Layout::of(&live, size)
             {
-                sets.extend(self.lock_sets(shard, seen, size));
+                sets.extend((seen..size).map(|set| self.table.adopt(SetId { shard, set })));
                 layout.write(&sets);
                 self.table.resize(shard, size);
                 return Growth::Changed;
@@ -75,15 +75,16 @@ impl Core {
     pub(super) fn lock_shard(&self, shard: u32) -> Vec<LockedSet<'_>> {
         loop {
             let size = self.table.size(shard);
-            let sets = self.lock_sets(shard, 0, size);
-            if self.table.size(shard) == size {
+            let sets = self.lock_sets(shard, size);
+            if let Some(sets) = sets.filter(|_| self.table.size(shard) == size) {
                 return sets;
             }
         }
     }
 
-    fn lock_sets(&self, shard: u32, from: u32, to: u32) -> Vec<LockedSet<'_>> {
-        (from..to)
+    /// Locks the first sets of a shard; `None` if it has given one of them away.
+    fn lock_sets(&self, shard: u32, sets: u32) -> Option<Vec<LockedSet<'_>>> {
+        (0..sets)
             .map(|set| self.table.lock(SetId { shard, set }))
             .collect()
     }

@@ -22,13 +22,13 @@ pub(super) struct Place {
 // === impl Locks ===
 
 impl<'t> Locks<'t> {
-    /// Locks `ids`, which are sorted, one after the other.
-    pub(super) fn take(table: &'t Table, ids: &[SetId]) -> Self {
+    /// Locks `ids`, which are sorted, one after the other; `None` if a shard has given one of them away.
+    pub(super) fn take(table: &'t Table, ids: &[SetId]) -> Option<Self> {
         let mut sets = SmallVec::new();
         for &id in ids {
-            sets.push(table.lock(id));
+            sets.push(table.lock(id)?);
         }
-        Self { sets }
+        Some(Self { sets })
     }
 
     /// Makes sure that `id` is held and gives its place; `None` if that would mean to wait out of
@@ -41,9 +41,9 @@ impl<'t> Locks<'t> {
         let locked = if in_order {
             table.lock(id)
         } else {
-            table.try_lock(id)?
+            table.try_lock(id)
         };
-        self.sets.push(locked);
+        self.sets.push(locked?);
         Some(self.sets.len() - 1)
     }
 

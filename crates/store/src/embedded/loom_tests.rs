@@ -28,6 +28,9 @@ const TWO_SETS: usize = 64;
 /// Bytes of four sets: the table may grow once.
 const FOUR_SETS: usize = 128;
 
+/// A word without a lock bit, as that of a set that is free.
+const PATTERN: u64 = 0x5555_5555_5555_5555;
+
 const NOW: Time = Time::from_nanos(1_800_000_000_000_000_000);
 
 /// How often a thread may be interrupted in the larger models, whose interleavings are too many
@@ -259,11 +262,48 @@ fn a_counter_is_found_while_it_moves() {
     });
 }
 
+/// One thread makes the table smaller and fills blocks where sets were, while the other charges a counter that lay in
+/// one of them: the counter keeps its count, and the blocks what was written to them.
+#[test]
+fn a_set_becomes_a_block() {
+    interrupted(2, || {
+        let store = store(2 * FOUR_SETS);
+        assert_eq!(store.core.grow(0, 2, NOW), Growth::Changed);
+        let name = name_at(&store, 3);
+        charge(&store, &[(name, 3, 1)], Algorithm::FixedWindow);
+        while store.core.arena().allocate(2).is_some() {}
+        let full = race(&store, move |store, thread| {
+            if thread == 1 {
+                charge(store, &[(name, 3, 1)], Algorithm::FixedWindow);
+                return Vec::new();
+            }
+            let core = &store.core;
+            // It is not waited for the other thread, so it may be too busy to be made smaller.
+            core.shrink_table(&mut None, NOW);
+            let handles = (0..2).map_while(|_| core.arena().allocate(2));
+            let handles: Vec<_> = handles.collect();
+            for handle in &handles {
+                let block = core.arena().block(*handle);
+                (0..block.len()).for_each(|index| block.put(index, PATTERN));
+            }
+            handles
+        });
+        for handle in &full[0] {
+            let block = store.core.arena().block(*handle);
+            assert!((0..block.len()).all(|index| block.get(index) == PATTERN));
+        }
+        let sets = if full[0].is_empty() { 4 } else { 2 };
+        assert_eq!(store.core.table.size(0), sets);
+        assert_eq!(remaining(&store, name, 3), 1);
+        assert_eq!(tags(&store.core), 1);
+    });
+}
+
 /// Two threads take blocks from the arena and give them back: no block belongs to both.
 #[test]
 fn blocks_have_one_owner() {
     loom::model(|| {
-        let shared = Arc::new(TestArena::new(32));
+        let shared = Arc::new(TestArena::new(64));
         let mut threads = Vec::new();
         for value in [1, 2] {
             let shared = Arc::clone(&shared);

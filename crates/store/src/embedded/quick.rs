@@ -12,7 +12,7 @@ use super::layout::{Layout, Shape};
 use super::ledger::expires_at;
 use super::state::{State, fits_narrow};
 use super::table::{LockedSet, SetId, WAYS, choices};
-use super::tag::{EvictionRank, Form, Pass, Tag};
+use super::tag::{Form, Pass, Tag};
 use crate::{Admission, Charge, Charging, Clock, Decisions, Mode, Receipt};
 
 /// What one request asks of one limit.
@@ -49,7 +49,7 @@ impl Core {
         let (shard, size) = self.table.shard(hash);
         let (first, second) = choices(hash, size);
         let second = SetId { shard, set: second };
-        let primary = self.table.lock(SetId { shard, set: first });
+        let primary = self.table.lock(SetId { shard, set: first })?;
         if self.table.size(shard) != size || !self.layouts.is_current(number, layout) {
             return None;
         }
@@ -107,9 +107,7 @@ impl Core {
                 .into_iter()
                 .flat_map(|set| (0..WAYS).map(move |slot| (set, slot)));
             let is_at_cap = !self.can_grow(sets[0].id().shard);
-            is_at_cap
-                .then(|| self.evict(slots, EvictionRank::OnceNow, now))
-                .flatten()
+            is_at_cap.then(|| self.evict_for_slot(slots, now)).flatten()
         })
     }
 }

@@ -69,7 +69,9 @@ impl Core {
     /// Shows each counter of a shard, a set at a time.
     pub(super) fn visit(&self, shard: u32, mut see: impl FnMut(Tag, Time)) {
         for set in 0..self.table.size(shard) {
-            let set = self.table.lock(SetId { shard, set });
+            let Some(set) = self.table.lock(SetId { shard, set }) else {
+                return;
+            };
             for slot in 0..WAYS {
                 let tag = set.tag(slot);
                 if !tag.is_empty() {

@@ -48,9 +48,23 @@ impl Core {
         now: Time,
     ) -> Option<Place> {
         let slots = untaken(locks, home, taken).map(|at| (locks.set(at.held), at.slot));
-        let (set, slot) = self.evict(slots, EvictionRank::OnceNow, now)?;
+        let (set, slot) = self.evict_for_slot(slots, now)?;
         let held = locks.index_of(set.id())?;
         Some(Place { held, slot })
+    }
+
+    /// Evicts the first counter among `slots` that is not in use, to have its slot.
+    pub(super) fn evict_for_slot<'s, 't>(
+        &self,
+        slots: impl Iterator<Item = (&'s LockedSet<'t>, usize)>,
+        now: Time,
+    ) -> Option<(&'s LockedSet<'t>, usize)>
+    where
+        't: 's,
+    {
+        let (rank, place) = self.evict(slots, EvictionRank::OnceNow, now)?;
+        self.take_from_arena(rank, now);
+        Some(place)
     }
 
     /// Evicts the first counter among `slots` in the order of their [rank](Tag::rank), if that is at most `most`;
@@ -61,7 +75,7 @@ impl Core {
         slots: impl Iterator<Item = (&'s LockedSet<'t>, usize)>,
         most: EvictionRank,
         now: Time,
-    ) -> Option<(&'s LockedSet<'t>, usize)>
+    ) -> Option<(EvictionRank, (&'s LockedSet<'t>, usize))>
     where
         't: 's,
     {
@@ -77,11 +91,16 @@ impl Core {
             let chance = tag.fingerprint().wrapping_mul(turn) >> u32::BITS;
             Some(((rank, expires_at, chance), (set, slot)))
         };
-        let (_, (set, slot)) = slots.filter_map(worth).min_by_key(|(worth, _)| *worth)?;
+        let ((rank, ..), place) = slots.filter_map(worth).min_by_key(|(worth, _)| *worth)?;
+        self.evict_slot(place.0, place.1, now);
+        Some((rank, place))
+    }
+
+    /// Evicts a live counter: what it says goes to its shared counter.
+    pub(super) fn evict_slot(&self, set: &LockedSet<'_>, slot: usize, now: Time) {
         self.fold(set.tag(slot), set.state(slot), now);
         self.vacate(set, slot);
         self.evicted.add_one();
-        Some((set, slot))
     }
 
     /// When the first slot in the sets of a claim will be free or evictable or, if one is and only a

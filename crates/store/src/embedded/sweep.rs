@@ -67,6 +67,13 @@ impl Core {
             if handle.is_some() {
                 return handle;
             }
+            if victims == Victims::Expired {
+                self.take_from_table(now);
+                let handle = self.arena().allocate(words);
+                if handle.is_some() {
+                    return handle;
+                }
+            }
         }
         if !has_freed {
             self.swept_in_vain.store(pass, Ordering::Relaxed);
@@ -105,7 +112,7 @@ impl Core {
     }
 
     /// Moves the hand on by a set.
-    fn next_set(&self) -> SetId {
+    pub(super) fn next_set(&self) -> SetId {
         // Relaxed: two that look at the same set do no harm.
         let turn = self.hand.fetch_add(1, Ordering::Relaxed);
         let shards = u64::from(self.table.shards());

@@ -10,6 +10,9 @@
 //! its size only while all its sets are locked, so a size read before a lock and found unchanged
 //! after it holds as long as the lock.
 //!
+//! A set that a shard gives away stays locked, whatever its memory is used for then: the arena leaves the lock bit
+//! of every line as it is. So a thread that has read an old size never gets the lock of a set that is none any more.
+//!
 //! The memory of all shards lies interleaved, `[layer][shard][set]`, in one range that is backed by
 //! pages only where it has been touched: a step of all shards together, a layer, is dense, whatever the
 //! sizes of the machine's pages. The layers that the table does not need are the [arena](super::arena)'s.
@@ -24,7 +27,7 @@ pub(super) const WAYS: usize = if cfg!(loom) { 2 } else { 4 };
 pub(super) const STEP_SETS: u32 = if cfg!(loom) { 2 } else { 8 };
 
 /// Words in a set.
-const SET_WORDS: usize = WAYS * 2;
+pub(super) const SET_WORDS: usize = WAYS * 2;
 
 /// Bytes in a set.
 pub(super) const SET_BYTES: usize = SET_WORDS * 8;
@@ -180,16 +183,25 @@ impl Table {
         }
     }
 
-    /// Locks a set, waiting for whoever holds it.
+    /// Locks a set, waiting for its holder; `None` if its shard has given it away.
     #[inline]
-    pub(super) fn lock(&self, id: SetId) -> LockedSet<'_> {
+    pub(super) fn lock(&self, id: SetId) -> Option<LockedSet<'_>> {
         let mut turn = 0;
         loop {
-            if let Some(locked) = self.try_lock(id) {
+            let locked = self.try_lock(id);
+            if locked.is_some() || id.set >= self.size(id.shard) {
                 return locked;
             }
             wait(&mut turn);
         }
+    }
+
+    /// Takes a set above the size of its shard, all of which is held, in a layer of the table's.
+    pub(super) fn adopt(&self, id: SetId) -> LockedSet<'_> {
+        let words = self.set(id);
+        // No other thread can have it: it was never in use, or is locked since it was given away.
+        words[0].store(LOCK, Ordering::Relaxed);
+        LockedSet { id, words }
     }
 
     /// Locks a set if nobody holds it.
@@ -240,6 +252,11 @@ impl LockedSet<'_> {
     #[inline]
     pub(super) fn put_state(&self, slot: usize, state: u64) {
         self.words[slot * 2 + 1].store(state, Ordering::Relaxed);
+    }
+
+    /// Leaves a set locked for good: its shard gives it away.
+    pub(super) fn give_away(self) {
+        std::mem::forget(self);
     }
 
     /// Replaces the mark of a slot by that of an idle counter if it is old in `pass`, and gives the tag.

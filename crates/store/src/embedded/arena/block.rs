@@ -2,36 +2,31 @@
 
 use std::cell::Cell;
 
-use super::super::sync::{AtomicU64, Ordering};
-use super::{Arena, Handle, next_piece, piece};
+use super::piece::Piece;
+use super::{Arena, Handle};
 
 /// The words of a block.
 #[derive(Clone, Debug)]
 pub(in super::super) struct Block<'a> {
-    /// Those of the first piece, all but the link.
-    first: &'a [AtomicU64],
+    first: Piece<'a>,
     /// The number of words in all pieces.
     len: usize,
     /// The other pieces, which hardly any block has.
     chain: Option<Chain<'a>>,
 }
 
-/// The pieces of a block after the first. Small, because every account of a request has room for one.
+/// The pieces of a block after the first.
 #[derive(Clone, Debug)]
 struct Chain<'a> {
-    /// Those of the whole arena.
-    words: &'a [AtomicU64],
-    /// The handle of the second piece.
-    second: u64,
-    /// The piece that was used last, so that one who goes on from there does not begin at the first.
-    at: Cell<Cursor>,
+    second: Cursor<'a>,
+    /// The handle and the start of the piece that was used last, where the next search begins.
+    at: Cell<(Handle, usize)>,
 }
 
 /// A piece of a chain.
 #[derive(Clone, Copy, Debug)]
-struct Cursor {
-    /// Its handle.
-    piece: u64,
+struct Cursor<'a> {
+    piece: Piece<'a>,
     /// The index of its first word.
     start: usize,
 }
@@ -40,14 +35,14 @@ struct Cursor {
 
 impl<'a> Block<'a> {
     pub(super) fn new(arena: Arena<'a>, handle: Handle) -> Self {
-        let first = own_words(arena.words, handle);
+        let first = Piece::new(arena.words, handle);
         let mut block = Self {
             first,
             len: first.len(),
             chain: None,
         };
-        if let Some(second) = next_piece(arena.words, handle) {
-            block.chain(arena.words, second);
+        if let Some(second) = first.next() {
+            block.chain(second);
         }
         block
     }
@@ -58,12 +53,14 @@ impl<'a> Block<'a> {
 
     #[inline]
     pub(in super::super) fn get(&self, index: usize) -> u64 {
-        self.word(index).load(Ordering::Relaxed)
+        let Cursor { piece, start } = self.place(index);
+        piece.get(index - start)
     }
 
     #[inline]
     pub(in super::super) fn put(&self, index: usize, word: u64) {
-        self.word(index).store(word, Ordering::Relaxed);
+        let Cursor { piece, start } = self.place(index);
+        piece.put(index - start, word);
     }
 
     /// Makes all words zero.
@@ -74,58 +71,54 @@ impl<'a> Block<'a> {
     }
 
     #[cold]
-    fn chain(&mut self, words: &'a [AtomicU64], second: Handle) {
-        let start = self.first.len();
-        let mut next = Some(second);
-        while let Some(piece) = next {
-            self.len += own_words(words, piece).len();
-            next = next_piece(words, piece);
-        }
-        let second = second.to_word();
-        let at = Cell::new(Cursor {
+    fn chain(&mut self, second: Piece<'a>) {
+        let second = Cursor {
             piece: second,
-            start,
-        });
-        self.chain = Some(Chain { words, second, at });
+            start: self.len,
+        };
+        self.len += pieces(second.piece).map(Piece::len).sum::<usize>();
+        let at = Cell::new((second.piece.handle(), second.start));
+        self.chain = Some(Chain { second, at });
     }
 
+    /// The piece in which the word with that index lies.
     #[inline]
-    fn word(&self, index: usize) -> &'a AtomicU64 {
-        match self.first.get(index) {
-            Some(word) => word,
-            None => self.word_of_chain(index),
-        }
-    }
-
-    #[cold]
-    fn word_of_chain(&self, index: usize) -> &'a AtomicU64 {
-        let chain = self.chain.as_ref().expect("an index within the block");
-        let mut at = chain.at.get();
-        if index < at.start {
-            at = Cursor {
-                piece: chain.second,
-                start: self.first.len(),
-            };
-        }
-        loop {
-            let piece = Handle::from_word(at.piece);
-            let words = own_words(chain.words, piece);
-            if let Some(word) = words.get(index - at.start) {
-                chain.at.set(at);
-                return word;
-            }
-            let next = next_piece(chain.words, piece).expect("an index within the block");
-            at = Cursor {
-                piece: next.to_word(),
-                start: at.start + words.len(),
-            };
+    fn place(&self, index: usize) -> Cursor<'a> {
+        match &self.chain {
+            Some(chain) if index >= chain.second.start => chain.place(index),
+            _ => Cursor {
+                piece: self.first,
+                start: 0,
+            },
         }
     }
 }
 
-/// The words of a piece that belong to the block: all but the link.
-#[inline]
-fn own_words(words: &[AtomicU64], handle: Handle) -> &[AtomicU64] {
-    let words = piece(words, handle);
-    &words[..words.len() - usize::from(handle.is_chained)]
+// === impl Chain ===
+
+impl<'a> Chain<'a> {
+    #[cold]
+    fn place(&self, index: usize) -> Cursor<'a> {
+        let (handle, start) = self.at.get();
+        let mut at = Cursor {
+            piece: self.second.piece.sibling(handle),
+            start,
+        };
+        if index < at.start {
+            at = self.second;
+        }
+        while index - at.start >= at.piece.len() {
+            at = Cursor {
+                piece: at.piece.next().expect("an index within the block"),
+                start: at.start + at.piece.len(),
+            };
+        }
+        self.at.set((at.piece.handle(), at.start));
+        at
+    }
+}
+
+/// A piece, and those after it in its block.
+pub(super) fn pieces(first: Piece<'_>) -> impl Iterator<Item = Piece<'_>> {
+    std::iter::successors(Some(first), |piece| piece.next())
 }

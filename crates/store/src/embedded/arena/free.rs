@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::sync::{AtomicU64, Ordering};
+use super::piece::{load, store};
 use super::{Arena, Handle, LEAST_UNITS, UNIT_WORDS};
 
 /// Units whose edges one word tells.
@@ -12,14 +12,25 @@ const EDGES: usize = u64::BITS as usize;
 /// The free pieces.
 #[derive(Debug)]
 pub(super) struct FreeLists {
-    /// The start of the first free piece of each length.
-    heads: BTreeMap<usize, usize>,
+    /// The pieces that can be taken.
+    usable: Pieces,
+    /// Those that lie where nothing is to be allocated any more.
+    cleared: Pieces,
+    /// Units below this one are not allocated, so that they can be given back. No piece lies on both sides of it.
+    cleared_below: usize,
     /// A bit for each unit: whether a free piece begins or ends there.
     edges: Vec<u64>,
-    /// Units in all free pieces.
-    free_units: usize,
-    /// The lowest unit that was ever allocated.
+    /// The lowest unit that was allocated and not given back.
     fresh: usize,
+    units: usize,
+}
+
+/// Free pieces by length.
+#[derive(Debug, Default)]
+struct Pieces {
+    /// The start of the first piece of each length.
+    heads: BTreeMap<usize, usize>,
+    /// Units in all of them.
     units: usize,
 }
 
@@ -35,9 +46,10 @@ struct Links {
 impl FreeLists {
     pub(super) fn new(units: usize) -> Self {
         Self {
-            heads: BTreeMap::new(),
+            usable: Pieces::default(),
+            cleared: Pieces::default(),
+            cleared_below: 0,
             edges: vec![0; units.div_ceil(EDGES)],
-            free_units: 0,
             fresh: units,
             units,
         }
@@ -48,17 +60,46 @@ impl FreeLists {
         self.units
     }
 
-    /// The lowest unit that was ever allocated.
+    /// The lowest unit that was allocated and not given back.
     pub(super) fn fresh(&self) -> usize {
         self.fresh
     }
 
-    /// Words in all free pieces.
+    /// Words in all pieces that can be taken.
     pub(super) fn free_words(&self) -> usize {
-        self.free_units * UNIT_WORDS
+        self.usable.units * UNIT_WORDS
     }
 
-    /// Allocates the units from `start` on that never were.
+    /// The unit below which nothing is allocated any more; 0 if there is none.
+    pub(super) fn cleared_below(&self) -> usize {
+        self.cleared_below
+    }
+
+    /// Keeps the units below `unit` from being allocated, and no others.
+    pub(super) fn clear_below(&mut self, arena: Arena<'_>, unit: usize) {
+        let pieces = self.pieces_below(arena, unit.max(self.cleared_below));
+        for &piece in &pieces {
+            self.unlink(arena, piece);
+        }
+        self.cleared_below = unit;
+        for piece in pieces {
+            self.put(arena, piece);
+        }
+    }
+
+    /// Gives the units back that were to be cleared, if they are all free.
+    pub(super) fn give_back(&mut self, arena: Arena<'_>) -> bool {
+        let length = self.cleared_below.saturating_sub(self.fresh);
+        let is_cleared = length > 0 && self.cleared.units == length;
+        if is_cleared {
+            self.unlink(arena, Handle::new(self.fresh, length));
+            self.fresh = self.cleared_below;
+            self.cleared_below = 0;
+        }
+        is_cleared
+    }
+
+    /// Allocates the units from `start` on that are not allocated.
     pub(super) fn extend_to(&mut self, start: usize) -> Handle {
         let piece = Handle::new(start, self.fresh - start);
         self.fresh = start;
@@ -67,7 +108,7 @@ impl FreeLists {
 
     /// Takes a piece of `length`, or a little more: cut out of the smallest one that is large enough.
     pub(super) fn take(&mut self, arena: Arena<'_>, length: usize) -> Option<Handle> {
-        let (&found, &start) = self.heads.range(length..).next()?;
+        let (&found, &start) = self.usable.heads.range(length..).next()?;
         let whole = Handle::new(start, found);
         self.unlink(arena, whole);
         // What is too small for any need stays with the piece.
@@ -80,27 +121,45 @@ impl FreeLists {
 
     /// Takes the largest piece.
     pub(super) fn take_largest(&mut self, arena: Arena<'_>) -> Option<Handle> {
-        let (&length, &start) = self.heads.last_key_value()?;
+        let (&length, &start) = self.usable.heads.last_key_value()?;
         let piece = Handle::new(start, length);
-        self.unlink(arena, piece);
-        Some(piece)
+        (length >= LEAST_UNITS).then(|| {
+            self.unlink(arena, piece);
+            piece
+        })
     }
 
-    /// Frees a piece, and makes it one with the free ones next to it.
+    /// Frees a piece.
     pub(super) fn put(&mut self, arena: Arena<'_>, piece: Handle) {
+        let Handle { start, length, .. } = piece;
+        let below = self.cleared_below.saturating_sub(start).min(length);
+        for part in [
+            Handle::new(start, below),
+            Handle::new(start + below, length - below),
+        ] {
+            if part.length > 0 {
+                self.put_part(arena, part);
+            }
+        }
+    }
+
+    /// Frees a piece that lies on one side of the units to clear, and makes it one with the free ones next to it
+    /// there.
+    fn put_part(&mut self, arena: Arena<'_>, piece: Handle) {
         let Handle {
             mut start,
             mut length,
             ..
         } = piece;
-        if let Some(before) = start.checked_sub(1).filter(|&unit| self.is_edge(unit)) {
+        let before = start.checked_sub(1).filter(|&unit| self.is_edge(unit));
+        if let Some(before) = before.filter(|_| start != self.cleared_below) {
             let joined = length_at(arena, before);
             start -= joined;
             length += joined;
             self.unlink(arena, Handle::new(start, joined));
         }
         let after = piece.start + piece.length;
-        if self.is_edge(after) {
+        if self.is_edge(after) && after != self.cleared_below {
             let joined = length_at(arena, after);
             length += joined;
             self.unlink(arena, Handle::new(after, joined));
@@ -111,7 +170,8 @@ impl FreeLists {
     /// The lengths and starts of the first free pieces of each length.
     #[cfg(all(test, not(loom)))]
     pub(super) fn heads(&self) -> Vec<(usize, usize)> {
-        self.heads
+        self.usable
+            .heads
             .iter()
             .map(|(&length, &start)| (length, start))
             .collect()
@@ -121,7 +181,9 @@ impl FreeLists {
     fn link(&mut self, arena: Arena<'_>, piece: Handle) {
         let Handle { start, length, .. } = piece;
         let previous = None;
-        let next = self.heads.insert(length, start);
+        let pieces = self.pieces_at(start);
+        pieces.units += length;
+        let next = pieces.heads.insert(length, start);
         put_links(arena, start, Links { previous, next });
         if let Some(next) = next {
             let links = links(arena, next);
@@ -132,7 +194,6 @@ impl FreeLists {
             put(arena, edge, 1, length as u64);
             self.set_edge(edge);
         }
-        self.free_units += length;
     }
 
     /// Takes a piece out of the list of its length.
@@ -144,10 +205,11 @@ impl FreeLists {
                 put_links(arena, unit, Links { next, ..links });
             }
             (None, Some(unit)) => {
-                self.heads.insert(piece.length, unit);
+                let pieces = self.pieces_at(piece.start);
+                pieces.heads.insert(piece.length, unit);
             }
             (None, None) => {
-                self.heads.remove(&piece.length);
+                self.pieces_at(piece.start).heads.remove(&piece.length);
             }
         }
         if let Some(unit) = next {
@@ -156,7 +218,43 @@ impl FreeLists {
         }
         self.clear_edge(piece.start);
         self.clear_edge(piece.last());
-        self.free_units -= piece.length;
+        self.pieces_at(piece.start).units -= piece.length;
+    }
+
+    /// The pieces among which one that begins at `start` belongs.
+    fn pieces_at(&mut self, start: usize) -> &mut Pieces {
+        if start < self.cleared_below {
+            &mut self.cleared
+        } else {
+            &mut self.usable
+        }
+    }
+
+    /// All free pieces that begin below `end`.
+    fn pieces_below(&self, arena: Arena<'_>, end: usize) -> Vec<Handle> {
+        let mut pieces = Vec::new();
+        let mut unit = self.fresh;
+        while let Some(start) = self.next_edge(unit).filter(|&start| start < end) {
+            let piece = Handle::new(start, length_at(arena, start));
+            pieces.push(piece);
+            unit = piece.start + piece.length;
+        }
+        pieces
+    }
+
+    /// The first unit from `unit` on at which a free piece begins or ends.
+    fn next_edge(&self, unit: usize) -> Option<usize> {
+        let rest = self.edges.get(unit / EDGES)? >> (unit % EDGES) << (unit % EDGES);
+        let later = self
+            .edges
+            .iter()
+            .copied()
+            .enumerate()
+            .skip(unit / EDGES + 1);
+        std::iter::once((unit / EDGES, rest))
+            .chain(later)
+            .find(|(_, word)| *word != 0)
+            .map(|(index, word)| index * EDGES + word.trailing_zeros() as usize)
     }
 
     fn is_edge(&self, unit: usize) -> bool {
@@ -174,7 +272,7 @@ impl FreeLists {
 }
 
 fn links(arena: Arena<'_>, start: usize) -> Links {
-    let word = word(arena, start, 0).load(Ordering::Relaxed);
+    let word = get(arena, start, 0);
     let unit = |half: u64| usize::try_from(half).ok()?.checked_sub(1);
     Links {
         previous: unit(word >> 32),
@@ -184,24 +282,19 @@ fn links(arena: Arena<'_>, start: usize) -> Links {
 
 fn put_links(arena: Arena<'_>, start: usize, links: Links) {
     let half = |unit: Option<usize>| unit.map_or(0, |unit| unit as u64 + 1);
-    put(
-        arena,
-        start,
-        0,
-        (half(links.previous) << 32) | half(links.next),
-    );
+    let word = (half(links.previous) << 32) | half(links.next);
+    put(arena, start, 0, word);
 }
 
 /// The length of the free piece that has an edge at `unit`.
 fn length_at(arena: Arena<'_>, unit: usize) -> usize {
-    let length = word(arena, unit, 1).load(Ordering::Relaxed);
-    usize::try_from(length).expect("written when it was freed")
+    usize::try_from(get(arena, unit, 1)).expect("written when it was freed")
+}
+
+fn get(arena: Arena<'_>, unit: usize, index: usize) -> u64 {
+    load(arena.words, unit * UNIT_WORDS + index)
 }
 
 fn put(arena: Arena<'_>, unit: usize, index: usize, value: u64) {
-    word(arena, unit, index).store(value, Ordering::Relaxed);
-}
-
-fn word(arena: Arena<'_>, unit: usize, index: usize) -> &AtomicU64 {
-    &arena.words[unit * UNIT_WORDS + index]
+    store(arena.words, unit * UNIT_WORDS + index, value);
 }

@@ -4,6 +4,9 @@ use super::super::border::Border;
 use super::super::sync::{AtomicU64, zeroed_words};
 use super::{Arena, ArenaSpace};
 
+/// The layers of a range.
+pub(in super::super) const LAYERS: u32 = if cfg!(loom) { 2 } else { 5 };
+
 /// An arena with a range of its own.
 pub(in super::super) struct TestArena {
     words: Box<[AtomicU64]>,
@@ -14,13 +17,13 @@ pub(in super::super) struct TestArena {
 // === impl TestArena ===
 
 impl TestArena {
-    /// An arena of that many bytes. As many more belong to a table that is not there.
+    /// An arena of that many bytes, in all layers but the one of a table that is not there.
     pub(in super::super) fn new(bytes: usize) -> Self {
-        let layers = 2;
+        let layer_bytes = bytes / (LAYERS as usize - 1);
         Self {
-            words: zeroed_words(2 * bytes / 8).expect("a little memory"),
-            space: ArenaSpace::new(layers, bytes),
-            border: Border::new(layers),
+            words: zeroed_words(LAYERS as usize * layer_bytes / 8).expect("a little memory"),
+            space: ArenaSpace::new(LAYERS, layer_bytes),
+            border: Border::new(LAYERS),
         }
     }
 

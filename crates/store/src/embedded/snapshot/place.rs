@@ -82,10 +82,8 @@ impl Entry {
         let Some(handle) = core.allocate(words.len(), self.now) else {
             return Ok(Fate::Dropped);
         };
-        let block = core.arena().block(handle);
-        for (index, &word) in words.iter().enumerate() {
-            block.put(index, u64::from_le_bytes(word));
-        }
+        let word = |index: usize| u64::from_le_bytes(words[index]);
+        let block = core.fill_block(handle, shape, words.len(), word);
         if !is_sound(block, shape) {
             return Err(Unsound);
         }
@@ -100,7 +98,9 @@ impl Entry {
             let home = core.table.home(self.hash);
             let mut ids = [home.primary, home.secondary];
             ids.sort_unstable();
-            let locks = Locks::take(&core.table, &ids);
+            let Some(locks) = Locks::take(&core.table, &ids) else {
+                continue;
+            };
             // Two that the larger store before this one told apart share a counter from now on.
             if (0..ids.len()).any(|held| locks.set(held).find(self.tag).is_some()) {
                 return None;
