@@ -18,7 +18,7 @@ use std::sync::PoisonError;
 use tidegate_algorithms::Time;
 
 use self::block::pieces;
-use self::free::FreeLists;
+use self::free::{FreeLists, linked_words};
 use self::piece::{Piece, words_for};
 use super::border::{Border, Side};
 use super::state::EXPIRES;
@@ -226,27 +226,21 @@ impl<'a> Arena<'a> {
         if let Some(rest) = self.extend_to_border(free) {
             free.put(self, rest);
         }
+        if free.chain_words() < words {
+            return None;
+        }
         let mut pieces: Vec<Handle> = Vec::new();
         let mut wanting = words;
-        // Each piece but the last has a word less for its share.
-        while wanting > 0 && free.free_words() >= wanting {
-            let units = units_for(wanting);
-            let Some(piece) = free.take(self, units).or_else(|| free.take_largest(self)) else {
-                break;
-            };
-            let share = Piece::new(self.words, piece).len();
-            wanting = if share >= wanting {
+        while wanting > 0 {
+            let piece = free.take(self, units_for(wanting));
+            let piece = piece.or_else(|| free.take_largest(self))?;
+            let is_last = Piece::new(self.words, piece).len() >= wanting;
+            wanting = if is_last {
                 0
             } else {
-                wanting - (share - 1)
+                wanting - linked_words(piece.length)
             };
             pieces.push(piece);
-        }
-        if wanting > 0 {
-            for piece in pieces {
-                free.put(self, piece);
-            }
-            return None;
         }
         let last = pieces.pop()?;
         let join = |next, handle| Piece::new(self.words, handle).link_to(next);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::piece::{load, store};
+use super::piece::{load, own_words, store};
 use super::{Arena, Handle, LEAST_UNITS, UNIT_WORDS};
 
 /// Units whose edges one word tells.
@@ -32,6 +32,8 @@ struct Pieces {
     heads: BTreeMap<usize, usize>,
     /// Units in all of them.
     units: usize,
+    /// Words that all of them have for blocks, if each is followed by another one.
+    linked_words: usize,
 }
 
 /// The neighbours of a free piece in its list.
@@ -65,9 +67,9 @@ impl FreeLists {
         self.fresh
     }
 
-    /// Words in all pieces that can be taken.
-    pub(super) fn free_words(&self) -> usize {
-        self.usable.units * UNIT_WORDS
+    /// Words of a block that all pieces that can be taken make together.
+    pub(super) fn chain_words(&self) -> usize {
+        self.usable.linked_words
     }
 
     /// The unit below which nothing is allocated any more; 0 if there is none.
@@ -183,6 +185,7 @@ impl FreeLists {
         let previous = None;
         let pieces = self.pieces_at(start);
         pieces.units += length;
+        pieces.linked_words += linked_words(length);
         let next = pieces.heads.insert(length, start);
         put_links(arena, start, Links { previous, next });
         if let Some(next) = next {
@@ -218,7 +221,9 @@ impl FreeLists {
         }
         self.clear_edge(piece.start);
         self.clear_edge(piece.last());
-        self.pieces_at(piece.start).units -= piece.length;
+        let pieces = self.pieces_at(piece.start);
+        pieces.units -= piece.length;
+        pieces.linked_words -= linked_words(piece.length);
     }
 
     /// The pieces among which one that begins at `start` belongs.
@@ -269,6 +274,14 @@ impl FreeLists {
     fn clear_edge(&mut self, unit: usize) {
         self.edges[unit / EDGES] &= !(1 << (unit % EDGES));
     }
+}
+
+/// Words of a block in a piece of that many units that is followed by another one.
+pub(super) fn linked_words(length: usize) -> usize {
+    if length < LEAST_UNITS {
+        return 0;
+    }
+    own_words(length * UNIT_WORDS - 1)
 }
 
 fn links(arena: Arena<'_>, start: usize) -> Links {

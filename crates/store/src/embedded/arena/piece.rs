@@ -121,7 +121,7 @@ impl<'a> Piece<'a> {
 
 /// The own words in a piece of `words`, without its link.
 #[inline]
-const fn own_words(words: usize) -> usize {
+pub(super) const fn own_words(words: usize) -> usize {
     words - words.div_ceil(STRETCH)
 }
 
