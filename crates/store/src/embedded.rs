@@ -152,7 +152,7 @@ impl<C: Clock> EmbeddedStore<C> {
 
     /// Whether `on_full` decided on a charge in the last minute.
     pub fn is_full(&self) -> bool {
-        self.core.is_full(&self.clock)
+        self.core.was_full_at(self.clock.now())
     }
 
     /// [`Store::charge`] without a future: this store never waits for anything outside.

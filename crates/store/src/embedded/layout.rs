@@ -181,6 +181,18 @@ impl Layouts {
         }
     }
 
+    /// The number of `layout`, given now if it has none yet. `None` if all are in use, or if another thread assigns
+    /// numbers just now.
+    pub(super) fn try_number(&self, layout: Layout) -> Option<LayoutId> {
+        self.search(layout).or_else(|| {
+            let assignment = Assignment {
+                layouts: self,
+                _guard: self.assigning.try_lock().ok()?,
+            };
+            assignment.number(layout)
+        })
+    }
+
     /// Whether `number` still stands for `layout`. For the holder of a set: while it stays held, a
     /// slot of it with that number can be written.
     #[inline]
