@@ -94,8 +94,13 @@ impl Core {
         let clock = ManualClock::at(hold.now);
         let shared_hold = shared.hold(&mut overflow.claims, &clock)?;
         // A log that cannot grow is requested all the same, and so not evicted meanwhile.
-        for ((charge, &claimed), &of) in charges.iter().zip(claim_of).zip(&overflow.account_of) {
-            own[claimed].is_requested |= claimed != of && charge.cost > 0;
+        let mut shared_charges = 0;
+        for (index, charge) in charges.iter().enumerate() {
+            let claimed = claim_of[index];
+            if claimed != overflow.account_of[index] && charge.cost > 0 {
+                own[claimed].is_requested = true;
+                shared_charges |= 1 << index;
+            }
         }
         let mut accounts: SmallVec<[Account<'_>; 8]> = SmallVec::new();
         for account in own {
@@ -124,7 +129,7 @@ impl Core {
         for (account, claim) in others.iter().zip(&overflow.claims) {
             shared.close(account, claim, &shared_hold);
         }
-        Ok(Receipt::new(hold.now, admission))
+        Ok(Receipt::new(hold.now, admission).charged_to_shared(shared_charges))
     }
 
     /// Looks at one counter.

@@ -32,10 +32,12 @@ impl Core {
         to: RefundTo,
     ) -> Result<(), StoreError> {
         let mut claims = claim_one(self, fingerprinter, clock, key, quota)?;
-        let hold = self.hold(&mut claims, clock)?;
-        if claims[0].place.is_none() {
-            return self.refund_shared(&claims[0], cost, to, hold.now);
+        if let RefundTo::Charge(stamp) = to
+            && stamp.is_shared
+        {
+            return self.refund_shared(&claims[0], cost, to, clock);
         }
+        let hold = self.hold(&mut claims, clock)?;
         self.refund_claim(&claims[0], &hold, cost, to);
         Ok(())
     }

@@ -18,9 +18,7 @@
 //! none of the main core after that.
 
 use smallvec::SmallVec;
-use tidegate_algorithms::{
-    Algorithm, Allowance, Headroom, Quota, QuotaSpec, RefundTo, Rounding, Time,
-};
+use tidegate_algorithms::{Algorithm, Allowance, Headroom, Quota, QuotaSpec, RefundTo, Rounding};
 
 use super::account::{Account, Memory};
 use super::claim::{Claim, Claims, Hold};
@@ -28,7 +26,7 @@ use super::core::Core;
 use super::layout::{Layout, Shape};
 use super::state::fits_narrow;
 use super::tag::{Form, Tag};
-use crate::{Charge, ManualClock, OnFull, StoreError};
+use crate::{Charge, Clock, ManualClock, OnFull, StoreError};
 
 /// Shared counters for each pair of algorithm and window.
 pub(super) const COUNTERS: u64 = 2_048;
@@ -63,23 +61,22 @@ impl Core {
         self.shared.as_deref().filter(|_| is_shared)
     }
 
-    /// Refunds to the shared counter of a caller that has no counter of its own.
+    /// Refunds a charge that went to the shared counter of a claim.
     #[cold]
     pub(super) fn refund_shared(
         &self,
         claim: &Claim<'_>,
         cost: u64,
         to: RefundTo,
-        now: Time,
+        clock: &impl Clock,
     ) -> Result<(), StoreError> {
         let Some(shared) = self.shared.as_deref() else {
             return Ok(());
         };
         let quota = substitute(claim.quota);
-        let clock = ManualClock::at(now);
         let hash = shared_hash(claim.layout, claim.tag);
-        let mut claims = Claims::from_iter([Claim::at(shared, &clock, hash, &quota)?]);
-        let hold = shared.hold(&mut claims, &clock)?;
+        let mut claims = Claims::from_iter([Claim::at(shared, clock, hash, &quota)?]);
+        let hold = shared.hold(&mut claims, clock)?;
         shared.refund_claim(&claims[0], &hold, cost, to);
         Ok(())
     }
@@ -187,7 +184,10 @@ fn most_at_once(quota: &Quota) -> u64 {
 /// The layouts of the shared counters of a counter of `layout`. A charge goes to the first one that its quota
 /// [fits](substitute). What is evicted does not know its quota, so it is folded into all of them. A state that fits a
 /// word has one, of its own layout.
-pub(super) fn shared_layouts(layout: Layout, form: Form) -> impl DoubleEndedIterator<Item = Layout> {
+pub(super) fn shared_layouts(
+    layout: Layout,
+    form: Form,
+) -> impl DoubleEndedIterator<Item = Layout> {
     let shapes: &[Shape] = match layout.shape {
         Shape::Instant => &[Shape::Instant],
         Shape::Window => &[Shape::Window],
@@ -198,7 +198,10 @@ pub(super) fn shared_layouts(layout: Layout, form: Form) -> impl DoubleEndedIter
         Form::Narrow => 1,
         Form::Boxed => shapes.len(),
     };
-    shapes.iter().take(most).map(move |&shape| Layout { shape, ..layout })
+    shapes
+        .iter()
+        .take(most)
+        .map(move |&shape| Layout { shape, ..layout })
 }
 
 /// The hash of the shared counter of a counter, by what its slot tells.
