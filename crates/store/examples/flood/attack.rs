@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use tidegate_algorithms::{
-    Algorithm, Allowance, Headroom, Meter, Percent, Quota, QuotaSpec, Refill, Rounding, Time,
+    Algorithm, Allowance, Headroom, Percent, Quota, QuotaSpec, Refill, Rounding, Time,
 };
 use tidegate_store::{
     Charge, Charging, Clock as _, Consistency, CounterKey, Decisions, EmbeddedStore, LimitId,
@@ -67,7 +67,7 @@ pub(crate) struct Outcome {
 pub(crate) struct Target {
     /// The name of the kind of limit.
     pub(crate) name: &'static str,
-    quota: Quota,
+    pub(crate) quota: Quota,
     limit: LimitId,
 }
 
@@ -158,14 +158,6 @@ impl Target {
     /// Requests by which a key is driven over this limit.
     pub(crate) fn to_be_denied(&self) -> u64 {
         LIMIT + self.quota.most_extra() + 1
-    }
-
-    /// Whether its counters take a block each.
-    #[allow(dead_code, reason = "only one of the tests needs it")]
-    pub(crate) fn needs_blocks(&self) -> bool {
-        let meter = self.quota.meter();
-        self.quota.tracks_soft_period()
-            || matches!(meter, Meter::SlidingLog(_) | Meter::SubWindows(_))
     }
 
     /// Runs a flood, and reports what other callers got.

@@ -1,7 +1,7 @@
 //! What the state words of a limit look like: their shape and the window that gives them meaning.
 //!
-//! A slot has ten bits for it, so that anybody who meets the slot, not only the limit it belongs
-//! to, can tell when its state has expired. Layouts are numbered as they are first seen, and a
+//! A slot has ten bits for it, so that any request that finds the slot, not only one of its own limit, can tell
+//! when its state has expired. Layouts are numbered as they are first seen, and a
 //! number is given out again when no slot names it any more:
 //!
 //! ```text

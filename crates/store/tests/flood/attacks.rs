@@ -1,5 +1,7 @@
 //! Floods in simulated time: no limit is switched off for other callers.
 
+use tidegate_algorithms::{Meter, Quota};
+
 use crate::attack::{Attack, Target};
 
 /// Two million keys with one request each, 20,000 in a second, against 4 MiB: an offender stays denied, a fresh caller
@@ -34,7 +36,7 @@ fn a_flood_of_denied_keys_switches_no_limit_off() {
 fn a_flood_that_keeps_memory_in_use_switches_no_limit_off() {
     for target in Target::all() {
         // More than there are slots, or blocks.
-        let keys = if target.needs_blocks() {
+        let keys = if needs_blocks(&target.quota) {
             20_000
         } else {
             70_000
@@ -59,4 +61,10 @@ fn check_held(attack: impl Fn(&Target) -> Attack) {
         assert!(outcome.is_held(), "{}: {outcome:?}", target.name);
         assert!(outcome.stats.evicted > 0, "the store was full");
     }
+}
+
+/// Whether the counters of a limit take a block each.
+fn needs_blocks(quota: &Quota) -> bool {
+    let is_long = matches!(quota.meter(), Meter::SlidingLog(_) | Meter::SubWindows(_));
+    is_long || quota.tracks_soft_period()
 }
