@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_algorithms::{Algorithm, Allowance, Quota, QuotaSpec, Refill, RefundTo};
+use tidegate_algorithms::{Algorithm, Allowance, Decision, Quota, QuotaSpec, Refill, RefundTo};
 use tidegate_store::{Charge, OnFull};
 
 use crate::small_store::{
@@ -55,7 +55,7 @@ fn honest_callers_without_room_get_half_their_quota() {
         let is_served = |n: &u64| {
             let caller = format!("honest {n}");
             let asks = [(); 2].map(|()| store.charge(&caller, &four, OnFull::Shared));
-            asks.iter().all(|decision| decision.is_allowed())
+            asks.iter().all(Decision::is_allowed)
         };
         let served = (0..1_000).filter(is_served).count();
         assert!(served >= 900, "{algorithm:?}: {served}");
