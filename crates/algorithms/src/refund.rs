@@ -8,7 +8,7 @@ use crate::{Decision, Time};
 /// cannot be known exactly, it gives back less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefundTo {
-    /// The newest charges of the counter, whoever made them: for a caller without a receipt, such as
+    /// The newest charges of the caller's own counter, whoever made them: for a caller without a receipt, such as
     /// Envoy's negative hits or an operator's grant. After the edge of a window it enlarges the new one.
     Current,
     /// One charge, made at these times.
@@ -30,6 +30,8 @@ pub struct ChargeStamp {
     pub at: Time,
     /// The time at which the limit was to be whole again, as the decision said.
     pub resets_at: Time,
+    /// Whether the store, for want of room, charged a counter that several callers share: then that is refunded.
+    pub is_shared: bool,
 }
 
 // === impl ChargeStamp ===
@@ -40,6 +42,7 @@ impl ChargeStamp {
         Self {
             at,
             resets_at: at.plus(decision.reset_after),
+            is_shared: false,
         }
     }
 }

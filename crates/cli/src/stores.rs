@@ -148,18 +148,10 @@ impl Store for AnyStore {
         }
     }
 
-    async fn peek(
-        &self,
-        key: CounterKey<'_>,
-        quota: &Quota,
-        headroom: Headroom,
-        consistency: Consistency,
-    ) -> Result<Decision, StoreError> {
+    async fn peek(&self, charge: &Charge<'_>) -> Result<Decision, StoreError> {
         match self {
-            Self::Memory(store) => store.peek(key, quota, headroom, consistency).await,
-            Self::Shared(shared) => {
-                Box::pin(shared.store.peek(key, quota, headroom, consistency)).await
-            }
+            Self::Memory(store) => store.peek(charge).await,
+            Self::Shared(shared) => Box::pin(shared.store.peek(charge)).await,
         }
     }
 

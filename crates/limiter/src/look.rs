@@ -66,15 +66,7 @@ impl<S: Store> Limiter<S> {
             if counts_denials(self.store(), charge, charging) {
                 continue;
             }
-            let Charge {
-                key,
-                quota,
-                headroom,
-                consistency,
-                ..
-            } = *charge;
-            let looked = self.store().peek(key, quota, headroom, consistency).await;
-            if let Ok(looked) = looked
+            if let Ok(looked) = self.store().peek(charge).await
                 && !looked.is_allowed()
             {
                 full.push((index, looked.outcome));

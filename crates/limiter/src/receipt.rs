@@ -144,28 +144,30 @@ impl<S> Limiter<S> {
         bill.add_values(&addresses, &mut values);
         bill.add_charges(&values, &mut charges);
         let decided = bill.charged().zip(&charges).zip(&verdict.decisions);
-        let receipts = decided.filter_map(|((charged, charge), decision)| {
-            charged.rule.filter(|(_, limit)| wanted(limit))?;
-            let Source::Rule { rule, limit } = charged.applied.source else {
-                return None;
-            };
-            // A postpaid limit is charged even if it or another one denies.
-            let is_due = charge.quota.is_postpaid() && verdict.ban().is_none();
-            let is_charged = is_due || (is_charged && decision.is_allowed());
-            (is_charged && charge.cost > 0).then(|| LimitCharge {
-                rule,
-                limit,
-                values: charge
-                    .key
-                    .values
-                    .iter()
-                    .map(|&value| value.into())
-                    .collect(),
-                cost: charge.cost,
-                stamp: receipt.stamp(decision),
-                consistency: charge.consistency,
-            })
-        });
+        let receipts = decided
+            .enumerate()
+            .filter_map(|(index, ((charged, charge), decision))| {
+                charged.rule.filter(|(_, limit)| wanted(limit))?;
+                let Source::Rule { rule, limit } = charged.applied.source else {
+                    return None;
+                };
+                // A postpaid limit is charged even if it or another one denies.
+                let is_due = charge.quota.is_postpaid() && verdict.ban().is_none();
+                let is_charged = is_due || (is_charged && decision.is_allowed());
+                (is_charged && charge.cost > 0).then(|| LimitCharge {
+                    rule,
+                    limit,
+                    values: charge
+                        .key
+                        .values
+                        .iter()
+                        .map(|&value| value.into())
+                        .collect(),
+                    cost: charge.cost,
+                    stamp: receipt.stamp(index, decision),
+                    consistency: charge.consistency,
+                })
+            });
         Ok(receipts.collect())
     }
 }

@@ -19,7 +19,7 @@ use tidegate_identify::{
     AcceptedNames, ClientAddress, Identities, Recipe, Recipes, TokenKeys, TokenSettings,
     TokenVerifier,
 };
-use tidegate_limiter::{Decision, Headroom, Limiter, LimiterConfig, Quota, RefundTo, Time};
+use tidegate_limiter::{Decision, Limiter, LimiterConfig, Quota, RefundTo, Time};
 use tidegate_rules::{CompileOptions, Source, compile};
 use tidegate_server::{
     Address, AuthorizeConfig, CoreCount, Front, ListenConfig, Parts, Server, ServerConfig,
@@ -228,14 +228,8 @@ impl Store for StallingStore {
         refunded
     }
 
-    async fn peek(
-        &self,
-        key: CounterKey<'_>,
-        quota: &Quota,
-        headroom: Headroom,
-        consistency: Consistency,
-    ) -> Result<Decision, StoreError> {
-        self.inner.peek(key, quota, headroom, consistency).await
+    async fn peek(&self, charge: &Charge<'_>) -> Result<Decision, StoreError> {
+        self.inner.peek(charge).await
     }
 
     async fn reset(

@@ -4,7 +4,7 @@
 //! the rest of the request then refuses it, they are given back one by one: the period of soft admissions of a limit
 //! with `soft_for` is the one thing that this does not restore.
 
-use tidegate_algorithms::{Decision, RefundTo};
+use tidegate_algorithms::{ChargeStamp, Decision, RefundTo};
 use tidegate_store::{Charge, Charging, Clock, Decisions, EmbeddedStore, Receipt, StoreError};
 
 use crate::edge;
@@ -38,23 +38,30 @@ impl<W: Clock> Node<W> {
         self.store.charge_now(charges, charging, decisions)
     }
 
-    pub(crate) fn put_back(&self, charge: &Charge<'_>, took: &Took) {
+    /// Refunds a charge, to the counter that it went to: the caller's own or a shared one.
+    pub(crate) fn put_back(&self, charge: &Charge<'_>, took: &Took, is_shared: bool) {
         let now = self.store.clock().now();
-        let is_over = |charged| edge::is_between(charge.quota, charged, now);
-        if !took.charged.is_some_and(is_over) {
-            // Cannot fail: the store could tell the counter's window from others when it was charged.
-            let _ = self
-                .store
-                .refund_now(charge.key, charge.quota, charge.cost, RefundTo::Current);
+        let charged = took.charged.unwrap_or(now);
+        if edge::is_between(charge.quota, charged, now) {
+            return;
         }
+        let to = if is_shared {
+            RefundTo::Charge(ChargeStamp {
+                is_shared,
+                ..ChargeStamp::new(charged, &took.decision)
+            })
+        } else {
+            RefundTo::Current
+        };
+        // Cannot fail: the store could tell the counter's window from others when it was charged.
+        let _ = self
+            .store
+            .refund_now(charge.key, charge.quota, charge.cost, to);
     }
 
     /// Corrects what is left after a charge was put back.
     pub(crate) fn correct(&self, charge: &Charge<'_>, decision: &mut Decision) {
-        let untouched = self
-            .store
-            .peek_now(charge.key, charge.quota, charge.headroom);
-        if let Ok(untouched) = untouched {
+        if let Ok(untouched) = self.store.peek_now(charge) {
             decision.remaining = untouched.remaining;
             decision.reset_after = untouched.reset_after;
         }

@@ -103,12 +103,9 @@ impl<R: Store, W: Clock, M: Clock> Store for Noted<R, W, M> {
 
     fn peek(
         &self,
-        key: CounterKey<'_>,
-        quota: &Quota,
-        headroom: Headroom,
-        consistency: Consistency,
+        charge: &Charge<'_>,
     ) -> impl Future<Output = Result<Decision, StoreError>> + Send {
-        self.remote.peek(key, quota, headroom, consistency)
+        self.remote.peek(charge)
     }
 
     /// Refunds the note too, also when the store cannot be reached.

@@ -20,6 +20,8 @@ pub(crate) struct Request<'a> {
     charging: Charging,
     /// One for each charge.
     answers: SmallVec<[Answer; 8]>,
+    /// The charges that went to shared counters of this node, a bit for each.
+    shared: u64,
 }
 
 /// A request that the common store is asked about. Dropped before that is decided, for there was an error
@@ -94,6 +96,7 @@ impl<'a> Request<'a> {
             charges,
             charging,
             answers: SmallVec::new(),
+            shared: 0,
         };
         let taken = request
             .take_one_by_one(ways)
@@ -110,6 +113,11 @@ impl<'a> Request<'a> {
     pub(crate) fn earliest_charge(&self) -> Option<Time> {
         let taken = self.answers.iter().filter_map(Answer::charged);
         taken.filter_map(|took| took.charged).min()
+    }
+
+    /// The charges that went to shared counters of this node, a bit for each.
+    pub(crate) const fn shared(&self) -> u64 {
+        self.shared
     }
 
     /// Fills in what somebody knows of limits that are still open.
@@ -156,9 +164,10 @@ impl<'a> Request<'a> {
         let receipt = ways.node().take(&own, self.charging, &mut decisions)?;
         let is_charged = self.charging == Charging::EveryMatch
             || Admission::of(&own, &decisions) == Admission::Admitted;
-        let answers = self.charges.iter().zip(&mut self.answers);
-        let own = answers.filter(|(charge, _)| is_own(charge));
-        for ((_, answer), decision) in own.zip(decisions) {
+        let answers = self.charges.iter().zip(&mut self.answers).enumerate();
+        let own = answers.filter(|(_, (charge, _))| is_own(charge));
+        for (of_node, ((index, (_, answer)), decision)) in own.zip(decisions).enumerate() {
+            self.shared |= u64::from(receipt.is_shared(of_node)) << index;
             *answer = if is_charged {
                 Answer::Taken(Took {
                     decision,
@@ -241,14 +250,16 @@ impl<'a> Request<'a> {
 
     /// Takes back all that was charged in memory.
     pub(crate) fn put_back(&self, ways: &impl Ways) {
-        for (charge, answer) in self.answered() {
+        for (index, (charge, answer)) in self.answered().enumerate() {
             if let Some(took) = answer.charged()
                 && charge.cost > 0
                 && !charge.quota.is_postpaid()
             {
                 match ways.way(charge.consistency) {
                     Some(way) => way.put_back(charge, took),
-                    None => ways.node().put_back(charge, took),
+                    None => ways
+                        .node()
+                        .put_back(charge, took, self.shared >> index & 1 == 1),
                 }
             }
         }

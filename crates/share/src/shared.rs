@@ -8,9 +8,7 @@ mod restore;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_algorithms::{
-    ChargeStamp, Decision, Headroom, Outcome, Quota, RefundTo, Standing, Time,
-};
+use tidegate_algorithms::{ChargeStamp, Decision, Outcome, Quota, RefundTo, Standing, Time};
 use tidegate_store::report::{SharingReport, StoreHealth, StoreReport};
 use tidegate_store::{
     Charge, Charging, Clock, Consistency, CounterKey, Cursor, Decisions, EmbeddedStore, Lender,
@@ -136,22 +134,18 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
 
 impl<R: Store, W: Clock, M: Clock> SharedStore<R, W, M> {
     /// Looks at this node's share or, if that has no room, at the reserve in the common store.
-    async fn peek_split(
-        &self,
-        key: CounterKey<'_>,
-        quota: &Quota,
-        headroom: Headroom,
-    ) -> Result<Decision, StoreError> {
-        let share = self.split.peek_share(key, quota, headroom);
+    async fn peek_split(&self, charge: &Charge<'_>) -> Result<Decision, StoreError> {
+        let share = self.split.peek_share(charge);
         if let Some(decision) = share.filter(Decision::is_allowed) {
             return Ok(decision);
         }
-        let reserve = self.split.reserve(key.limit, quota);
-        let reserve = reserve.as_deref().unwrap_or(quota);
-        let consistency = Consistency::Split;
-        let looked = self.remote().peek(key, reserve, headroom, consistency);
-        match (looked.await, share) {
-            (Ok(decision), _) => Ok(split::whole(quota, 1, decision)),
+        let reserve = self.split.reserve(charge.key.limit, charge.quota);
+        let look = Charge {
+            quota: reserve.as_deref().unwrap_or(charge.quota),
+            ..*charge
+        };
+        match (self.remote().peek(&look).await, share) {
+            (Ok(decision), _) => Ok(split::whole(charge.quota, 1, decision)),
             // Without the store, the share is all that this node has.
             (Err(_), Some(share)) => Ok(share),
             (Err(error), None) => Err(error),
@@ -216,23 +210,17 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> Store for Shar
         self.decide_alone(charges, charging, decisions)
     }
 
-    async fn peek(
-        &self,
-        key: CounterKey<'_>,
-        quota: &Quota,
-        headroom: Headroom,
-        consistency: Consistency,
-    ) -> Result<Decision, StoreError> {
-        match consistency {
-            Consistency::Node => self.local().peek_now(key, quota, headroom),
-            Consistency::Split => self.peek_split(key, quota, headroom).await,
-            Consistency::Eventual if self.eventual.suits(quota) => {
-                Ok(self.eventual.peek(key, quota))
+    async fn peek(&self, charge: &Charge<'_>) -> Result<Decision, StoreError> {
+        match charge.consistency {
+            Consistency::Node => self.local().peek_now(charge),
+            Consistency::Split => self.peek_split(charge).await,
+            Consistency::Eventual if self.eventual.suits(charge.quota) => {
+                Ok(self.eventual.peek(charge.key, charge.quota))
             }
             Consistency::Leased => {
-                let looked = self.remote().peek(key, quota, headroom, consistency);
+                let looked = self.remote().peek(charge);
                 let mut decision = looked.await?;
-                let held = self.leases.held(key);
+                let held = self.leases.held(charge.key);
                 if held > 0 {
                     let remaining = decision.remaining.saturating_add(held);
                     decision.remaining = remaining.min(decision.limit);
@@ -243,7 +231,7 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> Store for Shar
                 }
                 Ok(decision)
             }
-            _ => self.remote().peek(key, quota, headroom, consistency).await,
+            _ => self.remote().peek(charge).await,
         }
     }
 

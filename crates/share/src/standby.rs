@@ -172,8 +172,12 @@ impl Standby {
             noted
         };
         let cut = self.cut_of_notes(charge.key, quota);
-        let peeked = store.peek_now(charge.key, cut.quota(quota), charge.headroom);
-        peeked.map_or(0, |decision| {
+        let look = Charge {
+            quota: cut.quota(quota),
+            on_full: OnFull::Allow,
+            ..*charge
+        };
+        store.peek_now(&look).map_or(0, |decision| {
             decision.limit.saturating_sub(decision.remaining)
         })
     }

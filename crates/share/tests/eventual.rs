@@ -86,11 +86,8 @@ impl Node {
     }
 
     fn remaining(&self) -> u64 {
-        let headroom = Headroom::Absent;
-        let looked = self
-            .store
-            .peek(KEY, &self.quota, headroom, Consistency::Eventual);
-        at_once(looked).unwrap().remaining
+        let look = Charge::look(KEY, &self.quota, Consistency::Eventual);
+        at_once(self.store.peek(&look)).unwrap().remaining
     }
 
     /// Tells and hears for as long as it is polled.

@@ -121,7 +121,7 @@ impl LoneNode {
             .charge(&charges, Charging::AllOrNone, &mut decisions);
         let receipt = at_once(charged).unwrap();
         let decision = &decisions[0];
-        decision.is_allowed().then(|| receipt.stamp(decision))
+        decision.is_allowed().then(|| receipt.stamp(0, decision))
     }
 
     fn take_alone(&self, quota: &Quota, consistency: Consistency) -> Option<ChargeStamp> {
@@ -132,7 +132,7 @@ impl LoneNode {
             .charge_alone(&charges, Charging::AllOrNone, &mut decisions);
         let receipt = charged.unwrap();
         let decision = &decisions[0];
-        decision.is_allowed().then(|| receipt.stamp(decision))
+        decision.is_allowed().then(|| receipt.stamp(0, decision))
     }
 
     fn refund(&self, quota: &Quota, stamp: ChargeStamp, consistency: Consistency) {
@@ -141,13 +141,14 @@ impl LoneNode {
     }
 
     fn remaining(&self, quota: &Quota, consistency: Consistency) -> u64 {
-        let looked = self.store.peek(KEY, quota, Headroom::Absent, consistency);
-        at_once(looked).unwrap().remaining
+        let look = Charge::look(KEY, quota, consistency);
+        at_once(self.store.peek(&look)).unwrap().remaining
     }
 
     /// What is left in the common store alone.
     fn remaining_there(&self, quota: &Quota) -> u64 {
-        let looked = self.store.remote().peek_now(KEY, quota, Headroom::Absent);
+        let look = Charge::look(KEY, quota, Consistency::Strict);
+        let looked = self.store.remote().peek_now(&look);
         looked.unwrap().remaining
     }
 }
@@ -172,15 +173,12 @@ impl<W: Way> Store for SharedSubject<W> {
         self.0.store.charge(&charges, charging, decisions).await
     }
 
-    async fn peek(
-        &self,
-        key: CounterKey<'_>,
-        quota: &Quota,
-        headroom: Headroom,
-        _: Consistency,
-    ) -> Result<Decision, StoreError> {
-        let store = &self.0.store;
-        store.peek(key, quota, headroom, W::CONSISTENCY).await
+    async fn peek(&self, charge: &Charge<'_>) -> Result<Decision, StoreError> {
+        let look = Charge {
+            consistency: W::CONSISTENCY,
+            ..*charge
+        };
+        self.0.store.peek(&look).await
     }
 
     async fn refund(

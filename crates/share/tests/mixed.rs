@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use tidegate_algorithms::{Decision, Headroom, Quota, RefundTo, Time};
+use tidegate_algorithms::{Decision, Quota, RefundTo, Time};
 use tidegate_share::{EventualConfig, LeaseConfig, SharedConfig, SharedStore, SplitConfig};
 use tidegate_store::conformance::Subject;
 use tidegate_store::{
@@ -65,15 +65,12 @@ impl Store for Mixed {
         self.store.charge(&mixed, charging, decisions).await
     }
 
-    async fn peek(
-        &self,
-        key: CounterKey<'_>,
-        quota: &Quota,
-        headroom: Headroom,
-        _: Consistency,
-    ) -> Result<Decision, StoreError> {
-        let consistency = Self::consistency(key, quota);
-        self.store.peek(key, quota, headroom, consistency).await
+    async fn peek(&self, charge: &Charge<'_>) -> Result<Decision, StoreError> {
+        let look = Charge {
+            consistency: Self::consistency(charge.key, charge.quota),
+            ..*charge
+        };
+        self.store.peek(&look).await
     }
 
     async fn refund(

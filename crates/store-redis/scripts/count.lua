@@ -11,8 +11,10 @@ local function fit(c, a, used)
   local most, soft_for = a[3], a[4]
   if soft_for == -2 then
     c.is_postpaid = true
-    local fits = a[2] > 0 and used + math.max(c.due + a[1], 1) <= a[2]
-    if a[2] > 0 then c.due = math.max(math.min(c.due + a[1], most - used), c.due) end
+    -- What is due is cut to the most, but what the request asks in all is compared whole.
+    local asked = (c.asked or 0) + a[1]
+    local fits = a[2] > 0 and used + math.max(asked, 1) <= a[2]
+    if a[2] > 0 then c.asked, c.due = asked, math.max(math.min(asked, most - used), c.due) end
     if a[1] > 0 then c.refused = not fits end
     return fits, a[1] > 0 and a[2] > 0
   end

@@ -12,11 +12,11 @@ mod together;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tidegate_algorithms::{Decision, Headroom, Quota, RefundTo, Time};
+use tidegate_algorithms::{Decision, Quota, RefundTo, Time};
 use tidegate_store::report::{StoreHealth, StoreReport};
 use tidegate_store::{
-    Charge, Charging, Consistency, CounterKey, Cursor, Decisions, MAX_CHARGES, Mode, OnFull, Page,
-    Receipt, Store, StoreError,
+    Charge, Charging, Consistency, CounterKey, Cursor, Decisions, MAX_CHARGES, Page, Receipt,
+    Store, StoreError,
 };
 
 use self::single::CounterRefund;
@@ -160,23 +160,9 @@ impl Store for RedisStore {
         }
     }
 
-    async fn peek(
-        &self,
-        key: CounterKey<'_>,
-        quota: &Quota,
-        headroom: Headroom,
-        consistency: Consistency,
-    ) -> Result<Decision, StoreError> {
-        let charge = Charge {
-            key,
-            quota,
-            cost: 0,
-            mode: Mode::Shadow,
-            headroom,
-            on_full: OnFull::Allow,
-            consistency,
-        };
-        self.look_at_one(&charge).await
+    async fn peek(&self, charge: &Charge<'_>) -> Result<Decision, StoreError> {
+        let look = Charge { cost: 0, ..*charge };
+        self.look_at_one(&look).await
     }
 
     async fn refund(

@@ -111,6 +111,7 @@ macro_rules! conformance {
             a_counter_named_twice_keeps_to_both_numbers,
             a_look_changes_and_creates_nothing,
             a_look_is_denied_until_a_cost_of_1_fits,
+            a_look_beside_a_debit_fits_if_the_debit_does,
             a_refund_gives_back_no_more_than_was_taken,
             a_late_refund_goes_to_the_window_of_its_charge,
             late_refunds_make_no_room_of_their_own,

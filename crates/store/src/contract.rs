@@ -41,16 +41,14 @@ pub trait Store: Send + Sync {
         Err(StoreError::NoStandby)
     }
 
-    /// Says what `charge` would at cost 0, but denies if a cost of 1 does not fit, until one does; changes nothing.
+    /// Decides on `charge` as [`charge`](Self::charge) does at cost 0, but denies if a cost of 1 does not fit, until one
+    /// does. Changes nothing, whatever the cost.
     fn peek(
         &self,
-        key: CounterKey<'_>,
-        quota: &Quota,
-        headroom: Headroom,
-        consistency: Consistency,
+        charge: &Charge<'_>,
     ) -> impl Future<Output = Result<Decision, StoreError>> + Send;
 
-    /// Refunds `cost` to one counter. Never leaves more than the whole quota available and, of a charge,
+    /// Refunds `cost` to one counter: the caller's own or, of a charge whose stamp says so, the shared one. Never leaves more than the whole quota available and, of a charge,
     /// never more than would be available had it not been made. A refund that cannot be placed is lost.
     fn refund(
         &self,
@@ -212,6 +210,8 @@ pub struct Receipt {
     /// How much earlier than `now` the first charge may have been made, in microseconds; [`u32::MAX`] if
     /// that is not known. Small, because every request has a receipt.
     lead_us: u32,
+    /// The charges that went to shared counters for want of room, a bit for each.
+    shared: u64,
     /// Whether the request as a whole may pass.
     pub admission: Admission,
     /// The place where it was decided.
@@ -267,6 +267,23 @@ pub struct Counter {
     pub refused: Option<bool>,
 }
 
+// === impl Charge ===
+
+impl<'a> Charge<'a> {
+    /// A look at a counter, with the default for everything else.
+    pub fn look(key: CounterKey<'a>, quota: &'a Quota, consistency: Consistency) -> Self {
+        Self {
+            key,
+            quota,
+            cost: 0,
+            mode: Mode::default(),
+            headroom: Headroom::Absent,
+            on_full: OnFull::default(),
+            consistency,
+        }
+    }
+}
+
 // === impl Receipt ===
 
 impl Receipt {
@@ -275,6 +292,7 @@ impl Receipt {
         Self {
             now,
             lead_us: 0,
+            shared: 0,
             admission,
             source: DecisionSource::Memory,
         }
@@ -306,10 +324,22 @@ impl Receipt {
         }
     }
 
-    /// The stamp of the charge that one `decision` of the request stands for.
-    pub fn stamp(&self, decision: &Decision) -> ChargeStamp {
+    /// The same receipt for a request of which the charges in `shared`, a bit for each, went to shared counters.
+    #[must_use]
+    pub const fn charged_to_shared(self, shared: u64) -> Self {
+        Self { shared, ..self }
+    }
+
+    /// Whether the charge with that `index` went to a shared counter.
+    pub const fn is_shared(&self, index: usize) -> bool {
+        index < MAX_CHARGES && self.shared >> index & 1 == 1
+    }
+
+    /// The stamp of the charge with that `index`, which got this `decision`.
+    pub fn stamp(&self, index: usize, decision: &Decision) -> ChargeStamp {
         ChargeStamp {
             at: self.earliest(),
+            is_shared: self.is_shared(index),
             ..ChargeStamp::new(self.now, decision)
         }
     }

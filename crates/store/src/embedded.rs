@@ -41,7 +41,7 @@ mod tag;
 use std::future::{Future, ready};
 use std::time::Duration;
 
-use tidegate_algorithms::{Decision, Headroom, Quota, RefundTo, Time};
+use tidegate_algorithms::{Decision, Quota, RefundTo, Time};
 
 use self::core::Core;
 pub use self::fingerprint::Digester;
@@ -51,7 +51,7 @@ pub use self::snapshot::{Restored, SnapshotError, Written};
 use crate::report::{StoreHealth, StoreReport};
 use crate::{
     Charge, Charging, Clock, Consistency, Counter, CounterKey, Cursor, Decisions, MemoryRefused,
-    Mode, OnFull, Page, Receipt, Store, StoreError, SystemClock,
+    Page, Receipt, Store, StoreError, SystemClock,
 };
 
 /// Bytes in a mebibyte.
@@ -153,7 +153,7 @@ impl<C: Clock> EmbeddedStore<C> {
 
     /// Whether `on_full` decided on a charge in the last minute.
     pub fn is_full(&self) -> bool {
-        self.core.is_full(&self.clock)
+        self.core.was_full_at(self.clock.now())
     }
 
     /// [`Store::charge`] without a future: this store never waits for anything outside.
@@ -173,22 +173,9 @@ impl<C: Clock> EmbeddedStore<C> {
     }
 
     /// [`Store::peek`] without a future.
-    pub fn peek_now(
-        &self,
-        key: CounterKey<'_>,
-        quota: &Quota,
-        headroom: Headroom,
-    ) -> Result<Decision, StoreError> {
-        let charge = Charge {
-            key,
-            quota,
-            cost: 0,
-            mode: Mode::Shadow,
-            headroom,
-            on_full: OnFull::Allow,
-            consistency: Consistency::Strict,
-        };
-        self.core.look(&self.fingerprinter, &self.clock, &charge)
+    pub fn peek_now(&self, charge: &Charge<'_>) -> Result<Decision, StoreError> {
+        let look = Charge { cost: 0, ..*charge };
+        self.core.look(&self.fingerprinter, &self.clock, &look)
     }
 
     /// [`Store::refund`] without a future.
@@ -233,12 +220,9 @@ impl<C: Clock> Store for EmbeddedStore<C> {
 
     fn peek(
         &self,
-        key: CounterKey<'_>,
-        quota: &Quota,
-        headroom: Headroom,
-        _: Consistency,
+        charge: &Charge<'_>,
     ) -> impl Future<Output = Result<Decision, StoreError>> + Send {
-        ready(self.peek_now(key, quota, headroom))
+        ready(self.peek_now(charge))
     }
 
     fn refund(

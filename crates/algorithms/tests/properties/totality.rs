@@ -160,6 +160,7 @@ fn exercise(
         RefundTo::Charge(ChargeStamp {
             at: Time::from_nanos(b),
             resets_at: Time::from_nanos(c),
+            is_shared: false,
         })
     };
     match quota.meter() {

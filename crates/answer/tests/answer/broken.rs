@@ -1,6 +1,6 @@
 //! A store that always fails.
 
-use tidegate_limiter::{Charging, Decision, Headroom, Quota, RefundTo, Store, StoreError, Time};
+use tidegate_limiter::{Charging, Decision, Quota, RefundTo, Store, StoreError, Time};
 use tidegate_store::{Charge, Consistency, CounterKey, Cursor, Decisions, Page, Receipt};
 
 pub(crate) struct Broken;
@@ -19,13 +19,7 @@ impl Store for Broken {
         Err(ERROR)
     }
 
-    async fn peek(
-        &self,
-        _: CounterKey<'_>,
-        _: &Quota,
-        _: Headroom,
-        _: Consistency,
-    ) -> Result<Decision, StoreError> {
+    async fn peek(&self, _: &Charge<'_>) -> Result<Decision, StoreError> {
         Err(ERROR)
     }
 

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use tidegate_algorithms::{Algorithm, Allowance, Headroom, Quota, QuotaSpec};
+use tidegate_algorithms::{Algorithm, Allowance, Quota, QuotaSpec};
 use tidegate_share::{
     EventualConfig, KnownMembers, LeaseConfig, SharedConfig, SharedStore, SplitConfig, StandbyLimit,
 };
 use tidegate_store::{
-    Consistency, CounterKey, EmbeddedStore, LimitId, Store as _, StoreConfig, StoreError,
+    Charge, Consistency, CounterKey, EmbeddedStore, LimitId, Store as _, StoreConfig, StoreError,
 };
 use tidegate_store_redis::client::{Client, ClientConfig, KnockError};
 use tidegate_store_redis::{RedisMembers, RedisStore, RedisTotals};
@@ -160,8 +160,8 @@ async fn try_rights(client: &Client, name: &str) -> Result<(), KnockError> {
         values: &[],
     };
     let store = RedisStore::new(client.with_timeout(LONGEST_KNOCK)).named(name);
-    let looked = store.peek(key, &quota, Headroom::Absent, Consistency::Strict);
-    match looked.await {
+    let look = Charge::look(key, &quota, Consistency::Strict);
+    match store.peek(&look).await {
         Err(StoreError::Unavailable { reason }) if reason.contains("NOPERM") => {
             Err(KnockError::Turned(reason.to_string()))
         }

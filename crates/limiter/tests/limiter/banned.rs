@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tidegate_algorithms::{Decision, Headroom, Quota, RefundTo, Time};
+use tidegate_algorithms::{Decision, Quota, RefundTo, Time};
 use tidegate_limiter::{
     BanTerm, Descriptor, Entry, KeyError, Limiter, LimiterConfig, NewBan, Retry, StoreError,
 };
@@ -62,12 +62,9 @@ impl Store for Losable {
 
     fn peek(
         &self,
-        key: CounterKey<'_>,
-        quota: &Quota,
-        headroom: Headroom,
-        consistency: Consistency,
+        charge: &Charge<'_>,
     ) -> impl Future<Output = Result<Decision, StoreError>> + Send {
-        self.store.peek(key, quota, headroom, consistency)
+        self.store.peek(charge)
     }
 
     fn refund(

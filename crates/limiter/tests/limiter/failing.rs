@@ -2,7 +2,7 @@
 
 use std::future::pending;
 
-use tidegate_algorithms::{ChargeStamp, Decision, Headroom, Quota, RefundTo, Time};
+use tidegate_algorithms::{ChargeStamp, Decision, Quota, RefundTo, Time};
 use tidegate_store::{
     Charge, Charging, Consistency, CounterKey, Cursor, Decisions, EmbeddedStore, ManualClock, Page,
     Receipt, Store, StoreConfig, StoreError,
@@ -86,13 +86,7 @@ impl Store for Failing {
         standby.charge_now(charges, charging, decisions)
     }
 
-    async fn peek(
-        &self,
-        _: CounterKey<'_>,
-        _: &Quota,
-        _: Headroom,
-        _: Consistency,
-    ) -> Result<Decision, StoreError> {
+    async fn peek(&self, _: &Charge<'_>) -> Result<Decision, StoreError> {
         self.fail().await
     }
 

@@ -7,7 +7,7 @@ use tidegate_limiter::report::{
     Breaker, Latencies, RegionReport, ServerInfo, ServerReport, SharingReport, StoreHealth,
     StoreKind, StoreReport,
 };
-use tidegate_limiter::{Charging, Decision, Headroom, Quota, RefundTo, Store, StoreError, Time};
+use tidegate_limiter::{Charging, Decision, Quota, RefundTo, Store, StoreError, Time};
 use tidegate_store::{
     Charge, Consistency, CounterKey, Cursor, Decisions, EmbeddedStore, ManualClock, Page, Receipt,
     StoreConfig, StoreStats,
@@ -93,14 +93,8 @@ impl Store for TestStore {
         self.store.charge_now(charges, charging, decisions)
     }
 
-    async fn peek(
-        &self,
-        key: CounterKey<'_>,
-        quota: &Quota,
-        headroom: Headroom,
-        _: Consistency,
-    ) -> Result<Decision, StoreError> {
-        self.store.peek_now(key, quota, headroom)
+    async fn peek(&self, charge: &Charge<'_>) -> Result<Decision, StoreError> {
+        self.store.peek_now(charge)
     }
 
     async fn refund(

@@ -4,7 +4,7 @@ use std::future::pending;
 use std::time::Duration;
 
 use prost::Message;
-use tidegate_limiter::{Decision, Headroom, LimiterConfig, Quota, RefundTo, Time};
+use tidegate_limiter::{Decision, LimiterConfig, Quota, RefundTo, Time};
 use tidegate_server::GrpcConfig;
 use tidegate_store::{
     Charge, Charging, Consistency, CounterKey, Cursor, Decisions, Page, Receipt, Store, StoreError,
@@ -102,13 +102,7 @@ impl Store for StuckStore {
         pending().await
     }
 
-    async fn peek(
-        &self,
-        _: CounterKey<'_>,
-        _: &Quota,
-        _: Headroom,
-        _: Consistency,
-    ) -> Result<Decision, StoreError> {
+    async fn peek(&self, _: &Charge<'_>) -> Result<Decision, StoreError> {
         pending().await
     }
 

@@ -1,8 +1,9 @@
 //! This node's shares of limits, by which it decides while some region cannot be reached.
 
-use tidegate_algorithms::{Decision, Headroom, Quota, RefundTo};
+use tidegate_algorithms::{Decision, Quota, RefundTo};
 use tidegate_store::{
-    Charge, Charging, Clock, CounterKey, Decisions, EmbeddedStore, Mode, StoreError,
+    Charge, Charging, Clock, Consistency, CounterKey, Decisions, EmbeddedStore, Mode, OnFull,
+    StoreError,
 };
 
 use crate::reckoning::StoreClock;
@@ -49,13 +50,8 @@ impl<C: Clock> ShareStore<C> {
         }
         let fits = cost.min(self.peek(key, quota)?.remaining);
         let charge = Charge {
-            key,
-            quota,
             cost: fits,
-            mode: Mode::Enforce,
-            headroom: Headroom::Absent,
-            on_full: tidegate_store::OnFull::Allow,
-            consistency: tidegate_store::Consistency::Eventual,
+            ..look(key, quota)
         };
         let decision = self.charge(&charge, Charging::AllOrNone)?;
         Ok(if decision.is_allowed() {
@@ -66,7 +62,7 @@ impl<C: Clock> ShareStore<C> {
     }
 
     pub(super) fn peek(&self, key: CounterKey<'_>, quota: &Quota) -> Result<Decision, StoreError> {
-        self.0.peek_now(key, quota, Headroom::Absent)
+        self.0.peek_now(&look(key, quota))
     }
 
     pub(super) fn refund(&self, key: CounterKey<'_>, quota: &Quota, cost: u64) {
@@ -76,5 +72,12 @@ impl<C: Clock> ShareStore<C> {
 
     pub(super) fn reset(&self, key: CounterKey<'_>, quota: &Quota) -> Result<bool, StoreError> {
         self.0.reset_now(key, quota)
+    }
+}
+
+fn look<'a>(key: CounterKey<'a>, quota: &'a Quota) -> Charge<'a> {
+    Charge {
+        on_full: OnFull::Allow,
+        ..Charge::look(key, quota, Consistency::Eventual)
     }
 }

@@ -47,13 +47,14 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
             }
             request.fill(decisions);
         }
-        let earliest = request.earliest_charge();
+        let (earliest, shared) = (request.earliest_charge(), request.shared());
         let admission = request.close(&ways, decisions);
         self.standby().decided(admission);
         let earliest = earliest.map_or(begun, |time| time.min(begun));
         let receipt = Receipt::new(self.common.clock().now(), admission);
         Ok(receipt
             .charged_from(earliest)
+            .charged_to_shared(shared)
             .decided_in(DecisionSource::Held))
     }
 }

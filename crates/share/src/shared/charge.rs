@@ -113,8 +113,10 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
         if rest.is_empty() {
             let now = self.common.clock().now();
             let earliest = request.earliest_charge().unwrap_or(now);
+            let shared = request.shared();
             let admission = request.close(self, decisions);
             let receipt = Receipt::new(now, admission).charged_from(earliest);
+            let receipt = receipt.charged_to_shared(shared);
             return Ok(Mixed::Decided(receipt.decided_in(DecisionSource::Held)));
         }
         // In a box, so that the future of every other request stays small.
@@ -129,7 +131,7 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
         charging: Charging,
         decisions: &mut Decisions,
     ) -> Result<Receipt, StoreError> {
-        let in_memory = request.earliest_charge();
+        let (in_memory, shared) = (request.earliest_charge(), request.shared());
         let mut undecided = Undecided::new(self, request);
         let asked = self.leases.own_now();
         let receipt = self.charge_rest(&rest, charging, decisions).await?;
@@ -152,6 +154,7 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
         let admission = undecided.close(decisions);
         let earliest = in_memory.map_or(earliest, |time| time.min(earliest));
         let receipt = Receipt::new(now, admission).charged_from(earliest);
+        let receipt = receipt.charged_to_shared(shared);
         Ok(receipt.decided_in(DecisionSource::Common))
     }
 

@@ -185,7 +185,7 @@ impl<M: Clock> Split<M> {
         if plan.share == 0 || plan.reserve.saturating_mul(2) >= plan.parts {
             return None;
         }
-        let share = self.peek_share(charge.key, charge.quota, charge.headroom)?;
+        let share = self.peek_share(charge)?;
         let outcome = Outcome::Denied {
             retry: Retry::After(share.reset_after),
         };
@@ -211,7 +211,13 @@ impl<M: Clock> Split<M> {
     /// The permits of the node's share that are in use.
     fn used_of_share(&self, charge: &Charge<'_>) -> u64 {
         let own = self.own_quota(charge.key.limit, charge.quota);
-        let share = own.and_then(|own| self.counters.peek(charge.key, &own, charge.headroom).ok());
+        let share = own.and_then(|own| {
+            let look = Charge {
+                quota: &own,
+                ..*charge
+            };
+            self.counters.peek(&look).ok()
+        });
         share.map_or(0, |share| share.limit.saturating_sub(share.remaining))
     }
 

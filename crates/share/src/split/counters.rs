@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_algorithms::{Decision, Headroom, Meter, Quota, RefundTo};
+use tidegate_algorithms::{Decision, Meter, Quota, RefundTo};
 use tidegate_store::{
     Charge, Charging, Clock, CounterKey, Decisions, EmbeddedStore, Mode, StoreConfig, StoreError,
 };
@@ -60,16 +60,11 @@ impl<M: Clock> Counters<M> {
         Ok(decisions[0])
     }
 
-    pub(super) fn peek(
-        &self,
-        key: CounterKey<'_>,
-        quota: &Quota,
-        headroom: Headroom,
-    ) -> Result<Decision, StoreError> {
-        if is_aligned(quota) {
-            self.aligned.peek_now(key, quota, headroom)
+    pub(super) fn peek(&self, charge: &Charge<'_>) -> Result<Decision, StoreError> {
+        if is_aligned(charge.quota) {
+            self.aligned.peek_now(charge)
         } else {
-            self.measured.peek_now(key, quota, headroom)
+            self.measured.peek_now(charge)
         }
     }
 

@@ -56,6 +56,7 @@ impl<M: Clock> Split<M> {
             at: Time::from_nanos(self.own_now().nanos().saturating_sub(ago)),
             // Of a queue the node's clock cannot tell the departure times: they lapse.
             resets_at: Time::ZERO,
+            ..stamp
         }))
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use tidegate_algorithms::{Decision, Headroom, Outcome, Quota, RefundTo, Retry, Time};
+use tidegate_algorithms::{Decision, Outcome, Quota, RefundTo, Retry, Time};
 use tidegate_store::{Charge, Charging, Clock, Consistency, CounterKey, LimitId, Mode, StoreError};
 
 use super::Split;
@@ -48,7 +48,7 @@ impl<M: Clock> FromMemory for Split<M> {
     }
 
     fn correct(&self, charge: &Charge<'_>, decision: &mut Decision) {
-        if let Some(untouched) = self.peek_share(charge.key, charge.quota, charge.headroom) {
+        if let Some(untouched) = self.peek_share(charge) {
             decision.remaining = untouched.remaining;
             decision.reset_after = untouched.reset_after;
         }
@@ -127,19 +127,18 @@ impl<M: Clock> Split<M> {
     /// denies: from the last reply of the store, else from the share.
     pub(crate) fn look(&self, charge: &Charge<'_>) -> Option<Decision> {
         let last = self.replies.last(charge, self.own_now());
-        last.or_else(|| self.peek_share(charge.key, charge.quota, charge.headroom))
+        last.or_else(|| self.peek_share(charge))
     }
 
     /// The state of the node's share of a counter; `None` if it has no share.
-    pub(crate) fn peek_share(
-        &self,
-        key: CounterKey<'_>,
-        quota: &Quota,
-        headroom: Headroom,
-    ) -> Option<Decision> {
-        let own = self.own_quota(key.limit, quota)?;
-        let decision = self.counters.peek(key, &own, headroom).ok()?;
-        Some(whole(quota, 0, decision))
+    pub(crate) fn peek_share(&self, charge: &Charge<'_>) -> Option<Decision> {
+        let own = self.own_quota(charge.key.limit, charge.quota)?;
+        let look = Charge {
+            quota: &own,
+            ..*charge
+        };
+        let decision = self.counters.peek(&look).ok()?;
+        Some(whole(charge.quota, 0, decision))
     }
 
     /// Resets the node's own counter.

@@ -88,14 +88,8 @@ impl Store for Losable {
         self.back(receipt)
     }
 
-    async fn peek(
-        &self,
-        key: CounterKey<'_>,
-        quota: &Quota,
-        headroom: Headroom,
-        _: Consistency,
-    ) -> Result<Decision, StoreError> {
-        self.there()?.peek_now(key, quota, headroom)
+    async fn peek(&self, charge: &Charge<'_>) -> Result<Decision, StoreError> {
+        self.there()?.peek_now(charge)
     }
 
     async fn refund(

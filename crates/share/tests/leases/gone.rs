@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_algorithms::{Headroom, Quota};
+use tidegate_algorithms::Quota;
 use tidegate_store::{Charge, Charging, Consistency, Decisions, Store};
 use tokio::task::JoinHandle;
 
@@ -86,7 +86,7 @@ fn who_goes_away_puts_back_what_memory_took() {
         stage.slow_down(MILLISECOND);
         let left = || {
             let local = stage.node(0).shared.local();
-            let look = local.peek_now(charge(1, &ten).key, &ten, Headroom::Absent);
+            let look = local.peek_now(&charge(1, &ten));
             look.expect("a decision").remaining
         };
         let request = stage.send(&limits).await;
@@ -170,8 +170,9 @@ fn what_is_given_back_half_way_is_given_back_later() {
         stage.pass(2 * MILLISECOND).await;
         shared.finish().await;
         for key in 0..KEYS {
-            let (key, strict) = (charge(key, &hundred).key, Consistency::Strict);
-            let peek = shared.peek(key, &hundred, Headroom::Absent, strict).await;
+            let key = charge(key, &hundred).key;
+            let look = Charge::look(key, &hundred, Consistency::Strict);
+            let peek = shared.peek(&look).await;
             let left = peek.expect("a decision").remaining;
             assert_eq!(left, 1_000 - TO_GET_HOT, "of {key:?}");
         }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use tidegate_algorithms::sliding_log::{Log, SlidingLog};
-use tidegate_algorithms::{Decision, Headroom, Meter, Quota, RefundTo, Time};
+use tidegate_algorithms::{Decision, Meter, Quota, RefundTo, Time};
 use tidegate_store::{
     Admission, Charge, Charging, Clock, Consistency, CounterKey, Decisions, Draw, EmbeddedStore,
     GivenBack, Lender, Loan, Receipt, Store, StoreConfig, StoreError,
@@ -97,13 +97,8 @@ impl CommonStore {
         Ok(Receipt::new(now, Admission::of(charges, decisions)))
     }
 
-    pub(crate) fn peek(
-        &self,
-        key: CounterKey<'_>,
-        quota: &Quota,
-        headroom: Headroom,
-    ) -> Result<Decision, StoreError> {
-        self.counters.peek_now(key, quota, headroom)
+    pub(crate) fn peek(&self, charge: &Charge<'_>) -> Result<Decision, StoreError> {
+        self.counters.peek_now(charge)
     }
 
     pub(crate) async fn refund(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_algorithms::{Algorithm, Headroom};
+use tidegate_algorithms::Algorithm;
 use tidegate_store::report::LeaseReport;
 use tidegate_store::{Charge, Charging, Consistency, DecisionSource, Decisions, Store};
 
@@ -87,10 +87,7 @@ fn what_remains_is_told_as_if_nothing_were_lent() {
         }
         let look = stage.ask(0, Charge { cost: 0, ..ask });
         assert_eq!(look.await.expect("a decision").remaining, 99_500);
-        let peek = stage
-            .node(0)
-            .shared
-            .peek(ask.key, &many, Headroom::Absent, ask.consistency);
+        let peek = stage.node(0).shared.peek(&ask);
         assert_eq!(peek.await.expect("a decision").remaining, 99_500);
     });
 }

@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use tidegate_algorithms::{Headroom, Time};
+use tidegate_algorithms::Time;
 use tidegate_share::{SharedConfig, SharedStore};
-use tidegate_store::{Charging, Clock, Consistency, Decisions, EmbeddedStore, Store, StoreConfig};
+use tidegate_store::{
+    Charge, Charging, Clock, Consistency, Decisions, EmbeddedStore, Store, StoreConfig,
+};
 
 use crate::stage::{Stage, TO_GET_HOT, WINDOW, charge, fixed_window};
 use crate::wire::{Fate, PATIENCE, Weather};
@@ -160,12 +162,8 @@ fn a_request_that_begins_before_the_end_draws_nothing_after_it() {
             let charged = shared.charge(&charges, Charging::AllOrNone, &mut decisions);
             charged.await.expect("a decision");
         }
-        let peek = shared.remote().peek(
-            charges[0].key,
-            &limit,
-            Headroom::Absent,
-            Consistency::Strict,
-        );
+        let look = Charge::look(charges[0].key, &limit, Consistency::Strict);
+        let peek = shared.remote().peek(&look);
         assert_eq!(peek.await.expect("a look").remaining, LIMIT - TO_GET_HOT);
     });
 }

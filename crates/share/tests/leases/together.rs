@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use tidegate_algorithms::{Headroom, Quota};
+use tidegate_algorithms::Quota;
 use tidegate_store::{Admission, Charge, Charging, Consistency, Decisions, Mode, Store};
 
 use crate::stage::{Stage, WINDOW, charge, fixed_window};
@@ -52,7 +52,7 @@ proptest! {
             for (limit, quota) in quotas.iter().enumerate() {
                 let ask = at(limit, quota);
                 let shared = &stage.node(0).shared;
-                let look = shared.peek(ask.key, quota, Headroom::Absent, ask.consistency);
+                let look = shared.peek(&ask);
                 let left = look.await.expect("a look").remaining;
                 assert_eq!(left, LIMITS[limit].1 - charged[limit], "{:?}", LIMITS[limit]);
             }
@@ -74,7 +74,7 @@ fn a_look_is_denied_when_nothing_is_left() {
             let shared = &stage.node(0).shared;
             let mut n_allowed = 0;
             loop {
-                let look = shared.peek(ask.key, &quota, Headroom::Absent, consistency);
+                let look = shared.peek(&ask);
                 if !look.await.expect("a look").is_allowed() {
                     break;
                 }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tidegate_algorithms::{Decision, Headroom, Quota, RefundTo, Time};
+use tidegate_algorithms::{Decision, Quota, RefundTo, Time};
 use tidegate_store::{
     Charge, Charging, Clock, Consistency, CounterKey, Cursor, Decisions, Draw, Lender, Loan, Page,
     Receipt, Store, StoreError,
@@ -148,15 +148,8 @@ impl Store for Wire {
             .await?
     }
 
-    async fn peek(
-        &self,
-        key: CounterKey<'_>,
-        quota: &Quota,
-        headroom: Headroom,
-        _: Consistency,
-    ) -> Result<Decision, StoreError> {
-        self.call(async |store| store.peek(key, quota, headroom))
-            .await?
+    async fn peek(&self, charge: &Charge<'_>) -> Result<Decision, StoreError> {
+        self.call(async |store| store.peek(charge)).await?
     }
 
     async fn refund(

@@ -121,14 +121,8 @@ impl<C: Clock + Clone> Store for Common<C> {
             .charge_now(charges, charging, decisions)
     }
 
-    async fn peek(
-        &self,
-        key: CounterKey<'_>,
-        quota: &Quota,
-        headroom: Headroom,
-        _: Consistency,
-    ) -> Result<Decision, StoreError> {
-        self.reach()?.counters.peek_now(key, quota, headroom)
+    async fn peek(&self, charge: &Charge<'_>) -> Result<Decision, StoreError> {
+        self.reach()?.counters.peek_now(charge)
     }
 
     async fn refund(

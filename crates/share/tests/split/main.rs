@@ -168,7 +168,7 @@ async fn a_late_refund_does_not_enlarge_the_next_window_of_a_share() {
     let charged = node
         .store
         .charge(&charges, Charging::AllOrNone, &mut decisions);
-    let stamp = charged.await.unwrap().stamp(&decisions[0]);
+    let stamp = charged.await.unwrap().stamp(0, &decisions[0]);
     let refund = || {
         let to = RefundTo::Charge(stamp);
         node.store.refund(key, &quota, 1, to, consistency)

@@ -168,6 +168,7 @@ impl RedisStore {
                 let stamp = ChargeStamp {
                     at: heard.now,
                     resets_at: heard.now,
+                    is_shared: false,
                 };
                 let refund = CounterRefund {
                     cost,

@@ -88,8 +88,11 @@ impl Bank {
 
     fn remaining(&self) -> u64 {
         let store = self.subject.store();
-        let answer = store.peek(ANN, &self.quota, Headroom::Absent, Consistency::Leased);
-        self.subject.wait(answer).expect("a decision").remaining
+        let look = Charge::look(ANN, &self.quota, Consistency::Leased);
+        self.subject
+            .wait(store.peek(&look))
+            .expect("a decision")
+            .remaining
     }
 
     fn take(&self, cost: u64) -> bool {

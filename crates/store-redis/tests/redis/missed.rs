@@ -5,9 +5,9 @@ use std::thread;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tidegate_algorithms::{Algorithm, Allowance, Headroom, Quota, QuotaSpec, Time};
+use tidegate_algorithms::{Algorithm, Allowance, Quota, QuotaSpec, Time};
 use tidegate_store::report::Breaker;
-use tidegate_store::{Consistency, CounterKey, Draw, Lender, LimitId, Store, StoreError};
+use tidegate_store::{Charge, Consistency, CounterKey, Draw, Lender, LimitId, Store, StoreError};
 use tidegate_store_redis::RedisStore;
 use tidegate_store_redis::client::{Client, ClientConfig, Command, Reply, Route};
 use tidegate_store_redis::test_util::{Fault, FaultyProxy, PATIENCE, RedisServer};
@@ -58,7 +58,8 @@ fn a_loan_that_comes_too_late_is_given_back() {
     let patient = store(desk.client.clone());
     let hasty = store(desk.client.with_timeout(HASTE));
     let quota = hundred();
-    let look = || patient.peek(ANN, &quota, Headroom::Absent, Consistency::Leased);
+    let charge = Charge::look(ANN, &quota, Consistency::Leased);
+    let look = || patient.peek(&charge);
     assert_eq!(desk.wait(look()).expect("a decision").remaining, 100);
 
     desk.wait(async {

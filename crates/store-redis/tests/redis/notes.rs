@@ -65,9 +65,12 @@ impl Bank {
     }
 
     fn remaining(&self) -> u64 {
-        let (headroom, consistency) = (Headroom::Absent, Consistency::Leased);
-        let look = self.store.peek(ANN, &self.quota, headroom, consistency);
-        self.site.desk.wait(look).expect("a decision").remaining
+        let look = Charge::look(ANN, &self.quota, Consistency::Leased);
+        self.site
+            .desk
+            .wait(self.store.peek(&look))
+            .expect("a decision")
+            .remaining
     }
 
     fn note(&self) -> Option<String> {
@@ -95,7 +98,7 @@ fn a_late_refund_is_noted_beside_a_lent_bucket() {
             .charge(&charges, Charging::AllOrNone, &mut decisions);
         let receipt = bank.site.desk.wait(charged).expect("a receipt");
         let loan = bank.draw(50);
-        let to = RefundTo::Charge(receipt.stamp(&decisions[0]));
+        let to = RefundTo::Charge(receipt.stamp(0, &decisions[0]));
         let refund = bank.store.refund(ANN, &bank.quota, 50, to, consistency);
         bank.site.desk.wait(refund).expect("a refund");
         assert_eq!(bank.note().is_some(), is_noted);
@@ -338,9 +341,8 @@ proptest! {
                     subject.set_time(now);
                 }
             }
-            let (headroom, consistency) = (Headroom::Absent, Consistency::Leased);
-            let look = subject.store().peek(ANN, &quota, headroom, consistency);
-            let look = subject.wait(look).expect("a decision");
+            let look = Charge::look(ANN, &quota, Consistency::Leased);
+            let look = subject.wait(subject.store().peek(&look)).expect("a decision");
             let missing = oracle.missing(now).div_ceil(NANO);
             prop_assert_eq!(look.reset_after.as_nanos(), missing, "after {:?}", step);
         }

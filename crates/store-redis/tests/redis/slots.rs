@@ -5,8 +5,8 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use tidegate_algorithms::{Algorithm, Allowance, Headroom, Quota, QuotaSpec};
-use tidegate_store::{Admission, Charging, Consistency, Decisions, Store};
+use tidegate_algorithms::{Algorithm, Allowance, Quota, QuotaSpec};
+use tidegate_store::{Admission, Charging, Decisions, Store};
 use tidegate_store_redis::RedisStore;
 use tidegate_store_redis::test_util::{ClusterSetup, wait_until};
 
@@ -48,13 +48,10 @@ fn who_hangs_up_leaves_nothing_charged_in_another_slot() {
         });
     }
     wait_until("all is given back", || {
-        let look = store.peek(
-            charges[1].key,
-            &shared,
-            Headroom::Absent,
-            Consistency::Strict,
-        );
-        desk.wait(look).expect("a decision").remaining == 99
+        desk.wait(store.peek(&charges[1]))
+            .expect("a decision")
+            .remaining
+            == 99
     });
 }
 

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use tidegate_algorithms::{Decision, Headroom, Quota, RefundTo, Time};
+use tidegate_algorithms::{Decision, Quota, RefundTo, Time};
 use tidegate_store::conformance::Subject;
 use tidegate_store::{
     Charge, Charging, Consistency, CounterKey, Cursor, Decisions, Page, Receipt, Store, StoreError,
@@ -147,14 +147,8 @@ impl Subject for InCompany {
 impl Company {
     /// Looks at the counter, if there is one only.
     async fn look(&self, charges: &[Charge<'_>]) {
-        if let &[charge] = charges {
-            let look = self.peek(
-                charge.key,
-                charge.quota,
-                charge.headroom,
-                charge.consistency,
-            );
-            look.await.expect("a look");
+        if let [charge] = charges {
+            self.peek(charge).await.expect("a look");
         }
     }
 }
@@ -174,14 +168,8 @@ impl Store for Company {
         answer
     }
 
-    async fn peek(
-        &self,
-        key: CounterKey<'_>,
-        quota: &Quota,
-        headroom: Headroom,
-        consistency: Consistency,
-    ) -> Result<Decision, StoreError> {
-        self.0.peek(key, quota, headroom, consistency).await
+    async fn peek(&self, charge: &Charge<'_>) -> Result<Decision, StoreError> {
+        self.0.peek(charge).await
     }
 
     async fn refund(

@@ -15,7 +15,7 @@ use tidegate_store::{
 
 const START: Time = Time::from_nanos(1_800_000_000_000_000_000);
 
-/// The limit of every caller: so many a day, so that nothing of a flood expires before its end.
+/// The limit of every caller, in a day, so that nothing of a flood expires before its end.
 const LIMIT: u64 = 4;
 const WINDOW: Duration = Duration::from_hours(24);
 
@@ -35,6 +35,8 @@ pub(crate) struct Attack {
     pub(crate) keys: u64,
     /// Requests for each of them, one right after the other.
     pub(crate) requests_per_key: u64,
+    /// Times that the flood goes over all its keys.
+    pub(crate) rounds: u64,
     /// Requests in a second.
     pub(crate) rate: u64,
     /// The cap of the store.
@@ -63,9 +65,9 @@ pub(crate) struct Outcome {
 /// A limit under attack.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
-    /// What it is called.
+    /// The name of the kind of limit.
     pub(crate) name: &'static str,
-    quota: Quota,
+    pub(crate) quota: Quota,
     limit: LimitId,
 }
 
@@ -81,7 +83,7 @@ enum Caller {
 struct Scene<'a> {
     store: EmbeddedStore<ManualClock>,
     target: &'a Target,
-    /// Who asks next, and when.
+    /// The next callers, and the times of their requests.
     queue: BinaryHeap<Reverse<(Time, Caller)>>,
     /// Requests that the callers were allowed, and that they made.
     allowed: [Vec<u64>; 3],
@@ -92,13 +94,15 @@ struct Scene<'a> {
 // === impl Outcome ===
 
 impl Outcome {
-    /// Whether the limit was held, as far as anybody outside can tell.
+    /// Whether no caller got too much, and memory stayed within its cap.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.offender == 0 && self.greedy <= 2 * self.quota && self.is_bounded
+    }
+
+    /// Whether, besides, nine in ten honest callers were allowed all their requests, and callers are counted exactly
+    /// afterwards.
     pub(crate) fn is_held(&self) -> bool {
-        self.offender == 0
-            && self.greedy <= 2 * self.quota
-            && self.honest * 10 >= HONEST_CALLERS * 9
-            && self.is_bounded
-            && self.inexact.is_empty()
+        self.is_limited() && self.honest * 10 >= HONEST_CALLERS * 9 && self.inexact.is_empty()
     }
 }
 
@@ -156,7 +160,7 @@ impl Target {
         LIMIT + self.quota.most_extra() + 1
     }
 
-    /// Lets a flood come, and tells what others get.
+    /// Runs a flood, and reports what other callers got.
     pub(crate) fn attack(&self, attack: Attack) -> Outcome {
         let quota = self.quota_alone();
         let mut scene = Scene::new(self, attack.max_memory);
@@ -227,7 +231,7 @@ impl Target {
 
 impl Attack {
     fn duration(self) -> Duration {
-        let requests = self.keys * self.requests_per_key;
+        let requests = self.keys * self.requests_per_key * self.rounds;
         Duration::from_secs(requests / self.rate)
     }
 }
@@ -251,7 +255,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Says when the callers come: the offender at once, the others from a quarter of the flood on.
+    /// Schedules the callers: the offender at once, the others from a quarter of the flood on.
     fn invite(&mut self, duration: Duration) {
         while self.target.charge(&self.store, "offender") {}
         let quarter = duration / 4;
@@ -271,7 +275,7 @@ impl<'a> Scene<'a> {
     fn flood(&mut self, attack: Attack) {
         let mut key = String::new();
         let mut requests = 0_u64;
-        for n in 0..attack.keys {
+        for n in (0..attack.rounds).flat_map(|_| 0..attack.keys) {
             key.clear();
             write!(key, "invented {n}").expect("a string takes everything");
             for _ in 0..attack.requests_per_key {
@@ -288,7 +292,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Lets the callers ask whose time has come by `now`, which it then is.
+    /// Sends the requests of callers that are due by `now`, and sets the clock to it.
     fn play_until(&mut self, now: Time) {
         while let Some(&Reverse((at, caller))) = self.queue.peek()
             && at <= now

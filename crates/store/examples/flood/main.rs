@@ -31,6 +31,7 @@ fn main() -> ExitCode {
             let outcome = target.attack(Attack {
                 keys,
                 requests_per_key,
+                rounds: 1,
                 rate,
                 max_memory: usize::try_from(mebibytes << 20).unwrap_or(usize::MAX),
             });

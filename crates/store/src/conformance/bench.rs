@@ -105,10 +105,11 @@ impl<S: Subject> Bench<S> {
         quota: &Quota,
         headroom: Headroom,
     ) -> Decision {
-        let answer = self
-            .subject
-            .store()
-            .peek(key, quota, headroom, Consistency::Strict);
+        let look = Charge {
+            headroom,
+            ..Charge::look(key, quota, Consistency::Strict)
+        };
+        let answer = self.subject.store().peek(&look);
         self.subject.wait(answer).expect("a decision")
     }
 
@@ -122,7 +123,7 @@ impl<S: Subject> Bench<S> {
         let charge = enforce(key, quota, cost);
         let charged = self.try_charge(&[charge], Charging::AllOrNone);
         let (receipt, decisions) = charged.expect("a decision");
-        let stamp = receipt.stamp(&decisions[0]);
+        let stamp = receipt.stamp(0, &decisions[0]);
         (decisions[0], decisions[0].is_allowed().then_some(stamp))
     }
 

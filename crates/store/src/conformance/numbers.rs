@@ -49,6 +49,31 @@ pub fn a_look_is_denied_until_a_cost_of_1_fits<S: Subject>() {
     }
 }
 
+/// A look that names the counter of a debit in the same request is allowed if the debit is, whatever the most debt.
+pub fn a_look_beside_a_debit_fits_if_the_debit_does<S: Subject>() {
+    for algorithm in ALGORITHMS {
+        for max_debt in [Some(0), Some(3), None] {
+            let five = Quota::new(&QuotaSpec {
+                limit: 5,
+                window: MINUTE,
+                algorithm,
+                allowance: Allowance::Postpaid { max_debt },
+            });
+            // A leaky bucket cannot be postpaid.
+            let Ok(five) = five else { continue };
+            for (cost, fits) in [(5, true), (7, false)] {
+                let bench = Bench::<S>::new();
+                let ann = key(1, &["ann"]);
+                let charges = [enforce(ann, &five, cost), enforce(ann, &five, 0)];
+                let (_, decisions) = bench.charge(&charges, Charging::AllOrNone);
+                let is_allowed = [0, 1].map(|n: usize| decisions[n].is_allowed());
+                assert_eq!(is_allowed, [fits; 2], "{cost}: {algorithm:?}, {max_debt:?}");
+                assert!(!bench.peek(ann, &five).is_allowed(), "{algorithm:?}");
+            }
+        }
+    }
+}
+
 /// A limit raised beyond what its counter had room for goes on from the old count; lowered again,
 /// it refuses what was admitted above it.
 pub fn a_wider_limit_goes_on_from_the_old_count<S: Subject>() {

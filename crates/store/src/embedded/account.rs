@@ -96,11 +96,8 @@ impl<'a> Account<'a> {
     /// Decides on a charge, on top of what the request charged before, and notes what to write if
     /// the request is charged.
     pub(super) fn judge(&mut self, charge: &Charge<'_>, charging: Charging, now: Time) -> Decision {
-        // There is room for shared counters unless a single request fills all slots of one.
-        if let (Memory::NoRoom { until }, OnFull::Deny | OnFull::Shared) =
-            (&self.memory, charge.on_full)
-        {
-            return self.deny_for_room(charge, until.since(now));
+        if let Some(denied) = self.deny_for_room(charge, now) {
+            return denied;
         }
         let cost = self.due.saturating_add(charge.cost);
         let inquiry = Inquiry::of(charge.cost);
@@ -131,6 +128,9 @@ impl<'a> Account<'a> {
 
     /// Decides on a look: what remains, denied if a cost of 1 does not fit.
     pub(super) fn look(&self, charge: &Charge<'_>, now: Time) -> Decision {
+        if let Some(denied) = self.deny_for_room(charge, now) {
+            return denied;
+        }
         let (decision, _) = self.decide(charge, 0, Inquiry::Look, now);
         // A postpaid limit would be charged for the 1.
         if charge.quota.is_postpaid() {
@@ -193,19 +193,28 @@ impl<'a> Account<'a> {
         }
     }
 
-    fn deny_for_room(&self, charge: &Charge<'_>, wait: std::time::Duration) -> Decision {
+    /// The denial of a counter without room, unless its limit allows that.
+    fn deny_for_room(&self, charge: &Charge<'_>, now: Time) -> Option<Decision> {
+        let Memory::NoRoom { until } = self.memory else {
+            return None;
+        };
+        // There is room for shared counters unless a single request fills all slots of one.
+        if charge.on_full == OnFull::Allow {
+            return None;
+        }
+        let wait = until.since(now);
         let charge = Charge {
             headroom: Headroom::Absent,
             ..*charge
         };
-        Decision {
+        Some(Decision {
             outcome: Outcome::Denied {
                 retry: Retry::After(wait),
             },
             limit: self.decide(&charge, 0, Inquiry::Look, Time::ZERO).0.limit,
             remaining: 0,
             reset_after: wait,
-        }
+        })
     }
 
     /// The decision on `cost` in all, and what to write if it is charged. It goes by the numbers of the

@@ -94,8 +94,13 @@ impl Core {
         let clock = ManualClock::at(hold.now);
         let shared_hold = shared.hold(&mut overflow.claims, &clock)?;
         // A log that cannot grow is requested all the same, and so not evicted meanwhile.
-        for (&claimed, &of) in claim_of.iter().zip(&overflow.account_of) {
-            own[claimed].is_requested |= claimed != of;
+        let mut shared_charges = 0;
+        for (index, charge) in charges.iter().enumerate() {
+            let claimed = claim_of[index];
+            if claimed != overflow.account_of[index] && charge.cost > 0 {
+                own[claimed].is_requested = true;
+                shared_charges |= 1 << index;
+            }
         }
         let mut accounts: SmallVec<[Account<'_>; 8]> = SmallVec::new();
         for account in own {
@@ -124,7 +129,7 @@ impl Core {
         for (account, claim) in others.iter().zip(&overflow.claims) {
             shared.close(account, claim, &shared_hold);
         }
-        Ok(Receipt::new(hold.now, admission))
+        Ok(Receipt::new(hold.now, admission).charged_to_shared(shared_charges))
     }
 
     /// Looks at one counter.
@@ -134,13 +139,19 @@ impl Core {
         clock: &impl Clock,
         charge: &Charge<'_>,
     ) -> Result<Decision, StoreError> {
-        let (mut claims, _) = claim_all(self, fingerprinter, clock, slice::from_ref(charge))?;
+        let charges = slice::from_ref(charge);
+        let (mut claims, claim_of) = claim_all(self, fingerprinter, clock, charges)?;
         let hold = self.hold(&mut claims, clock)?;
-        let account = self.open(&claims[0], &hold);
-        let decision = account.look(charge, hold.now);
-        // Frees the slot of a caller never seen.
-        self.close(&account, &claims[0], &hold);
-        Ok(decision)
+        let accounts = [self.open(&claims[0], &hold)];
+        let Some(shared) = self.shared_for(&accounts[0], charge) else {
+            return Ok(accounts[0].look(charge, hold.now));
+        };
+        let quotas = substitutes(self, charges, &claim_of, &accounts);
+        let mut overflow =
+            Overflow::new(self, charges, &claim_of, &claims, &accounts, &quotas, &hold)?;
+        let shared_hold = shared.hold(&mut overflow.claims, &ManualClock::at(hold.now))?;
+        let account = shared.open(&overflow.claims[0], &shared_hold);
+        Ok(account.look(&overflow.charges[0], hold.now))
     }
 }
 

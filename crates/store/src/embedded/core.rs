@@ -12,7 +12,7 @@ use super::sync::{AtomicU64, Ordering};
 use super::table::{LockedSet, Table};
 use super::tag::{Form, Tag};
 
-/// The part of memory for shared counters is one in so many.
+/// The divisor of memory that gives the part for shared counters.
 const SHARED_PART: usize = 16;
 
 /// Everything the embedded store remembers.
@@ -49,7 +49,7 @@ pub(super) struct Tally(AtomicU64);
 // === impl Core ===
 
 impl Core {
-    /// Nothing yet, up to `max_bytes`; `None` if the system does not give out so much.
+    /// Nothing yet, up to `max_bytes`; `None` if the system does not grant that memory.
     pub(super) fn try_new(max_bytes: usize) -> Option<Self> {
         let table = Table::try_new(max_bytes)?;
         Some(Self {
@@ -127,7 +127,7 @@ impl Core {
         block
     }
 
-    /// When the state of a slot says no more than none does.
+    /// The time at which the state of a slot expires.
     pub(super) fn expires_at(&self, tag: Tag, state: u64) -> Time {
         match (tag.form(), self.layouts.get(tag.layout())) {
             (Form::Boxed, _) => self.arena().expires_at(Handle::from_word(state)),

@@ -1,18 +1,19 @@
-//! Folding: a live counter that is evicted adds what it counted to its shared counter.
+//! Folding: a live counter that is evicted adds its count to its shared counters.
+//!
+//! A request that evicts holds sets already, so nothing here waits: neither for a set nor for the right to number a
+//! layout. A counter that cannot be folded at once is not folded, and that is counted.
 
 use tidegate_algorithms::sliding_log::Log;
 use tidegate_algorithms::sub_windows::Counts;
-use tidegate_algorithms::{Ticks, Time, interval_bucket, sliding_counter};
+use tidegate_algorithms::{Ticks, Time, fixed_window, interval_bucket, sliding_counter};
 
 use super::block_counts::BlockCounts;
 use super::block_log::BlockLog;
 use super::core::Core;
 use super::layout::{Layout, Shape};
-use super::shared::{shared_hash, shared_layout};
+use super::shared::{shared_hash, shared_layouts};
 use super::state::{State, narrow_expires_at};
-use super::table::{LockedSet, WAYS};
-use super::tag::{EvictionRank, Form, Pass, Tag};
-use crate::ManualClock;
+use super::tag::{Form, Pass, Tag};
 
 /// The remainder of an evicted counter.
 #[derive(Clone, Copy)]
@@ -24,7 +25,7 @@ struct Remainder {
 // === impl Core ===
 
 impl Core {
-    /// Adds the state of a counter that is about to be evicted to its shared counter. Skipped, and counted, if that
+    /// Adds the state of a counter that is about to be evicted to its shared counters. Skipped, and counted, if that
     /// would mean to wait.
     pub(super) fn fold(&self, tag: Tag, state: u64, now: Time) {
         let (Some(shared), Some(layout)) = (&self.shared, self.layouts.get(tag.layout())) else {
@@ -56,51 +57,50 @@ impl Core {
         Some(Remainder { state, expires_at })
     }
 
-    /// Adds to a shared counter what one of the main core left; `None` if its set is held by somebody else.
+    /// Adds to the shared counters of a counter what it left; `None` if one of them cannot be had at once.
     fn take_in(&self, tag: Tag, layout: Layout, left: Remainder, now: Time) -> Option<()> {
         let hash = shared_hash(layout, tag);
-        let layout = shared_layout(layout);
-        let number = self.number(layout, &ManualClock::at(now)).ok()?;
-        let tag = Tag::new(hash, number);
         let home = self.table.home(hash);
         let primary = self.table.try_lock(home.primary)?;
         let secondary = self.table.try_lock(home.secondary)?;
-        if !self.layouts.is_current(number, layout) {
-            return None;
+        // The preferred one last: in a set full of counters in use, each takes the slot of the one before it.
+        for layout in shared_layouts(layout, tag.form()).rev() {
+            // Under the locks, so that the number cannot be given to another layout before the slot is written.
+            let tag = Tag::new(hash, self.layouts.try_number(layout)?);
+            let left = left.in_shape(layout.shape);
+            let sets = [&primary, &secondary];
+            let found = sets.into_iter().find_map(|set| Some((set, set.find(tag)?)));
+            if let Some((set, slot)) = found {
+                set.put_state(slot, left.add_to(set.state(slot), layout, now));
+            } else {
+                let (set, slot) = self.slot_in(sets, now)?;
+                set.put_state(slot, left.state.to_narrow(layout, left.expires_at));
+                set.put_tag(slot, tag.marked_once(Pass::at(now)));
+            }
         }
-        let sets = [&primary, &secondary];
-        let found = sets.into_iter().find_map(|set| Some((set, set.find(tag)?)));
-        if let Some((set, slot)) = found {
-            let sum = left.add_to(set.state(slot), layout, now);
-            set.put_state(slot, sum);
-            return Some(());
-        }
-        let (set, slot) = self.room_for_shared(sets, now)?;
-        set.put_state(slot, left.state.to_narrow(layout, left.expires_at));
-        set.put_tag(slot, tag.marked_once(Pass::at(now)));
         Some(())
-    }
-
-    /// A slot of the two sets of a shared counter, which are held: a free one, or that of another counter.
-    fn room_for_shared<'s, 't>(
-        &self,
-        sets: [&'s LockedSet<'t>; 2],
-        now: Time,
-    ) -> Option<(&'s LockedSet<'t>, usize)> {
-        let free = |set: &'s LockedSet<'t>| Some((set, self.free_slot(set, now)?));
-        sets.into_iter().find_map(free).or_else(|| {
-            let slots = sets
-                .into_iter()
-                .flat_map(|set| (0..WAYS).map(move |slot| (set, slot)));
-            let (_, place) = self.evict(slots, EvictionRank::InUse, now)?;
-            Some(place)
-        })
     }
 }
 
 // === impl Remainder ===
 
 impl Remainder {
+    /// The remainder as the state of a shared counter of `shape`. A fixed window takes all that a sliding window still
+    /// counts, and all that is missing from a bucket.
+    fn in_shape(self, shape: Shape) -> Self {
+        let (window, count) = match (shape, self.state) {
+            (Shape::Window, State::Pair(pair)) => {
+                (pair.window, pair.previous.saturating_add(pair.current))
+            }
+            (Shape::Window, State::Portion(portion)) => (portion.period, portion.missing),
+            _ => return self,
+        };
+        Self {
+            state: State::Window(fixed_window::State { window, count }),
+            ..self
+        }
+    }
+
     /// The sum of this and of the narrow state of a shared counter, as a narrow state. What does not belong to one
     /// time cannot be added without the limit: then the newer one stands.
     fn add_to(self, word: u64, layout: Layout, now: Time) -> u64 {
@@ -114,7 +114,7 @@ impl Remainder {
                 State::Instant(add_debts(own, left, layout, now))
             }
             (State::Window(own), State::Window(left)) if own.window == left.window => {
-                State::Window(tidegate_algorithms::fixed_window::State {
+                State::Window(fixed_window::State {
                     count: own.count.saturating_add(left.count),
                     ..own
                 })

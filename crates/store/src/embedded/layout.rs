@@ -1,7 +1,7 @@
 //! What the state words of a limit look like: their shape and the window that gives them meaning.
 //!
-//! A slot has ten bits for it, so that anybody who meets the slot, not only the limit it belongs
-//! to, can tell when its state has expired. Layouts are numbered as they are first seen, and a
+//! A slot has ten bits for it, so that any request that finds the slot, not only one of its own limit, can tell
+//! when its state has expired. Layouts are numbered as they are first seen, and a
 //! number is given out again when no slot names it any more:
 //!
 //! ```text
@@ -179,6 +179,18 @@ impl Layouts {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner),
         }
+    }
+
+    /// The number of `layout`, given now if it has none yet. `None` if all are in use, or if another thread assigns
+    /// numbers just now.
+    pub(super) fn try_number(&self, layout: Layout) -> Option<LayoutId> {
+        self.search(layout).or_else(|| {
+            let assignment = Assignment {
+                layouts: self,
+                _guard: self.assigning.try_lock().ok()?,
+            };
+            assignment.number(layout)
+        })
     }
 
     /// Whether `number` still stands for `layout`. For the holder of a set: while it stays held, a

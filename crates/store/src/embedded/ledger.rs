@@ -2,7 +2,7 @@
 
 use tidegate_algorithms::sliding_log::{Entry, Log, LogMut, SlidingLog};
 use tidegate_algorithms::sub_windows::{Counts, SubWindows};
-use tidegate_algorithms::{Meter, Quota, SoftPeriod, Time, leaky_bucket, token_bucket};
+use tidegate_algorithms::{Meter, Quota, Time, leaky_bucket, token_bucket};
 
 use super::account::{Account, Memory};
 use super::arena::{Block, Handle};
@@ -21,39 +21,69 @@ const FIRST_ENTRIES: u64 = 8;
 // === impl Core ===
 
 impl Core {
-    /// Reads the counter of a claim, with room for its cost.
+    /// Reads the counter of a claim, with room for its cost. A look is told that there is no room where a charge of 1
+    /// would be, if callers without room are being counted.
     pub(super) fn open<'a>(&'a self, claim: &Claim<'a>, hold: &Hold<'_>) -> Account<'a> {
-        let quota = claim.quota;
-        if claim.place.is_none() && claim.cost == 0 {
-            return Account::new(quota, Memory::Unseen, None);
+        let is_look = claim.cost == 0;
+        let cost = if is_look && self.was_full_at(hold.now) {
+            1
+        } else {
+            claim.cost
+        };
+        if let Some(account) = self.open_for(claim, hold, cost) {
+            return account;
         }
-        let memory = claim.place.and_then(|at| {
-            let set = hold.locks.set(at.held);
-            match quota.meter() {
-                Meter::SlidingLog(meter) => {
-                    self.open_log(set, at.slot, meter, claim.cost, hold.now)
-                }
-                Meter::SubWindows(meter) => self.open_counts(set, at.slot, meter, quota, hold.now),
-                _ => self.open_fixed(set, at.slot, claim, hold.now),
-            }
-        });
-        let Some(memory) = memory else {
+        let is_absent = claim.place.is_none();
+        if is_look && is_absent && (cost == 0 || self.has_room(claim, hold)) {
+            return Account::new(claim.quota, Memory::Unseen, None);
+        }
+        if !is_look {
             self.untracked.add_one();
             self.full_at.store(hold.now.nanos(), Ordering::Relaxed);
-            let until = self.room_at(&hold.locks, claim, hold.now);
-            return Account::new(quota, Memory::NoRoom { until }, None);
-        };
-        Account::new(quota, memory, self.recall_soft_period(claim, hold))
+        }
+        let until = self.room_at(&hold.locks, claim, hold.now);
+        Account::new(claim.quota, Memory::NoRoom { until }, None)
     }
 
-    /// The period of soft admissions of a claim's counter.
-    fn recall_soft_period(&self, claim: &Claim<'_>, hold: &Hold<'_>) -> Option<SoftPeriod> {
-        let at = claim.place?;
+    /// Reads the counter of a claim, if it is there and has room for `cost`.
+    pub(super) fn open_for<'a>(
+        &'a self,
+        claim: &Claim<'a>,
+        hold: &Hold<'_>,
+        cost: u64,
+    ) -> Option<Account<'a>> {
+        let (at, quota, now) = (claim.place?, claim.quota, hold.now);
         let set = hold.locks.set(at.held);
-        match set.tag(at.slot).form() {
+        let memory = match quota.meter() {
+            Meter::SlidingLog(meter) => self.open_log(set, at.slot, meter, cost, now),
+            Meter::SubWindows(meter) => self.open_counts(set, at.slot, meter, quota, now),
+            _ => self.open_fixed(set, at.slot, claim, now),
+        };
+        let soft_period = match set.tag(at.slot).form() {
             Form::Boxed => soft_period(&self.block(set.state(at.slot))),
             Form::Narrow => None,
-        }
+        };
+        Some(Account::new(quota, memory?, soft_period))
+    }
+
+    /// Whether a charge to an absent counter would find a slot and a block.
+    #[cold]
+    fn has_room(&self, claim: &Claim<'_>, hold: &Hold<'_>) -> bool {
+        let has_slot = self.is_last_resort()
+            || self.can_grow(claim.home.primary.shard)
+            || self.room_at(&hold.locks, claim, hold.now) <= hold.now;
+        let words = match claim.quota.meter() {
+            Meter::SlidingLog(meter) => BlockLog::words(first_entries(meter, 1)),
+            Meter::SubWindows(meter) => {
+                let (len, width) = counts_size(meter, claim.quota);
+                BlockCounts::words(len, width)
+            }
+            _ if fits_narrow(claim.quota, claim.layout) => return has_slot,
+            _ => WIDE_WORDS,
+        };
+        // Whether a block can be had shows only in the search for one, which may evict.
+        let block = has_slot.then(|| self.allocate(words, hold.now)).flatten();
+        block.map(|handle| self.arena().free(handle)).is_some()
     }
 
     /// Writes what the request changed, or gives the slot of a counter back that has nothing to
@@ -97,7 +127,8 @@ impl Core {
         } else {
             State::from_narrow(word, claim.layout)?
         };
-        if !fits_narrow(claim.quota, claim.layout) {
+        // Shared counters have no blocks; a bucket that is too fine for a word is rounded up there.
+        if !self.is_last_resort() && !fits_narrow(claim.quota, claim.layout) {
             let expires_at = self.expires_at(tag, word);
             let block = self.box_slot(set, slot, WIDE_WORDS, now)?;
             block.put(EXPIRES, expires_at.nanos());
@@ -118,8 +149,7 @@ impl Core {
         let block = if set.tag(slot).form() == Form::Boxed {
             self.block(set.state(slot))
         } else {
-            let entries = cost.max(FIRST_ENTRIES).min(meter.capacity().max(1));
-            self.box_slot(set, slot, BlockLog::words(entries), now)?
+            self.box_slot(set, slot, BlockLog::words(first_entries(meter, cost)), now)?
         };
         let mut log = BlockLog::new(block);
         let expired = meter.expired(&log, now);
@@ -160,8 +190,7 @@ impl Core {
         quota: &Quota,
         now: Time,
     ) -> Option<Memory<'a>> {
-        let len = meter.parts() + 1;
-        let width = BlockCounts::width_for(quota.limit().saturating_add(quota.most_extra()));
+        let (len, width) = counts_size(meter, quota);
         let words = BlockCounts::words(len, width);
         let mut counts = if set.tag(slot).form() == Form::Narrow {
             BlockCounts::format(self.box_slot(set, slot, words, now)?, len, width)
@@ -239,6 +268,17 @@ impl Core {
         set.put_state(slot, handle.to_word());
         self.arena().free(Handle::from_word(old));
     }
+}
+
+/// Entries that a new log with a first request of `cost` has room for.
+fn first_entries(meter: &SlidingLog, cost: u64) -> u64 {
+    cost.max(FIRST_ENTRIES).min(meter.capacity().max(1))
+}
+
+/// The number of counts of sub-windows, and the bits of each.
+fn counts_size(meter: &SubWindows, quota: &Quota) -> (u64, u32) {
+    let most = quota.limit().saturating_add(quota.most_extra());
+    (meter.parts() + 1, BlockCounts::width_for(most))
 }
 
 fn write_log(mut log: BlockLog<'_>, account: &Account<'_>) -> Option<Time> {

@@ -5,12 +5,12 @@ use std::future::{Future, ready};
 use std::sync::{Mutex, PoisonError};
 
 use tidegate_algorithms::token_bucket::TokenBucket;
-use tidegate_algorithms::{Algorithm, Headroom, Meter, Quota, Refill, RefundTo, Time};
+use tidegate_algorithms::{Algorithm, Meter, Quota, Refill, RefundTo, Time};
 
 use super::EmbeddedStore;
 use crate::{
     Charge, Charging, Clock, Consistency, CounterKey, Decisions, Draw, GivenBack, Lender, Loan,
-    Mode, OnFull, StoreError,
+    OnFull, StoreError,
 };
 
 /// What was given back to each bucket in all, in nanoseconds, by the hash of its key.
@@ -21,16 +21,14 @@ pub(super) struct Notes(Mutex<HashMap<u64, u64>>);
 
 impl<C: Clock> EmbeddedStore<C> {
     fn draw_now(&self, key: CounterKey<'_>, quota: &Quota, draw: Draw) -> Result<Loan, StoreError> {
-        let left = self.peek_now(key, quota, Headroom::Absent)?.remaining;
-        let permits = draw.permits(left);
-        let charge = Charge {
-            key,
-            quota,
-            cost: permits,
-            mode: Mode::Enforce,
-            headroom: Headroom::Absent,
+        let look = Charge {
             on_full: OnFull::Deny,
-            consistency: Consistency::Leased,
+            ..Charge::look(key, quota, Consistency::Leased)
+        };
+        let permits = draw.permits(self.peek_now(&look)?.remaining);
+        let charge = Charge {
+            cost: permits,
+            ..look
         };
         let mut decisions = Decisions::new();
         let receipt = self.charge_now(&[charge], Charging::AllOrNone, &mut decisions)?;

@@ -512,7 +512,7 @@ fn charge_as(
 
 fn remaining(store: &EmbeddedStore<Frozen>, name: &str, limit: u64) -> u64 {
     let quota = quota(limit, Algorithm::FixedWindow);
-    let decision = store.peek_now(key(&[name]), &quota, Headroom::Absent);
+    let decision = store.peek_now(&Charge::look(key(&[name]), &quota, Consistency::Strict));
     decision.expect("a decision").remaining
 }
 

@@ -11,7 +11,7 @@ use super::fingerprint::Fingerprinter;
 use super::layout::{Layout, Shape};
 use super::ledger::expires_at;
 use super::state::{State, fits_narrow};
-use super::table::{LockedSet, SetId, WAYS, choices};
+use super::table::{LockedSet, SetId, choices};
 use super::tag::{Form, Pass, Tag};
 use crate::{Admission, Charge, Charging, Clock, Decisions, Mode, Receipt};
 
@@ -86,29 +86,16 @@ impl Core {
             return None;
         }
         if asked.charge.cost > 0 {
-            let (set, slot) = self.room_quickly([primary, &secondary], now)?;
+            let (set, slot) = self.slot_in([primary, &secondary], now)?;
             self.vacate(set, slot);
             set.put_state(slot, next);
             set.put_tag(slot, tag.marked_once(Pass::at(now)));
+        } else if self.was_full_at(now) {
+            // The look may have to go to a shared counter.
+            return None;
         }
         decisions.push(decision);
         Some(Receipt::new(now, Admission::Admitted))
-    }
-
-    /// A slot for a new key in one of its sets; `None` if the shard has to grow for one.
-    fn room_quickly<'s, 't>(
-        &self,
-        sets: [&'s LockedSet<'t>; 2],
-        now: Time,
-    ) -> Option<(&'s LockedSet<'t>, usize)> {
-        let free = |set: &'s LockedSet<'t>| Some((set, self.free_slot(set, now)?));
-        sets.into_iter().find_map(free).or_else(|| {
-            let slots = sets
-                .into_iter()
-                .flat_map(|set| (0..WAYS).map(move |slot| (set, slot)));
-            let is_at_cap = !self.can_grow(sets[0].id().shard);
-            is_at_cap.then(|| self.evict_for_slot(slots, now)).flatten()
-        })
     }
 }
 

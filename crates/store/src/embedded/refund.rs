@@ -32,18 +32,19 @@ impl Core {
         to: RefundTo,
     ) -> Result<(), StoreError> {
         let mut claims = claim_one(self, fingerprinter, clock, key, quota)?;
-        let hold = self.hold(&mut claims, clock)?;
-        if claims[0].place.is_none() {
-            return self.refund_shared(&claims[0], cost, to, hold.now);
+        if let RefundTo::Charge(stamp) = to
+            && stamp.is_shared
+        {
+            return self.refund_shared(&claims[0], cost, to, clock);
         }
+        let hold = self.hold(&mut claims, clock)?;
         self.refund_claim(&claims[0], &hold, cost, to);
         Ok(())
     }
 
     /// Refunds to the counter of a claim, if it is there.
     pub(super) fn refund_claim(&self, claim: &Claim<'_>, hold: &Hold<'_>, cost: u64, to: RefundTo) {
-        if claim.place.is_some() {
-            let mut account = self.open(claim, hold);
+        if let Some(mut account) = self.open_for(claim, hold, 0) {
             self.refund_held(&mut account, claim, hold, (cost, to));
         }
     }
@@ -91,14 +92,14 @@ impl Core {
             evicted: self.evicted.get(),
             untracked: self.untracked.get(),
             unfolded: self.unfolded.get(),
-            is_full: self.is_full(clock),
+            is_full: self.was_full_at(clock.now()),
         }
     }
 
-    /// Whether `on_full` decided in the last minute.
-    pub(super) fn is_full(&self, clock: &impl Clock) -> bool {
+    /// Whether `on_full` decided in the minute before `now`.
+    pub(super) fn was_full_at(&self, now: Time) -> bool {
         let last = self.full_at.load(Ordering::Relaxed);
-        last > 0 && clock.now().since(Time::from_nanos(last)) < FULL_FOR
+        last > 0 && now.since(Time::from_nanos(last)) < FULL_FOR
     }
 
     fn refund_held(

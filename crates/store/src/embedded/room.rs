@@ -67,6 +67,23 @@ impl Core {
         Some(place)
     }
 
+    /// A slot for a new key in one of its two sets, which are held: a free one or, at the cap, that of an evicted
+    /// counter. `None` if the shard has to grow for one, or all counters are in use.
+    pub(super) fn slot_in<'s, 't>(
+        &self,
+        sets: [&'s LockedSet<'t>; 2],
+        now: Time,
+    ) -> Option<(&'s LockedSet<'t>, usize)> {
+        let free = |set: &'s LockedSet<'t>| Some((set, self.free_slot(set, now)?));
+        sets.into_iter().find_map(free).or_else(|| {
+            let slots = sets
+                .into_iter()
+                .flat_map(|set| (0..WAYS).map(move |slot| (set, slot)));
+            let is_at_cap = !self.can_grow(sets[0].id().shard);
+            is_at_cap.then(|| self.evict_for_slot(slots, now)).flatten()
+        })
+    }
+
     /// Evicts the first counter among `slots` in the order of their [rank](Tag::rank), if that is at most `most`;
     /// within a rank the one that expires first, so that an almost full bucket goes before a half-empty one. Where several expire together, as
     /// windows do, chance decides: the first one would always be the newest.

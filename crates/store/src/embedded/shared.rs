@@ -6,28 +6,36 @@
 //! because a slot tells no more of its limit than that, and what is evicted from the main core is
 //! [folded](Core::fold) into them.
 //!
-//! Shared counters are all narrow: a log, sub-windows or a number that takes a block elsewhere is a sliding counter
-//! of the same limit and window here. So there is no block to run out of, and as marks do not protect a shared
-//! counter from eviction, there is always a slot.
+//! Shared counters are all narrow: a log or sub-windows are a sliding counter of the same limit and window here, and
+//! numbers that need a block elsewhere are counted in a fixed window, but for a bucket, which is rounded up to whole
+//! nanoseconds. So there is no block to run out of, and as marks do not protect a shared counter from eviction, there
+//! is always a slot.
+//!
+//! A look goes to a shared counter where a charge would, so that a caller which looks first and is charged later is
+//! denied when its shared counter is exhausted.
 //!
 //! Locks: a request holds all its sets of the main core before it waits for any set of the shared one, and waits for
 //! none of the main core after that.
 
 use smallvec::SmallVec;
-use tidegate_algorithms::{
-    Algorithm, Allowance, Headroom, Quota, QuotaSpec, RefundTo, Rounding, Time,
-};
+use tidegate_algorithms::{Algorithm, Allowance, Headroom, Quota, QuotaSpec, RefundTo, Rounding};
 
 use super::account::{Account, Memory};
 use super::claim::{Claim, Claims, Hold};
 use super::core::Core;
 use super::layout::{Layout, Shape};
 use super::state::fits_narrow;
-use super::tag::Tag;
-use crate::{Charge, ManualClock, OnFull, StoreError};
+use super::tag::{Form, Tag};
+use crate::{Charge, Clock, ManualClock, OnFull, StoreError};
 
 /// Shared counters for each pair of algorithm and window.
 pub(super) const COUNTERS: u64 = 2_048;
+
+/// The algorithm that stands in for a log and for sub-windows.
+const PAIR: Algorithm = Algorithm::SlidingCounter {
+    sub_windows: 1,
+    rounding: Rounding::Down,
+};
 
 /// The largest limit that a fixed window of any length can count in a narrow state.
 const LARGEST_LIMIT: u64 = (1 << 19) - 1;
@@ -45,31 +53,30 @@ pub(super) struct Overflow<'q> {
 // === impl Core ===
 
 impl Core {
-    /// The core of the shared counters, if a charge to `account` goes there.
+    /// The core of the shared counters, if a charge to `account` goes there, or a look at it.
     #[inline]
     pub(super) fn shared_for(&self, account: &Account<'_>, charge: &Charge<'_>) -> Option<&Core> {
         let is_full = matches!(account.memory, Memory::NoRoom { .. });
-        let is_shared = is_full && charge.on_full == OnFull::Shared && charge.cost > 0;
+        let is_shared = is_full && charge.on_full == OnFull::Shared;
         self.shared.as_deref().filter(|_| is_shared)
     }
 
-    /// Refunds to the shared counter of a caller that has no counter of its own.
+    /// Refunds a charge that went to the shared counter of a claim.
     #[cold]
     pub(super) fn refund_shared(
         &self,
         claim: &Claim<'_>,
         cost: u64,
         to: RefundTo,
-        now: Time,
+        clock: &impl Clock,
     ) -> Result<(), StoreError> {
         let Some(shared) = self.shared.as_deref() else {
             return Ok(());
         };
         let quota = substitute(claim.quota);
-        let clock = ManualClock::at(now);
         let hash = shared_hash(claim.layout, claim.tag);
-        let mut claims = Claims::from_iter([Claim::at(shared, &clock, hash, &quota)?]);
-        let hold = shared.hold(&mut claims, &clock)?;
+        let mut claims = Claims::from_iter([Claim::at(shared, clock, hash, &quota)?]);
+        let hold = shared.hold(&mut claims, clock)?;
         shared.refund_claim(&claims[0], &hold, cost, to);
         Ok(())
     }
@@ -125,35 +132,21 @@ pub(super) fn substitutes(
         .collect()
 }
 
-/// The quota of a shared counter: the limit's own if its state is narrow, else a sliding counter of the same limit
-/// and window or, where that cannot count so far, a fixed window.
+/// The quota of a shared counter: the limit's own if its state fits a word, else one of the same limit and window with
+/// the first of its [shared layouts](shared_layouts) that fits.
 fn substitute(quota: &Quota) -> Quota {
-    if fits_narrow(quota, Layout::of(quota)) {
+    let layout = Layout::of(quota);
+    if fits_narrow(quota, layout) {
         return quota.clone();
     }
-    let pair = Algorithm::SlidingCounter {
-        sub_windows: 1,
-        rounding: Rounding::Down,
-    };
     let (limit, window) = (quota.limit(), quota.window());
     let allowance = match quota.allowance() {
-        postpaid @ Allowance::Postpaid { .. } => postpaid,
+        Allowance::Postpaid { max_debt } => Allowance::Postpaid {
+            max_debt: max_debt.map(|debt| debt.min(LARGEST_LIMIT)),
+        },
         // A soft limit with an end needs a block.
         _ => Allowance::Hard,
     };
-    // A bucket allows no more than its burst at once.
-    let at_once = match quota.algorithm() {
-        Algorithm::TokenBucket { burst, .. } => burst.unwrap_or(limit),
-        Algorithm::LeakyBucket { queue } => queue.unwrap_or(limit),
-        _ => limit,
-    };
-    let at_once = at_once.max(1).min(limit);
-    let candidates = [
-        (limit, quota.algorithm()),
-        (at_once, pair),
-        (at_once, Algorithm::FixedWindow),
-        (at_once.min(LARGEST_LIMIT), Algorithm::FixedWindow),
-    ];
     let fitting = |(limit, algorithm)| {
         let spec = QuotaSpec {
             limit,
@@ -162,21 +155,53 @@ fn substitute(quota: &Quota) -> Quota {
             allowance,
         };
         let quota = Quota::new(&spec).ok()?;
-        fits_narrow(&quota, Layout::of(&quota)).then_some(quota)
+        let layout = Layout::of(&quota);
+        // A bucket is rounded up to whole nanoseconds with each charge.
+        (layout.shape == Shape::Instant || fits_narrow(&quota, layout)).then_some(quota)
     };
-    candidates
-        .into_iter()
+    let at_once = most_at_once(quota);
+    shared_layouts(layout, Form::Boxed)
+        .map(|shared| match shared.shape {
+            shape if shape == layout.shape => (limit, quota.algorithm()),
+            Shape::Window => (at_once, Algorithm::FixedWindow),
+            _ => (at_once, PAIR),
+        })
+        .chain([(at_once.min(LARGEST_LIMIT), Algorithm::FixedWindow)])
         .find_map(fitting)
         .unwrap_or_else(|| quota.clone())
 }
 
-/// The layout of the shared counters of a layout.
-pub(super) fn shared_layout(layout: Layout) -> Layout {
-    let shape = match layout.shape {
-        Shape::Log | Shape::Counts => Shape::Pair,
-        shape => shape,
+/// The most that a quota allows at once and in any one window: a bucket allows no more than its burst at once.
+fn most_at_once(quota: &Quota) -> u64 {
+    let limit = quota.limit();
+    let burst = match quota.algorithm() {
+        Algorithm::TokenBucket { burst, .. } => burst.unwrap_or(limit),
+        _ => limit,
     };
-    Layout { shape, ..layout }
+    burst.max(1).min(limit)
+}
+
+/// The layouts of the shared counters of a counter of `layout`. A charge goes to the first one that its quota
+/// [fits](substitute). What is evicted does not know its quota, so it is folded into all of them. A state that fits a
+/// word has one, of its own layout.
+pub(super) fn shared_layouts(
+    layout: Layout,
+    form: Form,
+) -> impl DoubleEndedIterator<Item = Layout> {
+    let shapes: &[Shape] = match layout.shape {
+        Shape::Instant => &[Shape::Instant],
+        Shape::Window => &[Shape::Window],
+        Shape::Portion => &[Shape::Portion, Shape::Window],
+        Shape::Pair | Shape::Log | Shape::Counts => &[Shape::Pair, Shape::Window],
+    };
+    let most = match form {
+        Form::Narrow => 1,
+        Form::Boxed => shapes.len(),
+    };
+    shapes
+        .iter()
+        .take(most)
+        .map(move |&shape| Layout { shape, ..layout })
 }
 
 /// The hash of the shared counter of a counter, by what its slot tells.

@@ -318,7 +318,7 @@ fn cut<const N: usize>(word: u64, widths: [u32; N]) -> [u64; N] {
     })
 }
 
-/// The largest number of so many bits.
+/// The largest number that has `bits` bits.
 #[inline]
 fn mask(bits: u32) -> u64 {
     1_u64.checked_shl(bits).map_or(u64::MAX, |bit| bit - 1)

@@ -10,7 +10,7 @@ use std::pin::pin;
 use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
 
-use tidegate_algorithms::{Decision, Headroom, Quota, RefundTo, Time};
+use tidegate_algorithms::{Decision, Quota, RefundTo, Time};
 use tidegate_store::conformance::Subject;
 use tidegate_store::{
     Charge, Charging, Clock, Consistency, CounterKey, Cursor, Decisions, ManualClock, Page,
@@ -67,12 +67,9 @@ impl Store for Mortal {
 
     fn peek(
         &self,
-        key: CounterKey<'_>,
-        quota: &Quota,
-        headroom: Headroom,
-        consistency: Consistency,
+        charge: &Charge<'_>,
     ) -> impl Future<Output = Result<Decision, StoreError>> + Send {
-        self.ask(|store| now(store.peek(key, quota, headroom, consistency)))
+        self.ask(|store| now(store.peek(charge)))
     }
 
     fn refund(

@@ -134,7 +134,11 @@ fn a_late_refund_makes_no_room_of_its_own() {
                 world.take(0, 7);
                 let at = took.and_then(|took| took.charged);
                 if let Some(at) = at {
-                    let stamp = ChargeStamp { at, resets_at: at };
+                    let stamp = ChargeStamp {
+                        at,
+                        resets_at: at,
+                        is_shared: false,
+                    };
                     let eventual = &world.nodes[0].eventual;
                     eventual.refund(KEY, &quota, 5, RefundTo::Charge(stamp));
                 }

@@ -124,10 +124,7 @@ fn limits_that_are_shared_otherwise_are_not_noted() {
             ..charge(limit, &window, 1)
         };
         admit(&store, charge);
-        let noted = store
-            .local()
-            .peek_now(charge.key, &window, Headroom::Absent)
-            .unwrap();
+        let noted = store.local().peek_now(&charge).unwrap();
         assert_eq!(noted.remaining, 100, "{consistency:?}");
     }
 }
@@ -226,14 +223,9 @@ fn loans_are_noted_as_they_are_drawn_and_given_back() {
     let standby = Standby::new(StandbyLimit::Share, membership);
     let noted = Noted::new(remote, Node::new(memory), alone, standby);
     let window = quota(100, Algorithm::FixedWindow);
-    let key = charge(1, &window, 0).key;
-    let left = || {
-        noted
-            .alone()
-            .peek_now(key, &window, Headroom::Absent)
-            .unwrap()
-            .remaining
-    };
+    let look = charge(1, &window, 0);
+    let key = look.key;
+    let left = || noted.alone().peek_now(&look).unwrap().remaining;
     let draw = Draw {
         least: 1,
         most: 40,

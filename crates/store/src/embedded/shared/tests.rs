@@ -15,24 +15,32 @@ fn quota(limit: u64, window: Duration, algorithm: Algorithm, allowance: Allowanc
     .expect("valid")
 }
 
-/// Every quota has a substitute that fits one word, has the same window and allows no more.
+/// Every quota has a substitute that fits one word, allows no more, and has a layout that evicted counters of the quota
+/// are folded into.
 #[test]
-fn a_substitute_is_narrow_and_allows_no_more() {
+fn a_substitute_is_folded_into_and_allows_no_more() {
     let soft_for = Allowance::Soft {
         over: Percent(50),
         only_for: Some(Duration::from_secs(1)),
     };
     let postpaid = Allowance::Postpaid { max_debt: None };
-    let bucket = Algorithm::TokenBucket {
+    let bucket = |refill| Algorithm::TokenBucket {
         burst: None,
-        refill: Refill::Continuous,
+        refill,
     };
     let counter = |sub_windows| Algorithm::SlidingCounter {
         sub_windows,
         rounding: Rounding::Down,
     };
     let log = Algorithm::SlidingLog { log_refused: false };
-    for algorithm in [bucket, Algorithm::FixedWindow, log, counter(60), counter(1)] {
+    for algorithm in [
+        bucket(Refill::Continuous),
+        bucket(Refill::Interval),
+        Algorithm::FixedWindow,
+        log,
+        counter(60),
+        counter(1),
+    ] {
         for allowance in [Allowance::Hard, soft_for, postpaid] {
             for limit in [0, 1, 7, 1_000, 1_000_000] {
                 for window in [Duration::from_millis(1), Duration::from_hours(24)] {
@@ -42,7 +50,20 @@ fn a_substitute_is_narrow_and_allows_no_more() {
                     }
                     let quota = quota(limit, window, algorithm, allowance);
                     let substitute = substitute(&quota);
-                    assert!(fits_narrow(&substitute, Layout::of(&substitute)));
+                    let shared = Layout::of(&substitute);
+                    let is_bucket = shared.shape == Shape::Instant;
+                    assert!(is_bucket || fits_narrow(&substitute, shared), "{quota:?}");
+                    assert!(!substitute.tracks_soft_period());
+                    let layout = Layout::of(&quota);
+                    let form = if fits_narrow(&quota, layout) {
+                        Form::Narrow
+                    } else {
+                        Form::Boxed
+                    };
+                    assert!(
+                        shared_layouts(layout, form).any(|it| it == shared),
+                        "{quota:?}"
+                    );
                     assert_eq!(substitute.window(), window);
                     assert_eq!(substitute.is_postpaid(), quota.is_postpaid());
                     assert!(substitute.limit() <= limit);

@@ -1,0 +1,70 @@
+//! Floods in simulated time: no limit is switched off for other callers.
+
+use tidegate_algorithms::{Meter, Quota};
+
+use crate::attack::{Attack, Target};
+
+/// Two million keys with one request each, 20,000 in a second, against 4 MiB: an offender stays denied, a fresh caller
+/// gets at most twice its quota, honest ones get theirs, and a minute later every caller is counted exactly.
+#[test]
+fn a_flood_of_keys_switches_no_limit_off() {
+    check_held(|_| Attack {
+        keys: 2_000_000,
+        requests_per_key: 1,
+        rounds: 1,
+        rate: 20_000,
+        max_memory: 4 << 20,
+    });
+}
+
+/// The same with two million keys that are driven over their limit, 20,000 keys in a second.
+#[test]
+fn a_flood_of_denied_keys_switches_no_limit_off() {
+    check_held(|target| Attack {
+        keys: 2_000_000,
+        requests_per_key: target.to_be_denied(),
+        rounds: 1,
+        rate: 20_000 * target.to_be_denied(),
+        max_memory: 4 << 20,
+    });
+}
+
+/// A flood that keeps every slot of 1 MiB in use, with two requests of each key in every second, so that `on_full`
+/// decides on new callers: an offender stays denied and a fresh caller gets at most twice its quota. Honest callers are
+/// denied with the keys of the flood that share their counters.
+#[test]
+fn a_flood_that_keeps_memory_in_use_switches_no_limit_off() {
+    for target in Target::all() {
+        // More than there are slots, or blocks.
+        let keys = if needs_blocks(&target.quota) {
+            20_000
+        } else {
+            70_000
+        };
+        let outcome = target.attack(Attack {
+            keys,
+            requests_per_key: 2,
+            rounds: 26,
+            rate: 2 * keys,
+            max_memory: 1 << 20,
+        });
+        println!("{}: {outcome:?}", target.name);
+        assert!(outcome.is_limited(), "{}: {outcome:?}", target.name);
+        assert!(outcome.stats.untracked > 100_000, "on_full decided");
+    }
+}
+
+fn check_held(attack: impl Fn(&Target) -> Attack) {
+    for target in Target::all() {
+        let outcome = target.attack(attack(&target));
+        println!("{}: {outcome:?}", target.name);
+        assert!(outcome.is_held(), "{}: {outcome:?}", target.name);
+        assert!(outcome.stats.evicted > 0, "the store was full");
+    }
+}
+
+/// Whether the counters of a limit take a block each.
+fn needs_blocks(quota: &Quota) -> bool {
+    let is_long = matches!(quota.meter(), Meter::SlidingLog(_) | Meter::SubWindows(_));
+    is_long || quota.tracks_soft_period()
+}
