@@ -203,6 +203,8 @@ pub struct EventualReport {
     pub evicted: u64,
     /// Hits that were decided by `on_full`, because memory was full and no counter could be evicted.
     pub untracked: u64,
+    /// Whether `on_full` decided in the last minute.
+    pub is_full: bool,
     /// How long ago totals were last exchanged; `None` before the first time.
     pub age: Option<Duration>,
 }

@@ -55,9 +55,9 @@ impl<C: Clock> FromMemory for Eventual<C> {
         } else {
             None
         };
-        Ok(Some(Took {
-            charged: decision.map(|_| now),
-            decision: decision.unwrap_or_else(|| self.decide_untracked(&ask)),
+        Ok(Some(match decision {
+            Some(decision) => Took::new(decision, Some(now)),
+            None => self.take_untracked(&ask),
         }))
     }
 
@@ -65,6 +65,9 @@ impl<C: Clock> FromMemory for Eventual<C> {
         let Some(charged) = took.charged else {
             return;
         };
+        if took.is_untracked {
+            return self.refund_share(charge.key, charge.quota, charge.cost, charged);
+        }
         let digest = self.digest(charge.key, charge.quota);
         let mut part = self.table.part(digest);
         let was_alone = part.update(digest, |entry| {
@@ -77,8 +80,12 @@ impl<C: Clock> FromMemory for Eventual<C> {
         }
     }
 
-    fn correct(&self, charge: &Charge<'_>, decision: &mut Decision) {
-        let untouched = self.peek(charge.key, charge.quota);
+    fn correct(&self, charge: &Charge<'_>, took: &Took, decision: &mut Decision) {
+        let untouched = if took.is_untracked {
+            self.peek_share(charge.key, charge.quota)
+        } else {
+            self.peek(charge.key, charge.quota)
+        };
         decision.remaining = untouched.remaining.min(decision.limit);
         decision.reset_after = untouched.reset_after;
     }
@@ -171,8 +178,7 @@ impl<C: Clock> Eventual<C> {
             return Some(decision);
         }
         if ask.charge.quota.is_postpaid() {
-            // It is used already, so no budget keeps it from being charged.
-            entry.spend(ask.slot, ask.charge.cost.min(most(ask.charge.quota)));
+            debit(entry, ask);
             return Some(decision);
         }
         if !decision.is_allowed() {
@@ -247,10 +253,10 @@ impl<C: Clock> Eventual<C> {
             ..*ask.charge
         };
         let decision = self.shares.charge(&charge, ask.charging).ok()?;
-        if decision.is_allowed() {
+        if quota.is_postpaid() {
+            debit(entry, ask);
+        } else if decision.is_allowed() {
             entry.spend(ask.slot, cost);
-        } else if quota.is_postpaid() {
-            entry.spend(ask.slot, cost.min(most(quota)));
         }
         Some(decision)
     }
@@ -274,10 +280,12 @@ impl<C: Clock> Eventual<C> {
         }
     }
 
-    /// Answers for a counter for which there is no room, as its rule says.
-    fn decide_untracked(&self, ask: &Ask<'_>) -> Decision {
+    /// Decides on a counter for which there is no room, as its rule says. A look takes no room.
+    fn take_untracked(&self, ask: &Ask<'_>) -> Took {
         let Charge { quota, cost, .. } = *ask.charge;
-        self.tallies.untracked.fetch_add(cost, Ordering::Relaxed);
+        if cost > 0 {
+            self.note_full(cost);
+        }
         let unused = History::default().usage(quota, ask.layout, ask.now);
         let decision = unused.decide(quota, cost, 0, ask.now);
         let denied = Decision {
@@ -286,9 +294,14 @@ impl<C: Clock> Eventual<C> {
             ..decision
         };
         match ask.charge.on_full {
-            OnFull::Shared => self.charge_share(ask).unwrap_or(denied),
-            OnFull::Allow => decision,
-            OnFull::Deny => denied,
+            OnFull::Shared => self
+                .charge_share(ask)
+                .map_or(denied.into(), |decision| Took {
+                    is_untracked: true,
+                    ..Took::new(decision, Some(ask.now))
+                }),
+            OnFull::Deny if cost > 0 => denied.into(),
+            OnFull::Allow | OnFull::Deny => decision.into(),
         }
     }
 
@@ -320,6 +333,22 @@ fn judge(entry: &mut Entry, usage: &Usage, ask: &Ask<'_>) -> Decision {
         entry.set_soft_period(quota.next_soft_period(period, &decision, ask.now));
     }
     decision
+}
+
+/// Charges what was used already, whatever the budget, up to the most debt. A log keeps the newest.
+fn debit(entry: &mut Entry, ask: &Ask<'_>) {
+    let Charge { quota, cost, .. } = *ask.charge;
+    let used = match quota.algorithm() {
+        Algorithm::SlidingLog { .. } => u64::try_from(entry.history.sum(ask.slot)).unwrap_or(0),
+        _ => {
+            let usage = entry.history.usage(quota, ask.layout, ask.now);
+            usage.used(quota, ask.now)
+        }
+    };
+    let charged = cost.min(most(quota).saturating_sub(used));
+    if charged > 0 {
+        entry.spend(ask.slot, charged);
+    }
 }
 
 /// Counts a request that is denied, where the limit counts those.
