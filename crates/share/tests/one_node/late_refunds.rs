@@ -1,17 +1,13 @@
 //! Refunds with the receipt of their charge, however a limit is shared: they go to the window of the charge or are
 //! lost, and never enlarge a later one.
 
-use std::time::Duration;
-
-use tidegate_algorithms::{
-    Algorithm, Allowance, ChargeStamp, Headroom, Quota, QuotaSpec, RefundTo, Time,
-};
+use tidegate_algorithms::{ChargeStamp, Headroom, Quota, RefundTo, Time};
 use tidegate_store::conformance::late_refunds_make_no_room_of_their_own;
 use tidegate_store::{
     Charge, Charging, Consistency, CounterKey, Decisions, LimitId, Mode, OnFull, Store,
 };
 
-use crate::subject::{LoneNode, SharedSubject, Way, at_once};
+use crate::subject::{LoneNode, SharedSubject, Way, at_once, per_day};
 
 macro_rules! ways {
     ($($name:ident),*) => {
@@ -107,16 +103,6 @@ fn charge(quota: &Quota, consistency: Consistency) -> Charge<'_> {
         on_full: OnFull::Deny,
         consistency,
     }
-}
-
-fn per_day(limit: u64) -> Quota {
-    Quota::new(&QuotaSpec {
-        limit,
-        window: Duration::from_hours(24),
-        algorithm: Algorithm::FixedWindow,
-        allowance: Allowance::Hard,
-    })
-    .unwrap()
 }
 
 /// In each way of sharing: a charge of 23:59:58 that is refunded a second later is there again, and one that is

@@ -3,4 +3,5 @@
 
 mod late_refunds;
 mod mixed;
+mod no_room;
 mod subject;

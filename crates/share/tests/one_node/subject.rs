@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use tidegate_algorithms::{Decision, Headroom, Quota, RefundTo, Time};
+use tidegate_algorithms::{
+    Algorithm, Allowance, Decision, Headroom, Quota, QuotaSpec, RefundTo, Time,
+};
 use tidegate_share::{EventualConfig, LeaseConfig, SharedConfig, SharedStore, SplitConfig};
 use tidegate_store::conformance::Subject;
 use tidegate_store::{
@@ -49,11 +51,17 @@ impl Clock for OneClock {
 // === impl LoneNode ===
 
 impl LoneNode {
+    const SMALL: StoreConfig = StoreConfig {
+        max_memory: 4 << 20,
+    };
+
     pub(crate) fn at(now: Time) -> Self {
+        Self::with_eventual_memory(now, Self::SMALL)
+    }
+
+    pub(crate) fn with_eventual_memory(now: Time, memory: StoreConfig) -> Self {
         let clock = OneClock(Arc::new(ManualClock::at(now)));
-        let small = StoreConfig {
-            max_memory: 4 << 20,
-        };
+        let small = Self::SMALL;
         let config = SharedConfig {
             // A denial that is answered from memory tells what remained when it was made.
             leases: LeaseConfig {
@@ -62,7 +70,7 @@ impl LoneNode {
             },
             standby_memory: small,
             eventual: EventualConfig {
-                memory: small,
+                memory,
                 ..EventualConfig::default()
             },
             split: SplitConfig {
@@ -174,4 +182,14 @@ pub(crate) fn at_once<T>(answer: impl Future<Output = T>) -> T {
         Poll::Ready(answer) => answer,
         Poll::Pending => panic!("stores in memory wait for nothing"),
     }
+}
+
+pub(crate) fn per_day(limit: u64) -> Quota {
+    Quota::new(&QuotaSpec {
+        limit,
+        window: Duration::from_hours(24),
+        algorithm: Algorithm::FixedWindow,
+        allowance: Allowance::Hard,
+    })
+    .unwrap()
 }
