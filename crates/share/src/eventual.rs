@@ -14,6 +14,7 @@ mod budget;
 mod decide;
 mod entry;
 mod history;
+mod name;
 mod packed;
 mod refund;
 mod shares;

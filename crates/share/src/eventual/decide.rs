@@ -4,14 +4,13 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tidegate_algorithms::{
-    Algorithm, Decision, Inquiry, Outcome, Quota, Refill, Retry, Standing, Time,
-};
-use tidegate_store::{Charge, Charging, Clock, CounterId, CounterKey, OnFull, StoreError};
+use tidegate_algorithms::{Algorithm, Decision, Inquiry, Outcome, Quota, Retry, Standing, Time};
+use tidegate_store::{Charge, Charging, Clock, CounterKey, OnFull, StoreError};
 
 use super::budget::budget;
 use super::entry::Entry;
 use super::history::History;
+use super::name::{counter_id, shape};
 use super::slots::SlotLayout;
 use super::table::{Part, Room};
 use super::usage::{Usage, most};
@@ -338,12 +337,11 @@ fn judge(entry: &mut Entry, usage: &Usage, ask: &Ask<'_>) -> Decision {
 /// Charges what was used already, whatever the budget, up to the most debt. A log keeps the newest.
 fn debit(entry: &mut Entry, ask: &Ask<'_>) {
     let Charge { quota, cost, .. } = *ask.charge;
-    let used = match quota.algorithm() {
-        Algorithm::SlidingLog { .. } => u64::try_from(entry.history.sum(ask.slot)).unwrap_or(0),
-        _ => {
-            let usage = entry.history.usage(quota, ask.layout, ask.now);
-            usage.used(quota, ask.now)
-        }
+    let used = if let Algorithm::SlidingLog { .. } = quota.algorithm() {
+        u64::try_from(entry.history.sum(ask.slot)).unwrap_or(0)
+    } else {
+        let usage = entry.history.usage(quota, ask.layout, ask.now);
+        usage.used(quota, ask.now)
     };
     let charged = cost.min(most(quota).saturating_sub(used));
     if charged > 0 {
@@ -361,41 +359,6 @@ fn note_denied(entry: &mut Entry, ask: &Ask<'_>, decision: &Decision) {
     if counted > 0 {
         entry.spend(ask.slot, counted);
     }
-}
-
-/// The name of a counter among all nodes. Each part is hashed after its length, so that no two counters are
-/// alike, and no string of a client leaves the node.
-fn counter_id(key: CounterKey<'_>, quota: &Quota) -> CounterId {
-    let mut context = ring::digest::Context::new(&ring::digest::SHA256);
-    let mut add = |bytes: &[u8]| {
-        context.update(&u64::try_from(bytes.len()).unwrap_or(u64::MAX).to_le_bytes());
-        context.update(bytes);
-    };
-    add(&key.limit.0.to_le_bytes());
-    add(&shape(quota).to_le_bytes());
-    for value in key.values {
-        add(value.as_bytes());
-    }
-    let digest = context.finish();
-    // Half of it: a pair that collides takes 2^64 tries to find, and is the finder's own.
-    let half = digest.as_ref().first_chunk().copied().unwrap_or_default();
-    CounterId(u128::from_be_bytes(half))
-}
-
-/// The algorithm and the window of a quota. Another window is another counter: a count by one says nothing about
-/// another. The limit and the burst are left out, so that a reload that changes them restarts nothing.
-fn shape(quota: &Quota) -> u128 {
-    let (letter, parts) = match quota.algorithm() {
-        Algorithm::FixedWindow => (b'f', 0),
-        Algorithm::SlidingLog { .. } => (b'g', 0),
-        Algorithm::SlidingCounter { sub_windows, .. } => (b'c', sub_windows),
-        Algorithm::TokenBucket { refill, .. } => match refill {
-            Refill::Continuous => (b't', 0),
-            Refill::Interval => (b'i', 0),
-        },
-        Algorithm::LeakyBucket { .. } => (b'l', 0),
-    };
-    (quota.window().as_nanos() << 24) | (u128::from(parts) << 8) | u128::from(letter)
 }
 
 const fn wait_for(wait: Duration) -> Outcome {

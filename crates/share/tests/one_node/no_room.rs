@@ -1,6 +1,6 @@
 //! Eventual limits whose table has no room for a counter.
 
-use tidegate_algorithms::{Headroom, Quota, Time};
+use tidegate_algorithms::{Decision, Headroom, Quota, Time};
 use tidegate_store::report::StoreHealth;
 use tidegate_store::{
     Charge, Charging, Consistency, CounterKey, Decisions, LimitId, Mode, OnFull, Store, StoreConfig,
@@ -37,7 +37,7 @@ fn a_denied_request_costs_the_share_nothing() {
             .store
             .charge(charges, Charging::AllOrNone, &mut decisions);
         at_once(charged).unwrap();
-        decisions.iter().all(|decision| decision.is_allowed())
+        decisions.iter().all(Decision::is_allowed)
     };
     assert_eq!(node.store.health(), StoreHealth::Whole);
     for _ in 0..20 {
