@@ -85,7 +85,7 @@ impl AnyStore {
 
     /// Logs when callers found no room for a counter, at most every ten seconds, for ever.
     async fn watch_memory(&self) {
-        let mut seen = self.local().stats().untracked;
+        let mut seen = self.report().untracked();
         let mut looks = interval(MEMORY_WATCH);
         loop {
             looks.tick().await;
@@ -95,17 +95,19 @@ impl AnyStore {
 
     /// Logs if callers found no room since there were `seen` of them.
     fn log_full_memory(&self, seen: &mut u64) {
-        let stats = self.local().stats();
-        if stats.untracked > *seen {
+        let report = self.report();
+        let untracked = report.untracked();
+        if untracked > *seen {
             warn!(
-                decided.count = stats.untracked - *seen,
-                store.used_bytes = stats.used_bytes,
-                store.max_bytes = stats.max_bytes,
+                decided.count = untracked - *seen,
+                store.used_bytes = report.memory.used_bytes,
+                store.max_bytes = report.memory.max_bytes,
+                eventual.used_bytes = report.sharing.map(|sharing| sharing.eventual.bytes),
                 "memory for counters is full; requests were decided by on_full. Raise max_memory, \
                  or look for a client that invents keys"
             );
         }
-        *seen = stats.untracked;
+        *seen = untracked;
     }
 
     /// Gives back what this node holds for itself. To be called when nothing is charged any more.

@@ -14,6 +14,7 @@ mod budget;
 mod decide;
 mod entry;
 mod history;
+mod name;
 mod packed;
 mod refund;
 mod shares;
@@ -100,9 +101,15 @@ struct Tallies {
     alone: AtomicU64,
     evicted: AtomicU64,
     untracked: AtomicU64,
-    /// By the node's own clock, one more than its nanoseconds; 0 before the first.
+    /// The last time that `on_full` decided, by the node's own clock: one more than its nanoseconds; 0 before the
+    /// first.
+    full_at: AtomicU64,
+    /// The last exchange in the own region, in the same way.
     synced_at: AtomicU64,
 }
+
+/// The time for which the table counts as full after `on_full` decided.
+const FULL_FOR: Duration = Duration::from_mins(1);
 
 // === impl EventualConfig ===
 
@@ -254,6 +261,25 @@ impl<C: Clock> Eventual<C> {
         }
     }
 
+    /// Counts hits that are decided by `on_full`.
+    fn note_full(&self, cost: u64) {
+        self.tallies.untracked.fetch_add(cost, Ordering::Relaxed);
+        let own = self.clock.own().nanos().saturating_add(1);
+        self.tallies.full_at.store(own, Ordering::Relaxed);
+    }
+
+    /// Whether `on_full` decided in the last minute, because there was no room for a counter or for a share.
+    pub(crate) fn is_full(&self) -> bool {
+        let age = self.age(&self.tallies.full_at);
+        age.is_some_and(|age| age < FULL_FOR) || self.shares().is_full()
+    }
+
+    /// The time since a moment that is kept as one more than its nanoseconds; `None` before the first.
+    fn age(&self, moment: &AtomicU64) -> Option<Duration> {
+        let nanos = moment.load(Ordering::Relaxed).checked_sub(1)?;
+        Some(self.clock.own().since(Time::from_nanos(nanos)))
+    }
+
     fn next_life(&self) -> u32 {
         self.lives.fetch_add(1, Ordering::Relaxed)
     }
@@ -267,7 +293,6 @@ impl<C: Clock> Eventual<C> {
             pending += part.entries().map(entry::Entry::pending).sum::<u64>();
         }
         let seen = |tally: &AtomicU64| tally.load(Ordering::Relaxed);
-        let synced_at = seen(&self.tallies.synced_at).checked_sub(1);
         EventualReport {
             counters,
             bytes,
@@ -279,7 +304,8 @@ impl<C: Clock> Eventual<C> {
             alone: seen(&self.tallies.alone),
             evicted: seen(&self.tallies.evicted),
             untracked: seen(&self.tallies.untracked),
-            age: synced_at.map(|nanos| self.clock.own().since(Time::from_nanos(nanos))),
+            is_full: self.is_full(),
+            age: self.age(&self.tallies.synced_at),
         }
     }
 }

@@ -245,7 +245,7 @@ impl<R: Lender + 'static, M: Clock + 'static> FromMemory for Arc<Leases<R, M>> {
         }
     }
 
-    fn correct(&self, charge: &Charge<'_>, decision: &mut Decision) {
+    fn correct(&self, charge: &Charge<'_>, _: &Took, decision: &mut Decision) {
         let digest = self.table.digest(charge.key);
         let now = self.clock.now();
         let mut shard = self.table.shard(digest);

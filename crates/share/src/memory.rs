@@ -11,6 +11,8 @@ pub(crate) struct Took {
     /// it: it goes back into the same loan or none, for another one may end later than the store has charged
     /// it for. A counter in memory takes nothing back in another window.
     pub(crate) charged: Option<Time>,
+    /// Whether an eventual limit charged this node's share, because its counter found no room.
+    pub(crate) is_untracked: bool,
 }
 
 /// Decides on single limits from what this node holds in memory. Nothing here waits.
@@ -27,7 +29,7 @@ pub(crate) trait FromMemory {
     fn put_back(&self, charge: &Charge<'_>, took: &Took);
 
     /// Corrects an admitting `decision` on what was put back: it then says what truly remains.
-    fn correct(&self, charge: &Charge<'_>, decision: &mut Decision);
+    fn correct(&self, charge: &Charge<'_>, took: &Took, decision: &mut Decision);
 
     /// Counts a request that is decided as demand for its limits.
     fn note_demand(&self, _: &[Charge<'_>], _: &[Decision], _is_charged: bool) {}
@@ -35,11 +37,18 @@ pub(crate) trait FromMemory {
 
 // === impl Took ===
 
-impl From<Decision> for Took {
-    fn from(decision: Decision) -> Self {
+impl Took {
+    pub(crate) const fn new(decision: Decision, charged: Option<Time>) -> Self {
         Self {
             decision,
-            charged: None,
+            charged,
+            is_untracked: false,
         }
+    }
+}
+
+impl From<Decision> for Took {
+    fn from(decision: Decision) -> Self {
+        Self::new(decision, None)
     }
 }

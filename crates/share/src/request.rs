@@ -169,10 +169,7 @@ impl<'a> Request<'a> {
         for (of_node, ((index, (_, answer)), decision)) in own.zip(decisions).enumerate() {
             self.shared |= u64::from(receipt.is_shared(of_node)) << index;
             *answer = if is_charged {
-                Answer::Taken(Took {
-                    decision,
-                    charged: Some(receipt.now),
-                })
+                Answer::Taken(Took::new(decision, Some(receipt.now)))
             } else {
                 Answer::Told(decision)
             };
@@ -225,9 +222,11 @@ impl<'a> Request<'a> {
         if (self.charging, admission) == (Charging::AllOrNone, Admission::Refused) {
             self.put_back(ways);
             for ((charge, answer), decision) in self.answered().zip(decisions) {
-                if answer.charged().is_some() && !charge.quota.is_postpaid() {
+                if let Some(took) = answer.charged()
+                    && !charge.quota.is_postpaid()
+                {
                     match ways.way(charge.consistency) {
-                        Some(way) => way.correct(charge, decision),
+                        Some(way) => way.correct(charge, took, decision),
                         None => ways.node().correct(charge, decision),
                     }
                 }

@@ -12,7 +12,7 @@ use tidegate_algorithms::{ChargeStamp, Decision, Outcome, Quota, RefundTo, Stand
 use tidegate_store::report::{SharingReport, StoreHealth, StoreReport};
 use tidegate_store::{
     Charge, Charging, Clock, Consistency, CounterKey, Cursor, Decisions, EmbeddedStore, Lender,
-    MAX_CHARGES, Monotonic, Page, Receipt, Store, StoreConfig, StoreError, SystemClock,
+    MAX_CHARGES, Monotonic, Page, Receipt, Store, StoreConfig, StoreError, StoreStats, SystemClock,
 };
 
 use self::charge::{Mixed, Route};
@@ -133,6 +133,23 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
 }
 
 impl<R: Store, W: Clock, M: Clock> SharedStore<R, W, M> {
+    /// Whether `on_full` decided in the last minute on a limit that is not eventual.
+    fn is_full(&self) -> bool {
+        // While the common store is well, only notes find no room among the counters of a node alone.
+        let is_alone = || self.remote().health() != StoreHealth::Whole;
+        self.local().is_full()
+            || self.split.is_full()
+            || (self.common.alone().is_full() && is_alone())
+    }
+
+    /// Charges that found no room in a store of this node. The counters of a node alone are left out, because notes
+    /// decide nothing.
+    fn untracked(&self) -> u64 {
+        let own = [self.local().stats(), self.eventual.shares().stats()];
+        let own = own.iter().map(|stats| stats.untracked).sum::<u64>();
+        own + self.split.untracked()
+    }
+
     /// Looks at this node's share or, if that has no room, at the reserve in the common store.
     async fn peek_split(&self, charge: &Charge<'_>) -> Result<Decision, StoreError> {
         let share = self.split.peek_share(charge);
@@ -323,14 +340,18 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> Store for Shar
     fn health(&self) -> StoreHealth {
         match self.remote().health() {
             StoreHealth::Degraded if self.standby().is_unshared() => StoreHealth::Unshared,
-            health => health.or_full(self.local().is_full()),
+            health => health.or_full(self.is_full() || self.eventual.is_full()),
         }
     }
 
     fn report(&self) -> StoreReport {
         let (leases, refusals) = self.leases.report();
         StoreReport {
-            memory: self.local().stats(),
+            memory: StoreStats {
+                untracked: self.untracked(),
+                is_full: self.is_full(),
+                ..self.local().stats()
+            },
             sharing: Some(SharingReport {
                 members: u64::from(self.membership().members()),
                 leases,

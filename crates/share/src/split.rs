@@ -167,6 +167,16 @@ impl<M: Clock> Split<M> {
         }
     }
 
+    /// Charges to shares that found no room and were decided by `on_full`.
+    pub(crate) fn untracked(&self) -> u64 {
+        self.counters.untracked()
+    }
+
+    /// Whether `on_full` decided on a share in the last minute.
+    pub(crate) fn is_full(&self) -> bool {
+        self.counters.is_full()
+    }
+
     /// Counts for metrics.
     pub fn report(&self) -> SplitReport {
         let bounds = self.time().bounds();

@@ -58,7 +58,7 @@ pub enum StoreHealth {
     Degraded,
     /// The same, and the number of members is unknown: this node enforces whole limits, not its shares.
     Unshared,
-    /// Memory is full of counters in use: new callers are decided on by `on_full`.
+    /// Memory is full of counters in use: new callers are decided on by `on_full`. A server may fail as well.
     Full,
 }
 
@@ -203,6 +203,8 @@ pub struct EventualReport {
     pub evicted: u64,
     /// Hits that were decided by `on_full`, because memory was full and no counter could be evicted.
     pub untracked: u64,
+    /// Whether `on_full` decided in the last minute.
+    pub is_full: bool,
     /// How long ago totals were last exchanged; `None` before the first time.
     pub age: Option<Duration>,
 }
@@ -234,9 +236,23 @@ pub struct StandbyReport {
 // === impl StoreReport ===
 
 impl StoreReport {
-    /// Whether the store decides as it should: every server is asked.
+    /// Whether the store decides as it should: every server is asked, and there is room for every counter.
     pub fn health(&self) -> StoreHealth {
-        health_of(&self.servers).or_full(self.memory.is_full)
+        let sharing = self.sharing.as_ref();
+        let is_full = sharing.is_some_and(|sharing| sharing.eventual.is_full);
+        health_of(&self.servers).or_full(self.memory.is_full || is_full)
+    }
+
+    /// Whether a server fails and is not asked.
+    pub fn is_degraded(&self) -> bool {
+        health_of(&self.servers) != StoreHealth::Whole
+    }
+
+    /// Charges and hits that found no room for their counter and were decided by `on_full`.
+    pub fn untracked(&self) -> u64 {
+        let sharing = self.sharing.as_ref();
+        let eventual = sharing.map_or(0, |sharing| sharing.eventual.untracked);
+        self.memory.untracked.saturating_add(eventual)
     }
 }
 
@@ -264,11 +280,12 @@ impl StoreKind {
 // === impl StoreHealth ===
 
 impl StoreHealth {
-    /// The same health, or that of a full store if it is otherwise well.
+    /// The same health, or that of a full store if the number of members is known: an `eventual` limit runs out of
+    /// room when a server fails.
     #[must_use]
     pub const fn or_full(self, is_full: bool) -> Self {
         match self {
-            Self::Whole if is_full => Self::Full,
+            Self::Whole | Self::Degraded if is_full => Self::Full,
             health => health,
         }
     }
@@ -346,5 +363,21 @@ mod tests {
         assert_eq!(report.health(), StoreHealth::Whole);
         report.servers.push(server(Breaker::Open));
         assert_eq!(report.health(), StoreHealth::Degraded);
+    }
+
+    /// An eventual limit finds no room when a server fails: both are to be seen.
+    #[test]
+    fn a_full_table_of_eventual_limits_is_part_of_the_health() {
+        let mut report = StoreReport::default();
+        let mut sharing = SharingReport::default();
+        sharing.eventual.is_full = true;
+        report.sharing = Some(sharing);
+        assert_eq!(report.health(), StoreHealth::Full);
+        report.servers.push(ServerReport {
+            breaker: Breaker::Open,
+            ..ServerReport::default()
+        });
+        assert_eq!(report.health(), StoreHealth::Full);
+        assert!(report.is_degraded());
     }
 }

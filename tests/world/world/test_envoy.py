@@ -6,12 +6,13 @@ from .process import ROOT, World, eventually, free_port, get, raw_get, tool
 from .tidegate import Tidegate, start_api
 
 
-class Envoy(World):
-    def start_envoy(self, config, port: int):
-        # Without a fixed base id two Envoys on one machine would share their shared memory.
-        command = [tool("envoy"), "-c", str(config), "--use-dynamic-base-id", "--concurrency", "1", "-l", "warning"]
-        return self.start(*command, port=port, name="envoy")
+def start_envoy(test: World, config, port: int):
+    # Without a fixed base id two Envoys on one machine would share their shared memory.
+    command = [tool("envoy"), "-c", str(config), "--use-dynamic-base-id", "--concurrency", "1", "-l", "warning"]
+    return test.start(*command, port=port, name="envoy")
 
+
+class Envoy(World):
     def deployed(self):
         """The file in deploy/, with free ports in it."""
         api, self.clients = start_api(self), free_port()
@@ -24,7 +25,7 @@ class Envoy(World):
                 "port_value: 8081": f"port_value: {self.tidegate.grpc}",
             },
         )
-        self.start_envoy(config, self.clients)
+        start_envoy(self, config, self.clients)
 
     def featured(self):
         api, self.clients, self.strict = start_api(self), free_port(), free_port()
@@ -35,7 +36,7 @@ class Envoy(World):
             STRICT=self.strict,
             **{"port_value: API": f"port_value: {api}", "port_value: TIDEGATE": f"port_value: {self.tidegate.grpc}"},
         )
-        self.start_envoy(config, self.strict)
+        start_envoy(self, config, self.strict)
 
     def authorized(self):
         """The file in deploy/ with which Envoy asks /v1/authorize."""
@@ -54,7 +55,7 @@ class Envoy(World):
                 "timeout: 0.1s": "timeout: 5s",
             },
         )
-        self.start_envoy(config, self.clients)
+        start_envoy(self, config, self.clients)
 
     def test_authorize_denies_header_lines_that_differ(self):
         self.authorized()

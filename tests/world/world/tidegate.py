@@ -50,9 +50,9 @@ class ApiServer(http.server.ThreadingHTTPServer):
         """Proxies hang up on it when they end; that is no news."""
 
 
-def start_api(test: World) -> int:
+def start_api(test: World, handler=Api) -> int:
     """Starts an API on a free port and gives the port."""
-    server = ApiServer(("127.0.0.1", 0), Api)
+    server = ApiServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     test.addCleanup(server.server_close)
     test.addCleanup(server.shutdown)

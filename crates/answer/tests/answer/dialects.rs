@@ -49,6 +49,29 @@ fn x_ratelimit() {
 }
 
 #[test]
+fn every_dialect_but_none_marks_a_soft_admission() {
+    let rules = "- {key: login, rate_limit: {unit: minute, requests_per_unit: 1, soft: 100%}}";
+    for (dialect, n_marks) in [
+        (Dialect::XRateLimit, 1),
+        (Dialect::Ietf, 1),
+        (Dialect::Ietf06, 1),
+        (Dialect::GitHub, 1),
+        (Dialect::Envoy, 1),
+        (Dialect::None, 0),
+    ] {
+        let limiter = limiter(rules);
+        let marks = |_| {
+            let lines = lines(&ask(&limiter, &["login"], Hits::OfRequest), &dialect.into());
+            lines
+                .iter()
+                .filter(|it| *it == "x-ratelimit-over: true")
+                .count()
+        };
+        assert_eq!([0, 1, 2].map(marks), [0, n_marks, 0], "{dialect:?}");
+    }
+}
+
+#[test]
 fn ietf_tells_of_every_limit() {
     check(
         TWO_LIMITS,

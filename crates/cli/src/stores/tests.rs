@@ -1,8 +1,12 @@
 use std::io::{self, Write};
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
 
 use tidegate_algorithms::{Algorithm, Allowance, QuotaSpec};
+use tidegate_share::{EventualConfig, SharedConfig};
 use tidegate_store::{LimitId, Mode, OnFull, StoreConfig};
+use tidegate_store_redis::client::ClientConfig;
 
 use super::*;
 
@@ -31,8 +35,31 @@ fn the_future_of_a_charge_is_small() {
     assert!(size_of_val(&charge) <= 256, "{}", size_of_val(&charge));
 }
 
+/// A store whose Redis is not there, with no memory for eventual limits.
+fn shared() -> AnyStore {
+    let config = ClientConfig::from_url("redis://127.0.0.1:1").expect("a URL");
+    let client = Client::new(&config).expect("no TLS");
+    let eventual = EventualConfig {
+        memory: StoreConfig { max_memory: 0 },
+        ..EventualConfig::default()
+    };
+    let config = SharedConfig {
+        eventual,
+        ..SharedConfig::default()
+    };
+    let local = EmbeddedStore::new(StoreConfig::default());
+    AnyStore::Shared(Box::new(Shared {
+        store: SharedStore::new(RedisStore::new(client.clone()), local, config),
+        members: RedisMembers::new(&client, "test"),
+        totals: RedisTotals::new(&client, "test"),
+        elsewhere: Vec::new(),
+        regions: Vec::new(),
+        files: RestartFiles::default(),
+    }))
+}
+
 /// Charges a log that is larger than the whole store, so that `on_full` decides.
-fn overflow(store: &AnyStore) {
+fn overflow(store: &AnyStore, consistency: Consistency) {
     let limit = 300_000;
     let quota = Quota::new(&QuotaSpec {
         limit,
@@ -50,20 +77,31 @@ fn overflow(store: &AnyStore) {
         mode: Mode::Enforce,
         headroom: Headroom::Absent,
         on_full: OnFull::default(),
-        consistency: Consistency::Strict,
+        consistency,
     };
-    let mut decisions = Decisions::new();
-    let charged = store
-        .local()
-        .charge_now(&[charge], Charging::AllOrNone, &mut decisions);
-    charged.expect("a decision");
+    let (charges, mut decisions) = ([charge], Decisions::new());
+    let mut charged = pin!(store.charge(&charges, Charging::AllOrNone, &mut decisions));
+    let polled = charged
+        .as_mut()
+        .poll(&mut Context::from_waker(Waker::noop()));
+    assert!(matches!(polled, Poll::Ready(Ok(_))), "{polled:?}");
 }
 
-/// A full memory is logged once for all requests since the last look, and is part of the health.
 #[test]
 fn full_memory_is_logged() {
     let max_memory = 1 << 20;
     let store = AnyStore::Memory(EmbeddedStore::new(StoreConfig { max_memory }));
+    check_full_memory(&store, Consistency::Strict, 2);
+}
+
+/// An eventual limit that finds no room counts hits. Its share, which is charged instead, finds none either here.
+#[test]
+fn full_memory_of_eventual_limits_is_logged() {
+    check_full_memory(&shared(), Consistency::Eventual, 2 * 300_000 + 2);
+}
+
+/// A full memory is logged once for all requests since the last look, and is part of the health.
+fn check_full_memory(store: &AnyStore, consistency: Consistency, count: u64) {
     let (log, mut seen) = (LogBuffer::default(), 0);
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt()
@@ -74,8 +112,8 @@ fn full_memory_is_logged() {
     tracing::subscriber::with_default(subscriber, || {
         store.log_full_memory(&mut seen);
         assert_eq!(store.health(), StoreHealth::Whole);
-        overflow(&store);
-        overflow(&store);
+        overflow(store, consistency);
+        overflow(store, consistency);
         assert_eq!(store.health(), StoreHealth::Full);
         store.log_full_memory(&mut seen);
         store.log_full_memory(&mut seen);
@@ -84,5 +122,5 @@ fn full_memory_is_logged() {
     let text = String::from_utf8(bytes).expect("text");
     assert_eq!(text.lines().count(), 1, "{text}");
     assert!(text.contains("memory for counters is full"), "{text}");
-    assert!(text.contains("decided.count=2"), "{text}");
+    assert!(text.contains(&format!("decided.count={count} ")), "{text}");
 }

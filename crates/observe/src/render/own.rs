@@ -1,6 +1,6 @@
 //! The page under our own names.
 
-use tidegate_limiter::report::{StoreHealth, StoreReport};
+use tidegate_limiter::report::StoreReport;
 
 use super::Seen;
 use super::family::Family;
@@ -217,8 +217,7 @@ fn add_store(page: &mut Page, store: &StoreReport) {
     page.single(&STORE_UNTRACKED, store.memory.untracked);
     page.single(&STORE_UNFOLDED, store.memory.unfolded);
     page.single(&STORE_FULL, u8::from(store.memory.is_full));
-    let is_degraded = store.health() == StoreHealth::Degraded;
-    page.single(&STORE_DEGRADED, u8::from(is_degraded));
+    page.single(&STORE_DEGRADED, u8::from(store.is_degraded()));
     if !store.servers.is_empty() {
         server::add(page, &store.servers);
         page.single(&DISAGREEMENTS, store.disagreements);

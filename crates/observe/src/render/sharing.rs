@@ -44,6 +44,10 @@ const EVENTUAL_UNTRACKED: Family = Family::counter(
     "tidegate_eventual_untracked_hits_total",
     "Hits on eventual limits that were decided by `on_full` because memory was full.",
 );
+const EVENTUAL_FULL: Family = Family::gauge(
+    "tidegate_eventual_full",
+    "1 if `on_full` decided on an eventual limit in the last minute, else 0.",
+);
 const SYNCS: Family = Family::counter(
     "tidegate_eventual_syncs_total",
     "Exchanges of totals, by result.",
@@ -130,6 +134,7 @@ fn add_eventual(page: &mut Page, eventual: &EventualReport) {
     page.single(&EVENTUAL_MEMORY, eventual.bytes);
     page.single(&EVENTUAL_EVICTED, eventual.evicted);
     page.single(&EVENTUAL_UNTRACKED, eventual.untracked);
+    page.single(&EVENTUAL_FULL, u8::from(eventual.is_full));
 }
 
 fn add_split(page: &mut Page, split: &SplitReport) {

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use tidegate_limiter::report::{
-    Breaker, CallErrors, Latencies, RegionReport, ServerInfo, ServerReport, SharingReport,
-    StandbyReport, StoreReport,
+    Breaker, CallErrors, EventualReport, Latencies, RegionReport, ServerInfo, ServerReport,
+    SharingReport, StandbyReport, StoreReport,
 };
 use tidegate_observe::{
     GatewayGauges, Gauges, MetricNames, ObserveConfig, Protocol, ReloadSubject, StateGauges,
@@ -58,6 +58,10 @@ fn gauges() -> Gauges {
             disagreements: 1,
             sharing: Some(SharingReport {
                 members: 5,
+                eventual: EventualReport {
+                    is_full: true,
+                    ..EventualReport::default()
+                },
                 standby: StandbyReport {
                     requests: 8,
                     refused: 2,
@@ -156,6 +160,7 @@ fn shows_what_was_counted() {
         "tidegate_redis_used_memory_bytes{server=\"127.0.0.1:1\"} 13",
         "tidegate_redis_cpu_seconds_total{server=\"127.0.0.1:1\"} 1.500000000",
         "tidegate_members 5",
+        "tidegate_eventual_full 1",
         "tidegate_standby_requests_total{outcome=\"allowed\"} 6",
         "tidegate_standby_divisor 5",
         "tidegate_region_reached{region=\"us\"} 0",

@@ -26,7 +26,8 @@ const LLM_TOKENS: &str = include_str!("../../../../docs/llm-tokens.md");
 #[test]
 fn the_rules_for_llm_tokens_hold() {
     let blocks = blocks(LLM_TOKENS);
-    let rules: Vec<_> = blocks.iter().filter(|block| block.kind == "yaml").collect();
+    let is_rules = |block: &&Block<'_>| block.kind == "yaml rules.yaml";
+    let rules: Vec<_> = blocks.iter().filter(is_rules).collect();
     assert_eq!(rules.len(), 1);
     let warnings = compile_ok(rules[0].text).warnings;
     assert!(warnings.is_empty(), "{warnings}");

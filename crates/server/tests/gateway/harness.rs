@@ -23,12 +23,15 @@ use tokio::time::timeout;
 /// Far more than anything here takes.
 pub(crate) const LONG: Duration = Duration::from_mins(1);
 
-/// Ten a day for each value of `x-user`, three failed payments a day for each card.
+/// Ten a day for each value of `x-user`, of `soft` one and one more, three failed payments a day for each card.
 const RULES: &str = "
 domain: gateway
 descriptors:
   - key: user
     rate_limit: {unit: day, requests_per_unit: 10}
+  - key: user
+    value: soft
+    rate_limit: {unit: day, requests_per_unit: 1, soft: 100%}
   - key: card
     rate_limit: {unit: day, requests_per_unit: 3, count_status: [402]}
 ";

@@ -54,6 +54,17 @@ async fn a_caller_over_the_limit_gets_429_and_others_pass() {
 }
 
 #[tokio::test]
+async fn a_request_that_passes_over_a_soft_limit_is_marked() {
+    let upstream = RecordingUpstream::ok().await;
+    let gateway = RunningGateway::start(upstream.address);
+    for (status, mark) in [(200, None), (200, Some("true")), (429, None)] {
+        let answer = ask(&gateway, "X-User: soft\r\n").await;
+        assert_eq!(answer.status, status);
+        assert_eq!(answer.header("x-ratelimit-over"), mark);
+    }
+}
+
+#[tokio::test]
 async fn grpc_callers_are_told_in_their_own_words() {
     let upstream = RecordingUpstream::ok().await;
     let gateway = RunningGateway::start(upstream.address);

@@ -1,6 +1,7 @@
 //! A core of the server and clients of it, over pipes in one thread, so that time can be moved.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use h2::client::{ResponseFuture, SendRequest};
@@ -14,6 +15,7 @@ use tidegate_server::test_util::GrpcCore;
 use tidegate_store::{EmbeddedStore, ManualClock, Store, StoreConfig};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
+use tokio::time::Instant;
 
 use crate::wire::{RateLimitRequest, RateLimitResponse};
 
@@ -217,6 +219,13 @@ impl Reply {
         let header = |name| self.headers.get(name).map_or("", |it| it.to_str().unwrap());
         (header("grpc-status"), header("grpc-message"))
     }
+}
+
+/// Asserts that no more time has passed, on the clock of the test.
+#[track_caller]
+pub(crate) fn assert_within(started: Instant, most: Duration) {
+    let took = started.elapsed();
+    assert!(took <= most, "{took:?}");
 }
 
 /// The head of a call.

@@ -10,7 +10,7 @@ use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::spawn_local;
 use tokio::time::Instant;
 
-use crate::client::{Reply, SHOULD_RATE_LIMIT, Server, framed, head, run};
+use crate::client::{Reply, SHOULD_RATE_LIMIT, Server, assert_within, framed, head, run};
 use crate::raw::*;
 use crate::wire::{Code, RateLimitResponse, ask};
 
@@ -192,11 +192,7 @@ fn a_client_that_greets_and_falls_silent() {
         let mut raw = Raw::open(&server);
         raw.greet(&[]).await;
         raw.closed().await;
-        assert!(
-            started.elapsed() <= CONFIG.idle_timeout * 2,
-            "{:?}",
-            started.elapsed()
-        );
+        assert_within(started, CONFIG.idle_timeout * 2);
     });
 }
 
@@ -210,11 +206,7 @@ fn a_client_that_does_not_read() {
             raw.send(&call(stream)).await;
         }
         raw.closed().await;
-        assert!(
-            started.elapsed() <= CONFIG.write_timeout * 2,
-            "{:?}",
-            started.elapsed()
-        );
+        assert_within(started, CONFIG.write_timeout * 2);
     });
 }
 
@@ -229,11 +221,7 @@ fn a_client_that_gives_no_room_for_answers() {
             raw.send(&call(stream)).await;
         }
         raw.closed().await;
-        assert!(
-            started.elapsed() <= CONFIG.write_timeout * 2,
-            "{:?}",
-            started.elapsed()
-        );
+        assert_within(started, CONFIG.write_timeout * 2);
         assert!(raw.frames_of(DATA).await.is_empty());
     });
 }

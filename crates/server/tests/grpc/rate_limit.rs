@@ -21,6 +21,8 @@ descriptors:
   - key: watched
     shadow_mode: true
     rate_limit: { unit: hour, requests_per_unit: 0 }
+  - key: soft
+    rate_limit: { unit: minute, requests_per_unit: 1, soft: 100% }
   - key: tagged
     metadata: { plan: free, tags: [a, 1, true, null] }
     rate_limit: { unit: day, requests_per_unit: 1 }
@@ -101,6 +103,24 @@ fn a_caller_is_admitted_up_to_the_limit() {
         [("x-ratelimit-limit", "2"), ("x-ratelimit-remaining", "1")]
     );
     assert_eq!(answers[0].dynamic_metadata, None, "nothing is worth a word");
+}
+
+#[test]
+fn a_request_that_passes_over_a_soft_limit_is_marked() {
+    let soft = by(&[descriptor(&[("soft", "x")])]);
+    let answers = answers(&[soft.clone(), soft.clone(), soft]);
+    let codes = answers.iter().map(RateLimitResponse::overall_code);
+    assert_eq!(
+        codes.collect::<Vec<_>>(),
+        [Code::Ok, Code::Ok, Code::OverLimit]
+    );
+    for (answer, is_marked) in answers.iter().zip([false, true, false]) {
+        let header = headers(answer).contains(&("x-ratelimit-over", "true"));
+        let fact = answer.dynamic_metadata.as_ref();
+        let fact = fact.and_then(|metadata| metadata.fields.get("over"));
+        let fact = fact.is_some_and(|fact| fact.kind == Some(Kind::Bool(true)));
+        assert_eq!((header, fact), (is_marked, is_marked));
+    }
 }
 
 #[test]

@@ -30,6 +30,8 @@ descriptors:
     rate_limit: {unit: minute, requests_per_unit: 1, name: per_key}
   - key: banned
     rate_limit: {unit: minute, requests_per_unit: 0}
+  - key: soft
+    rate_limit: {unit: minute, requests_per_unit: 1, soft: 100%}
 ";
 
 /// Asks as a proxy on this machine, with these lines in the head.
@@ -88,6 +90,20 @@ fn trusting(proxies: &[&str]) -> ClientAddress {
     ClientAddress {
         trust: Trust::Proxies(proxies.collect::<Proxies>()),
         ..ClientAddress::default()
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_passes_over_a_soft_limit_is_marked() {
+    let server = start(AuthorizeConfig {
+        descriptors: descriptors(&[&[("soft", "constant:yes")]]),
+        ..AuthorizeConfig::default()
+    });
+    let server = server.await;
+    for (status, mark) in [(200, None), (200, Some("true")), (429, None)] {
+        let reply = ask(&server, "/v1/authorize?domain=api", &[]).await;
+        assert_eq!(reply.status, status);
+        assert_eq!(reply.header("x-ratelimit-over"), mark);
     }
 }
 

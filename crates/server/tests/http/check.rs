@@ -12,6 +12,8 @@ descriptors:
   - key: plan
     headers: ietf
     rate_limit: {unit: minute, requests_per_unit: 1, name: per_plan}
+  - key: soft
+    rate_limit: {unit: minute, requests_per_unit: 1, soft: 100%}
 ";
 
 const ALICE: &str = r#"{"domain": "api", "descriptors": [{"user": "alice"}]}"#;
@@ -47,6 +49,23 @@ async fn one_check_is_answered_by_status_headers_and_body() {
     assert_eq!(reply.status, 429);
     assert_eq!(reply.header("retry-after"), Some("60"));
     assert_eq!(json_of(&reply)["retry_after"], json!(59.75));
+}
+
+#[tokio::test]
+async fn a_request_that_passes_over_a_soft_limit_is_marked() {
+    let server = Server::start(RULES).await;
+    let soft = ALICE.replace("user", "soft");
+    for (status, header, mark) in [
+        (200, None, Value::Null),
+        (200, Some("true"), json!(true)),
+        (429, None, Value::Null),
+    ] {
+        let reply = check(&server, &soft).await;
+        assert_eq!(reply.status, status);
+        assert_eq!(reply.header("x-ratelimit-over"), header);
+        let body = json_of(&reply);
+        assert_eq!((&body["over"], &body["limits"][0]["over"]), (&mark, &mark));
+    }
 }
 
 #[tokio::test]

@@ -119,6 +119,7 @@ async fn a_request_that_passes_over_a_soft_limit_is_marked() {
     assert_eq!(over.status, 200);
     let mark = r#","dynamicMetadata":{"over":true}}"#;
     assert!(over.body.ends_with(mark), "{}", over.body);
+    assert_eq!(over.header("x-ratelimit-over"), Some("true"));
     let refused = server.ask(&question("soft")).await;
     assert_eq!(refused.status, 429);
     assert!(!refused.body.contains("\"over\""), "{}", refused.body);

@@ -4,14 +4,13 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tidegate_algorithms::{
-    Algorithm, Decision, Inquiry, Outcome, Quota, Refill, Retry, Standing, Time,
-};
-use tidegate_store::{Charge, Charging, Clock, CounterId, CounterKey, OnFull, StoreError};
+use tidegate_algorithms::{Algorithm, Decision, Inquiry, Outcome, Quota, Retry, Standing, Time};
+use tidegate_store::{Charge, Charging, Clock, CounterKey, OnFull, StoreError};
 
 use super::budget::budget;
 use super::entry::Entry;
 use super::history::History;
+use super::name::{counter_id, shape};
 use super::slots::SlotLayout;
 use super::table::{Part, Room};
 use super::usage::{Usage, most};
@@ -55,9 +54,9 @@ impl<C: Clock> FromMemory for Eventual<C> {
         } else {
             None
         };
-        Ok(Some(Took {
-            charged: decision.map(|_| now),
-            decision: decision.unwrap_or_else(|| self.decide_untracked(&ask)),
+        Ok(Some(match decision {
+            Some(decision) => Took::new(decision, Some(now)),
+            None => self.take_untracked(&ask),
         }))
     }
 
@@ -65,6 +64,9 @@ impl<C: Clock> FromMemory for Eventual<C> {
         let Some(charged) = took.charged else {
             return;
         };
+        if took.is_untracked {
+            return self.refund_share(charge.key, charge.quota, charge.cost, charged);
+        }
         let digest = self.digest(charge.key, charge.quota);
         let mut part = self.table.part(digest);
         let was_alone = part.update(digest, |entry| {
@@ -77,8 +79,12 @@ impl<C: Clock> FromMemory for Eventual<C> {
         }
     }
 
-    fn correct(&self, charge: &Charge<'_>, decision: &mut Decision) {
-        let untouched = self.peek(charge.key, charge.quota);
+    fn correct(&self, charge: &Charge<'_>, took: &Took, decision: &mut Decision) {
+        let untouched = if took.is_untracked {
+            self.peek_share(charge.key, charge.quota)
+        } else {
+            self.peek(charge.key, charge.quota)
+        };
         decision.remaining = untouched.remaining.min(decision.limit);
         decision.reset_after = untouched.reset_after;
     }
@@ -171,8 +177,7 @@ impl<C: Clock> Eventual<C> {
             return Some(decision);
         }
         if ask.charge.quota.is_postpaid() {
-            // It is used already, so no budget keeps it from being charged.
-            entry.spend(ask.slot, ask.charge.cost.min(most(ask.charge.quota)));
+            debit(entry, ask);
             return Some(decision);
         }
         if !decision.is_allowed() {
@@ -247,10 +252,10 @@ impl<C: Clock> Eventual<C> {
             ..*ask.charge
         };
         let decision = self.shares.charge(&charge, ask.charging).ok()?;
-        if decision.is_allowed() {
+        if quota.is_postpaid() {
+            debit(entry, ask);
+        } else if decision.is_allowed() {
             entry.spend(ask.slot, cost);
-        } else if quota.is_postpaid() {
-            entry.spend(ask.slot, cost.min(most(quota)));
         }
         Some(decision)
     }
@@ -274,10 +279,12 @@ impl<C: Clock> Eventual<C> {
         }
     }
 
-    /// Answers for a counter for which there is no room, as its rule says.
-    fn decide_untracked(&self, ask: &Ask<'_>) -> Decision {
+    /// Decides on a counter for which there is no room, as its rule says. A look takes no room.
+    fn take_untracked(&self, ask: &Ask<'_>) -> Took {
         let Charge { quota, cost, .. } = *ask.charge;
-        self.tallies.untracked.fetch_add(cost, Ordering::Relaxed);
+        if cost > 0 {
+            self.note_full(cost);
+        }
         let unused = History::default().usage(quota, ask.layout, ask.now);
         let decision = unused.decide(quota, cost, 0, ask.now);
         let denied = Decision {
@@ -286,9 +293,14 @@ impl<C: Clock> Eventual<C> {
             ..decision
         };
         match ask.charge.on_full {
-            OnFull::Shared => self.charge_share(ask).unwrap_or(denied),
-            OnFull::Allow => decision,
-            OnFull::Deny => denied,
+            OnFull::Shared => self
+                .charge_share(ask)
+                .map_or(denied.into(), |decision| Took {
+                    is_untracked: true,
+                    ..Took::new(decision, Some(ask.now))
+                }),
+            OnFull::Deny if cost > 0 => denied.into(),
+            OnFull::Allow | OnFull::Deny => decision.into(),
         }
     }
 
@@ -322,6 +334,21 @@ fn judge(entry: &mut Entry, usage: &Usage, ask: &Ask<'_>) -> Decision {
     decision
 }
 
+/// Charges what was used already, whatever the budget, up to the most debt. A log keeps the newest.
+fn debit(entry: &mut Entry, ask: &Ask<'_>) {
+    let Charge { quota, cost, .. } = *ask.charge;
+    let used = if let Algorithm::SlidingLog { .. } = quota.algorithm() {
+        u64::try_from(entry.history.sum(ask.slot)).unwrap_or(0)
+    } else {
+        let usage = entry.history.usage(quota, ask.layout, ask.now);
+        usage.used(quota, ask.now)
+    };
+    let charged = cost.min(most(quota).saturating_sub(used));
+    if charged > 0 {
+        entry.spend(ask.slot, charged);
+    }
+}
+
 /// Counts a request that is denied, where the limit counts those.
 fn note_denied(entry: &mut Entry, ask: &Ask<'_>, decision: &Decision) {
     let counted = match ask.charge.quota.algorithm() {
@@ -332,41 +359,6 @@ fn note_denied(entry: &mut Entry, ask: &Ask<'_>, decision: &Decision) {
     if counted > 0 {
         entry.spend(ask.slot, counted);
     }
-}
-
-/// The name of a counter among all nodes. Each part is hashed after its length, so that no two counters are
-/// alike, and no string of a client leaves the node.
-fn counter_id(key: CounterKey<'_>, quota: &Quota) -> CounterId {
-    let mut context = ring::digest::Context::new(&ring::digest::SHA256);
-    let mut add = |bytes: &[u8]| {
-        context.update(&u64::try_from(bytes.len()).unwrap_or(u64::MAX).to_le_bytes());
-        context.update(bytes);
-    };
-    add(&key.limit.0.to_le_bytes());
-    add(&shape(quota).to_le_bytes());
-    for value in key.values {
-        add(value.as_bytes());
-    }
-    let digest = context.finish();
-    // Half of it: a pair that collides takes 2^64 tries to find, and is the finder's own.
-    let half = digest.as_ref().first_chunk().copied().unwrap_or_default();
-    CounterId(u128::from_be_bytes(half))
-}
-
-/// The algorithm and the window of a quota. Another window is another counter: a count by one says nothing about
-/// another. The limit and the burst are left out, so that a reload that changes them restarts nothing.
-fn shape(quota: &Quota) -> u128 {
-    let (letter, parts) = match quota.algorithm() {
-        Algorithm::FixedWindow => (b'f', 0),
-        Algorithm::SlidingLog { .. } => (b'g', 0),
-        Algorithm::SlidingCounter { sub_windows, .. } => (b'c', sub_windows),
-        Algorithm::TokenBucket { refill, .. } => match refill {
-            Refill::Continuous => (b't', 0),
-            Refill::Interval => (b'i', 0),
-        },
-        Algorithm::LeakyBucket { .. } => (b'l', 0),
-    };
-    (quota.window().as_nanos() << 24) | (u128::from(parts) << 8) | u128::from(letter)
 }
 
 const fn wait_for(wait: Duration) -> Outcome {

@@ -184,10 +184,7 @@ impl History {
             usage.charge(quota, slot, sum, end);
         }
         match quota.meter() {
-            Meter::TokenBucket(_) | Meter::IntervalBucket(_) => {
-                let full = usage.decide(quota, 0, 0, end);
-                (full.limit - full.remaining.min(full.limit)).saturating_add(usage.debt)
-            }
+            Meter::TokenBucket(_) | Meter::IntervalBucket(_) => usage.used(quota, end),
             _ => usage.debt,
         }
     }

@@ -1,11 +1,11 @@
 //! Refunds: on this node at once, on the others with the next exchange.
 
-use tidegate_algorithms::{Meter, Quota, RefundTo, Time};
+use tidegate_algorithms::{Decision, Meter, Quota, RefundTo, Time};
 use tidegate_store::{Clock, CounterKey};
 
 use super::Eventual;
 use super::slots::SlotLayout;
-use crate::capacity::capacity;
+use super::usage::unused;
 use crate::edge;
 
 // === impl Eventual ===
@@ -33,10 +33,8 @@ impl<C: Clock> Eventual<C> {
             match to {
                 RefundTo::Current => {
                     let usage = entry.history.usage(quota, layout, now);
-                    let left = usage.decide(quota, 0, 0, now).remaining;
-                    let used = capacity(quota).saturating_sub(left);
-                    entry.refund_last(layout.at(now), cost.min(used.saturating_add(usage.debt)));
-                    None
+                    entry.refund_last(layout.at(now), cost.min(usage.used(quota, now)));
+                    entry.alone_since().map(|_| now)
                 }
                 RefundTo::Charge(stamp) => {
                     entry.refund_charge(layout.at(stamp.at), cost);
@@ -51,6 +49,13 @@ impl<C: Clock> Eventual<C> {
         if let Some(Some(charged)) = was_alone {
             self.refund_share(key, quota, cost, charged);
         }
+    }
+
+    /// What is left of this node's share.
+    pub(super) fn peek_share(&self, key: CounterKey<'_>, quota: &Quota) -> Decision {
+        let part = self.share_of(quota);
+        let peeked = self.shares.peek(key, part.as_ref().unwrap_or(quota));
+        peeked.unwrap_or_else(|_| unused(quota))
     }
 
     /// Refunds to the node's share what was charged to it, unless that was in a window that is over.

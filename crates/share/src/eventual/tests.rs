@@ -39,11 +39,15 @@ fn quotas(limit: u64) -> [Quota; 7] {
 }
 
 fn quota(limit: u64, algorithm: Algorithm) -> Quota {
+    quota_with(limit, algorithm, Allowance::Hard)
+}
+
+fn quota_with(limit: u64, algorithm: Algorithm, allowance: Allowance) -> Quota {
     let spec = QuotaSpec {
         limit,
         window: Duration::from_secs(10),
         algorithm,
-        allowance: Allowance::Hard,
+        allowance,
     };
     Quota::new(&spec).unwrap()
 }

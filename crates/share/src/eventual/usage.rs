@@ -206,6 +206,29 @@ impl Usage {
         }
     }
 
+    /// The amount in use at `now`, with all that is above the limit.
+    pub(super) fn used(&self, quota: &Quota, now: Time) -> u64 {
+        let current = self.layout.at(now).max(self.slot);
+        let used = match (&self.level, quota.meter()) {
+            (Level::TokenBucket(state), Meter::TokenBucket(meter)) => {
+                let ahead = state.tat.0.saturating_sub(Ticks::at(now).0);
+                let tokens = ahead.div_ceil(meter.spans().interval.0.max(1));
+                u64::try_from(tokens).unwrap_or(u64::MAX)
+            }
+            (Level::IntervalBucket(state), Meter::IntervalBucket(meter)) => {
+                meter.decide(*state, 0, 0, now).1.missing
+            }
+            (Level::Slots(counts), Meter::FixedWindow(_)) => count_in(counts, current),
+            (Level::Slots(counts), _) => {
+                let counts = counts.iter();
+                let counts = counts.filter(|(slot, _)| *slot + self.layout.span >= current);
+                counts.map(|(_, count)| count).sum()
+            }
+            _ => 0,
+        };
+        used.saturating_add(self.debt)
+    }
+
     /// Decides on a request of `cost` at `now`, without charging it.
     pub(super) fn decide(&self, quota: &Quota, cost: u64, extra: u64, now: Time) -> Decision {
         let current = self.layout.at(now).max(self.slot);
@@ -299,7 +322,7 @@ fn count_in(counts: &[(u64, u64)], slot: u64) -> u64 {
 }
 
 /// The decision of a limit that does not count.
-fn unused(quota: &Quota) -> Decision {
+pub(super) fn unused(quota: &Quota) -> Decision {
     Decision {
         outcome: tidegate_algorithms::Outcome::Allowed {
             standing: tidegate_algorithms::Standing::Within,

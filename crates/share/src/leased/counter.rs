@@ -283,7 +283,7 @@ impl LeasedCounter {
         let charged = Some(self.held.spend(cost, now)?);
         self.demand.add(cost);
         let decision = self.replies.allowed(self.permits(now), now)?;
-        Some(Took { decision, charged })
+        Some(Took::new(decision, charged))
     }
 
     fn allow(&mut self, decision: Decision, taken: u64, heard: Heard) {

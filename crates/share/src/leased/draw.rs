@@ -133,10 +133,8 @@ impl<R: Lender + 'static, M: Clock + 'static> Leases<R, M> {
             let heard = leases.heard(loan.now, asked);
             let decision = leases.settle(plan, loan, heard, cost);
             guard.is_settled = true;
-            Ok(Took {
-                decision,
-                charged: decision.is_allowed().then_some(loan.now),
-            })
+            let charged = decision.is_allowed().then_some(loan.now);
+            Ok(Took::new(decision, charged))
         }
     }
 

@@ -133,10 +133,8 @@ impl<M: Clock> FromMemory for SplitAlone<'_, M> {
             // A node that never had a reply does not know the store's windows, and has no shares.
             None => (self.take_noted(charge, charging)?, Time::ZERO),
         };
-        Ok(Some(Took {
-            decision,
-            charged: decision.is_allowed().then_some(charged),
-        }))
+        let charged = decision.is_allowed().then_some(charged);
+        Ok(Some(Took::new(decision, charged)))
     }
 
     fn put_back(&self, charge: &Charge<'_>, took: &Took) {
@@ -148,8 +146,8 @@ impl<M: Clock> FromMemory for SplitAlone<'_, M> {
             .refund(self.notes, key, quota, cost, RefundTo::Current);
     }
 
-    fn correct(&self, charge: &Charge<'_>, decision: &mut Decision) {
-        self.split.correct(charge, decision);
+    fn correct(&self, charge: &Charge<'_>, took: &Took, decision: &mut Decision) {
+        self.split.correct(charge, took, decision);
     }
 
     fn note_demand(&self, charges: &[Charge<'_>], decisions: &[Decision], is_charged: bool) {

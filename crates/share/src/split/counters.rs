@@ -33,6 +33,16 @@ impl<M: Clock> Counters<M> {
         }
     }
 
+    /// Charges that found no room and were decided by `on_full`.
+    pub(super) fn untracked(&self) -> u64 {
+        self.aligned.stats().untracked + self.measured.stats().untracked
+    }
+
+    /// Whether `on_full` decided in the last minute.
+    pub(super) fn is_full(&self) -> bool {
+        self.aligned.is_full() || self.measured.is_full()
+    }
+
     /// The store's time, as far as it is known.
     pub(super) fn time(&self) -> &StoreTime<Arc<M>> {
         self.aligned.clock()

@@ -47,7 +47,7 @@ impl<M: Clock> FromMemory for Split<M> {
             .refund(charge.key, &quota, charge.cost, RefundTo::Current);
     }
 
-    fn correct(&self, charge: &Charge<'_>, decision: &mut Decision) {
+    fn correct(&self, charge: &Charge<'_>, _: &Took, decision: &mut Decision) {
         if let Some(untouched) = self.peek_share(charge) {
             decision.remaining = untouched.remaining;
             decision.reset_after = untouched.reset_after;
@@ -117,10 +117,8 @@ impl<M: Clock> Split<M> {
         }
         // The thread may have slept since it looked at the time. Then what it took is lost.
         let is_still = self.is_still(share, charge.quota);
-        Ok(is_still.then(|| Took {
-            decision: whole(charge.quota, charge.cost, decision),
-            charged: Some(bounds.earliest),
-        }))
+        let decision = whole(charge.quota, charge.cost, decision);
+        Ok(is_still.then_some(Took::new(decision, Some(bounds.earliest))))
     }
 
     /// The most likely decision of a limit that memory cannot decide on, for a request that another limit

@@ -10,7 +10,7 @@ use tidegate_store_redis::test_util::{ClusterSetup, RedisServer, wait_until};
 use super::node::{Door, Node, Patience};
 use super::page::Page;
 use super::{By, KINDS, hold, hold_by_all_doors, shows_no_fault, shows_the_fault};
-use super::{logs_once_per_change, stays_in_microseconds};
+use super::{logs_once_per_change, waits_for_nobody};
 
 /// So many callers that every master has several of them.
 const N_CALLERS: usize = 30;
@@ -77,7 +77,7 @@ fn lose_a_master(cluster: &ClusterSetup, node: &Node, mend_it: impl FnOnce(&Redi
     shows_the_fault(node, "refused");
     let callers = Callers::ask(node);
     // All limits of a caller lie in one slot, so each of them comes by one door.
-    let [[http, grpc, timed, ..], [other_http, other_grpc, ..]] =
+    let [[http, grpc, impatient, ..], [other_http, other_grpc, ..]] =
         [&callers.alone[..], &callers.by_redis[..]]
     else {
         panic!("all on one master: {:?}", callers.alone);
@@ -89,7 +89,7 @@ fn lose_a_master(cluster: &ClusterSetup, node: &Node, mend_it: impl FnOnce(&Redi
         hold(node, By::Node, door, alone);
         hold(node, By::Redis, door, by_redis);
     }
-    stays_in_microseconds(node, timed);
+    waits_for_nobody(node, impatient);
     mend_it(lost);
     wait_until("Redis decides on everybody again", || {
         Callers::ask(node).alone.is_empty()

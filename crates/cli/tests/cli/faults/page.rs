@@ -74,13 +74,6 @@ impl Page {
 // === impl Durations ===
 
 impl Durations {
-    /// Those after `before`.
-    pub(crate) fn since(&self, before: &Self) -> Self {
-        let pairs = self.0.iter().zip(&before.0);
-        let since = pairs.map(|((bound, after), (_, before))| (*bound, after - before));
-        Self(since.collect())
-    }
-
     /// The bound that so many of a hundred were within.
     pub(crate) fn within(&self, of_hundred: u64) -> f64 {
         let (_, total) = self.0.last().unwrap();

@@ -49,14 +49,9 @@ impl Entry {
         self.refund(current, cost);
     }
 
-    /// Refunds `cost` that this node admitted in a slot, if it still has it there.
+    /// Refunds `cost` that this node admitted in a slot, as much of it as is still there.
     pub(in crate::eventual) fn refund_charge(&mut self, slot: u64, cost: u64) {
-        let first = self.history.first();
-        let has_it = |own: &OwnSlot| {
-            own.slot(first) == slot && own.net() >= i64::try_from(cost).unwrap_or(i64::MAX)
-        };
-        if self.own.iter().any(|own| has_it(&own)) {
-            self.refund(slot, cost);
-        }
+        let (_, own) = self.own_slot(slot);
+        self.refund(slot, cost.min(u64::try_from(own.net()).unwrap_or(0)));
     }
 }

@@ -121,7 +121,7 @@ fn full_memory_evicts_what_the_store_knows() {
         assert!(report.bytes <= u64::try_from(most).unwrap());
         assert!(report.counters > 100, "{}", report.counters);
         assert_eq!(report.evicted, CALLERS - report.counters);
-        assert_eq!(report.untracked, 0);
+        assert_eq!((report.untracked, report.is_full), (0, false));
     }
 }
 
@@ -136,10 +136,12 @@ fn full_memory_keeps_what_the_store_does_not_know() {
         let report = world.nodes[0].eventual.report();
         assert_eq!(report.counters, allowed);
         assert_eq!(report.untracked, CALLERS - allowed);
+        assert!(report.is_full);
         assert!(report.bytes <= u64::try_from(most).unwrap());
         assert!(ask(&world, CALLERS, OnFull::Allow));
         // What is over makes room, also without the store.
         world.advance(Duration::from_mins(1));
+        assert!(!world.nodes[0].eventual.report().is_full);
         for _ in 0..64 {
             world.sync_node(0);
         }

@@ -3,11 +3,13 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tidegate_algorithms::{ChargeStamp, Quota, RefundTo};
-use tidegate_store::StoreConfig;
+use tidegate_algorithms::{Allowance, ChargeStamp, Quota, RefundTo};
+use tidegate_store::{OnFull, StoreConfig};
 
-use super::quotas;
 use super::world::{KEY, World};
+use super::{quota_with, quotas};
+use crate::eventual::usage::most;
+use crate::memory::FromMemory;
 
 /// What a denied request put back is known to no node after the next exchange, also if it was sent before.
 #[test]
@@ -70,6 +72,35 @@ fn a_request_that_was_not_counted_is_not_refunded() {
     }
 }
 
+/// A request that was charged to the node's share, because memory is full, is refunded there, and not to a counter that
+/// found room meanwhile.
+#[test]
+fn a_request_that_found_no_room_is_refunded_to_the_share() {
+    for quota in quotas(1_000) {
+        let mut world = World::new(&[0], quota.clone());
+        world.config.memory = StoreConfig { max_memory: 0 };
+        world.restart(0);
+        world.sync_node(0);
+        world.on_full = OnFull::Shared;
+        world.take(0, 100);
+        let took = world.request(0, 300);
+        assert!(took.decision.is_allowed());
+        let mut corrected = took.decision;
+        world.put_back(0, 300, &took);
+        let charge = world.charge(300);
+        let eventual = &world.nodes[0].eventual;
+        eventual.correct(&charge, &took, &mut corrected);
+        assert_eq!(corrected.remaining, 400, "{quota:?}");
+        // Half of the limit is the share: the node that was restarted is still a member.
+        assert_eq!(world.exhaust(0), 400, "{quota:?}");
+        world.config.memory = StoreConfig::default();
+        world.restart(0);
+        world.take(0, 5);
+        world.put_back(0, 5, &took);
+        assert_eq!(world.take(0, 0).remaining, 995, "{quota:?}");
+    }
+}
+
 /// However many requests are denied, those that are not find the whole limit.
 #[test]
 fn a_flood_of_denied_requests_does_not_use_up_the_budget() {
@@ -111,6 +142,57 @@ fn a_refund_is_for_all() {
         for node in 0..3 {
             assert_eq!(world.take(node, 0).remaining, 1_000, "{node}: {quota:?}");
         }
+    }
+}
+
+/// A refund repays what is owed above the limit, as much as it says, on all nodes.
+#[test]
+fn a_refund_repays_debt() {
+    let postpaid = Allowance::Postpaid { max_debt: None };
+    for algorithm in quotas(1_000).map(|quota| quota.algorithm()) {
+        let quota = quota_with(1_000, algorithm, postpaid);
+        let most = most(&quota);
+        for is_cut in [false, true] {
+            let mut world = World::new(&[0], quota.clone());
+            world.look_all();
+            world.links[0].is_cut.store(is_cut, Ordering::Relaxed);
+            world.sync_all();
+            // More than is ever charged: the rest is forgotten.
+            world.take(0, 1_500);
+            world.take(0, 1_500);
+            let refund = |world: &World, cost| {
+                let eventual = &world.nodes[0].eventual;
+                eventual.refund(KEY, &quota, cost, RefundTo::Current);
+            };
+            refund(&world, most - 900);
+            assert_eq!(world.take(0, 0).remaining, 100, "{is_cut}: {quota:?}");
+            refund(&world, 300);
+            assert_eq!(world.take(0, 0).remaining, 400, "{is_cut}: {quota:?}");
+            world.links[0].is_cut.store(false, Ordering::Relaxed);
+            world.look_all();
+            world.look_all();
+            assert_eq!(world.take(0, 0).remaining, 400, "{is_cut}: {quota:?}");
+        }
+    }
+}
+
+/// A refund of a charge repays as much as was charged of it, though the charge was larger than the most debt.
+#[test]
+fn a_refund_of_a_charge_repays_debt() {
+    let postpaid = Allowance::Postpaid { max_debt: None };
+    for algorithm in quotas(1_000).map(|quota| quota.algorithm()) {
+        let quota = quota_with(1_000, algorithm, postpaid);
+        let mut world = World::new(&[0], quota.clone());
+        world.look_all();
+        let at = world.request(0, 5_000).charged.unwrap();
+        let stamp = ChargeStamp {
+            at,
+            resets_at: at,
+            is_shared: false,
+        };
+        let eventual = &world.nodes[0].eventual;
+        eventual.refund(KEY, &quota, 5_000, RefundTo::Charge(stamp));
+        assert_eq!(world.take(0, 0).remaining, 1_000, "{quota:?}");
     }
 }
 

@@ -165,7 +165,8 @@ fn what_is_put_back_is_there_again() {
         assert_eq!(decision.remaining, before);
         decision.remaining = 0;
         let charge = world.charge(5);
-        world.nodes[0].eventual.correct(&charge, &mut decision);
+        let eventual = &world.nodes[0].eventual;
+        eventual.correct(&charge, &took, &mut decision);
         assert_eq!(decision.remaining, before);
     }
     // The other has not looked before, and goes by how much is used, not by what was told.

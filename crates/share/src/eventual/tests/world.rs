@@ -74,6 +74,7 @@ pub(super) struct World {
     pub(super) nodes: Vec<Node>,
     pub(super) quota: Quota,
     pub(super) config: EventualConfig,
+    pub(super) on_full: OnFull,
     /// When something was admitted, by the node's own reckoning, and how much.
     pub(super) admitted: Vec<(Time, u64)>,
 }
@@ -201,6 +202,7 @@ impl World {
                 },
                 ..EventualConfig::default()
             },
+            on_full: OnFull::Allow,
             admitted: Vec::new(),
         };
         for &region in regions {
@@ -278,7 +280,7 @@ impl World {
             cost,
             mode: Mode::Enforce,
             headroom: Headroom::Absent,
-            on_full: OnFull::Allow,
+            on_full: self.on_full,
             consistency: Consistency::Eventual,
         }
     }

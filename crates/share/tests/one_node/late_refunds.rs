@@ -1,41 +1,13 @@
 //! Refunds with the receipt of their charge, however a limit is shared: they go to the window of the charge or are
 //! lost, and never enlarge a later one.
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::future::Future;
-use std::marker::PhantomData;
-use std::pin::pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
-use std::time::Duration;
-
-use tidegate_algorithms::{
-    Algorithm, Allowance, ChargeStamp, Decision, Headroom, Quota, QuotaSpec, RefundTo, Time,
-};
-use tidegate_share::{EventualConfig, LeaseConfig, SharedConfig, SharedStore, SplitConfig};
-use tidegate_store::conformance::{Subject, late_refunds_make_no_room_of_their_own};
+use tidegate_algorithms::{ChargeStamp, Headroom, Quota, RefundTo, Time};
+use tidegate_store::conformance::late_refunds_make_no_room_of_their_own;
 use tidegate_store::{
-    Charge, Charging, Clock, Consistency, CounterKey, Cursor, Decisions, EmbeddedStore, LimitId,
-    ManualClock, Mode, OnFull, Page, Receipt, Store, StoreConfig, StoreError,
+    Charge, Charging, Consistency, CounterKey, Decisions, LimitId, Mode, OnFull, Store,
 };
 
-/// One clock for the common store and the node.
-#[derive(Clone)]
-struct OneClock(Arc<ManualClock>);
-
-/// One node and its common store.
-struct LoneNode {
-    store: SharedStore<EmbeddedStore<OneClock>, OneClock, OneClock>,
-    clock: OneClock,
-}
-
-/// A node all of whose limits are shared in one way.
-struct SharedSubject<W>(LoneNode, PhantomData<W>);
-
-/// A way of sharing.
-trait Way: Send + Sync {
-    const CONSISTENCY: Consistency;
-}
+use crate::subject::{LoneNode, SharedSubject, Way, at_once, per_day};
 
 macro_rules! ways {
     ($($name:ident),*) => {
@@ -43,7 +15,9 @@ macro_rules! ways {
             struct $name;
 
             impl Way for $name {
-                const CONSISTENCY: Consistency = Consistency::$name;
+                fn consistency(_: CounterKey<'_>, _: &Quota) -> Consistency {
+                    Consistency::$name
+                }
             }
         )*
     };
@@ -69,49 +43,9 @@ const ALL: [Consistency; 4] = [
     Consistency::Split,
 ];
 
-// === impl OneClock ===
-
-impl Clock for OneClock {
-    fn now(&self) -> Time {
-        self.0.now()
-    }
-}
-
 // === impl LoneNode ===
 
 impl LoneNode {
-    fn at(now: Time) -> Self {
-        let clock = OneClock(Arc::new(ManualClock::at(now)));
-        let small = StoreConfig {
-            max_memory: 4 << 20,
-        };
-        let config = SharedConfig {
-            leases: LeaseConfig {
-                remember_denials: Duration::ZERO,
-                ..LeaseConfig::default()
-            },
-            standby_memory: small,
-            eventual: EventualConfig {
-                memory: small,
-                ..EventualConfig::default()
-            },
-            split: SplitConfig {
-                store: small,
-                ..SplitConfig::default()
-            },
-            ..SharedConfig::default()
-        };
-        let store = || EmbeddedStore::with_clock(small, clock.clone());
-        Self {
-            store: SharedStore::with_clock(store(), store(), config, clock.clone()),
-            clock,
-        }
-    }
-
-    fn set(&self, nanos: u64) {
-        self.clock.0.set(Time::from_nanos(nanos));
-    }
-
     /// Charges one; the stamp, if it is allowed.
     fn take(&self, quota: &Quota, consistency: Consistency) -> Option<ChargeStamp> {
         let charges = [charge(quota, consistency)];
@@ -153,96 +87,6 @@ impl LoneNode {
     }
 }
 
-// === impl SharedSubject ===
-
-impl<W: Way> Store for SharedSubject<W> {
-    async fn charge(
-        &self,
-        charges: &[Charge<'_>],
-        charging: Charging,
-        decisions: &mut Decisions,
-    ) -> Result<Receipt, StoreError> {
-        let consistency = W::CONSISTENCY;
-        let charges: Vec<_> = charges
-            .iter()
-            .map(|charge| Charge {
-                consistency,
-                ..*charge
-            })
-            .collect();
-        self.0.store.charge(&charges, charging, decisions).await
-    }
-
-    async fn peek(&self, charge: &Charge<'_>) -> Result<Decision, StoreError> {
-        let look = Charge {
-            consistency: W::CONSISTENCY,
-            ..*charge
-        };
-        self.0.store.peek(&look).await
-    }
-
-    async fn refund(
-        &self,
-        key: CounterKey<'_>,
-        quota: &Quota,
-        cost: u64,
-        to: RefundTo,
-        _: Consistency,
-    ) -> Result<(), StoreError> {
-        let store = &self.0.store;
-        store.refund(key, quota, cost, to, W::CONSISTENCY).await
-    }
-
-    async fn reset(
-        &self,
-        key: CounterKey<'_>,
-        quota: &Quota,
-        _: Consistency,
-    ) -> Result<bool, StoreError> {
-        self.0.store.reset(key, quota, W::CONSISTENCY).await
-    }
-
-    async fn now(&self) -> Result<Time, StoreError> {
-        self.0.store.now().await
-    }
-
-    async fn list(&self, cursor: Cursor, most: usize) -> Result<Page, StoreError> {
-        self.0.store.list(cursor, most).await
-    }
-}
-
-impl<W: Way> Subject for SharedSubject<W> {
-    type Store = Self;
-
-    fn new(now: Time) -> Self {
-        Self(LoneNode::at(now), PhantomData)
-    }
-
-    fn store(&self) -> &Self {
-        self
-    }
-
-    fn set_time(&self, now: Time) {
-        self.0.set(now.nanos());
-    }
-
-    fn wait<T>(&self, answer: impl Future<Output = T>) -> T {
-        at_once(answer)
-    }
-
-    fn cases(many: u32) -> u32 {
-        many / 10
-    }
-}
-
-fn at_once<T>(answer: impl Future<Output = T>) -> T {
-    let mut context = Context::from_waker(Waker::noop());
-    match pin!(answer).poll(&mut context) {
-        Poll::Ready(answer) => answer,
-        Poll::Pending => panic!("stores in memory wait for nothing"),
-    }
-}
-
 /// Charges until it is denied, which is after five times at the latest.
 fn take_all(mut take: impl FnMut() -> Option<ChargeStamp>) -> Vec<ChargeStamp> {
     let stamps: Vec<_> = std::iter::from_fn(&mut take).take(6).collect();
@@ -262,16 +106,6 @@ fn charge(quota: &Quota, consistency: Consistency) -> Charge<'_> {
     }
 }
 
-fn per_day(limit: u64) -> Quota {
-    Quota::new(&QuotaSpec {
-        limit,
-        window: Duration::from_hours(24),
-        algorithm: Algorithm::FixedWindow,
-        allowance: Allowance::Hard,
-    })
-    .unwrap()
-}
-
 /// In each way of sharing: a charge of 23:59:58 that is refunded a second later is there again, and one that is
 /// refunded at 00:00:01 does not enlarge the new day.
 #[test]
@@ -289,13 +123,13 @@ fn a_refund_does_not_enlarge_the_next_day() {
         let of_yesterday = take_all(|| node.take(&five, consistency));
         assert_eq!(of_yesterday.len(), 5, "{consistency:?}");
 
-        node.set(MIDNIGHT - SECOND);
+        node.set(Time::from_nanos(MIDNIGHT - SECOND));
         node.refund(&five, of_yesterday[0], consistency);
         check(1);
 
-        node.set(MIDNIGHT);
+        node.set(Time::from_nanos(MIDNIGHT));
         let of_today = node.take(&five, consistency).unwrap();
-        node.set(MIDNIGHT + SECOND);
+        node.set(Time::from_nanos(MIDNIGHT + SECOND));
         for stamp in &of_yesterday[1..] {
             node.refund(&five, *stamp, consistency);
         }
@@ -326,7 +160,7 @@ fn a_charge_made_alone_is_refunded_alone() {
             "the common store was not asked"
         );
 
-        node.set(MIDNIGHT);
+        node.set(Time::from_nanos(MIDNIGHT));
         assert_eq!(take_all(take).len(), 5, "{consistency:?}");
         of_yesterday[1..].iter().for_each(|stamp| refund(*stamp));
         assert!(take().is_none(), "{consistency:?}");
@@ -342,7 +176,7 @@ fn a_permit_goes_back_to_its_loan() {
     let node = LoneNode::at(Time::from_nanos(MIDNIGHT - 3_600 * SECOND));
     let mut stamps = Vec::new();
     for n in 0..100 {
-        node.set(MIDNIGHT - 3_600 * SECOND + n * 1_000_000);
+        node.set(Time::from_nanos(MIDNIGHT - 3_600 * SECOND + n * 1_000_000));
         stamps.push(node.take(&many, consistency).unwrap());
     }
     let leases = node.store.report().sharing.unwrap().leases;
@@ -355,7 +189,7 @@ fn a_permit_goes_back_to_its_loan() {
     assert_eq!(node.remaining(&many, consistency), here + 1);
     assert_eq!(node.remaining_there(&many), there);
 
-    node.set(MIDNIGHT + SECOND);
+    node.set(Time::from_nanos(MIDNIGHT + SECOND));
     node.take(&many, consistency).unwrap();
     let there = node.remaining_there(&many);
     for stamp in stamps {
