@@ -4,6 +4,7 @@ mod args;
 mod authorize;
 mod banner;
 mod check;
+mod completions;
 mod config;
 mod descriptor;
 mod explain;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         Command::HashKey(args) => hash_key::run(&args),
         Command::Why(args) => why::run(&args),
         Command::Rules(args) => rules::run(&args),
+        Command::Completions(args) => Ok(completions::run(&args)),
     };
     finished.unwrap_or_else(|failure| failure.report())
 }
