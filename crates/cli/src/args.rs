@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 
 pub(crate) use rules::{
     AboutArgs, HistoryArgs, PushArgs, RollbackArgs, RulesArgs, RulesCommand, ShowArgs,
@@ -15,7 +16,7 @@ pub(crate) use settings::{NodeArgs, SettingArgs};
 
 /// A rate limiter: it answers, for every request, may this caller do this now?
 #[derive(Debug, Parser)]
-#[command(name = "tidegate", version, after_help = EXAMPLES)]
+#[command(name = "tidegate", version = VERSION, after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -39,6 +40,8 @@ pub(crate) enum Command {
     Why(WhyArgs),
     /// Push rules to Redis for all servers at once, look back, go back
     Rules(RulesArgs),
+    /// Print a script that completes commands and flags in a shell
+    Completions(CompletionsArgs),
 }
 
 #[derive(Debug, Parser)]
@@ -175,6 +178,13 @@ pub(crate) struct WhyArgs {
     config: Option<PathBuf>,
 }
 
+#[derive(Debug, Parser)]
+#[command(after_help = COMPLETIONS_EXAMPLES)]
+pub(crate) struct CompletionsArgs {
+    /// The shell that the script is for
+    pub(crate) shell: Shell,
+}
+
 #[derive(Clone, Copy, Debug, Parser)]
 pub(crate) struct CompileArgs {
     /// Take the rules of a domain that several files define together
@@ -205,6 +215,9 @@ pub(crate) enum Schema {
     /// A file of rules
     Rules,
 }
+
+/// The version, with the commit where the build script knows it.
+pub(crate) const VERSION: &str = env!("TIDEGATE_VERSION");
 
 const EXAMPLES: &str = "\
 Examples:
@@ -356,6 +369,13 @@ A server keeps its latest decisions in memory: every denial and a sample of the 
 `observing.decisions` sets how many.
 
 Exit code: 0 explained, 1 the decision is unknown or no server answers, 2 the id or the settings make no sense.";
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  source <(tidegate completions bash)     for this session
+  tidegate completions bash > /etc/bash_completion.d/tidegate
+  tidegate completions zsh > \"${fpath[1]}/_tidegate\"
+  tidegate completions fish > ~/.config/fish/completions/tidegate.fish";
 
 #[cfg(test)]
 mod tests {

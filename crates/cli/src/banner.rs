@@ -5,6 +5,7 @@ use std::fmt::{self, Write};
 use tidegate_rules::{Compiled, Domain, RuleSet};
 use tidegate_server::{Address, Bound, Front};
 
+use crate::args::VERSION;
 use crate::config::{Config, Engine, Loaded, StandIn, word_of};
 use crate::{gateway, sample};
 
@@ -25,7 +26,7 @@ pub(crate) fn banner(
 ) -> String {
     let config = &loaded.config;
     let rules = &compiled.rules;
-    let mut banner = format!("tidegate {}\n", env!("CARGO_PKG_VERSION"));
+    let mut banner = format!("tidegate {VERSION}\n");
     let mut line = |name: &str, value: &dyn fmt::Display| {
         // Writing to a string does not fail.
         let _ = writeln!(banner, "  {name:<11}{value}");

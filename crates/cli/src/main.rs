@@ -4,6 +4,7 @@ mod args;
 mod authorize;
 mod banner;
 mod check;
+mod completions;
 mod config;
 mod descriptor;
 mod explain;
@@ -52,16 +53,26 @@ fn main() -> ExitCode {
         Command::HashKey(args) => hash_key::run(&args),
         Command::Why(args) => why::run(&args),
         Command::Rules(args) => rules::run(&args),
+        Command::Completions(args) => Ok(completions::run(&args)),
     };
     finished.unwrap_or_else(|failure| failure.report())
 }
 
-/// The command line. Called by the name of envoyproxy/ratelimit's executable, which has no commands, it
-/// serves.
+/// The command line. The executable of envoyproxy/ratelimit has no commands, so its name stands for `serve`: the name that
+/// this program is called by, or a first argument, because `command: /bin/ratelimit` of a compose file comes after the
+/// entry point of our image.
 fn typed() -> Vec<OsString> {
     let mut typed: Vec<OsString> = env::args_os().collect();
-    let name = typed.first().and_then(|path| Path::new(path).file_name());
-    if name.is_some_and(|name| name == "ratelimit") {
+    let is_reference = |argument: &OsString| {
+        Path::new(argument)
+            .file_name()
+            .is_some_and(|name| name == "ratelimit")
+    };
+    let is_argument = typed.get(1).is_some_and(is_reference);
+    if is_argument {
+        typed.remove(1);
+    }
+    if is_argument || typed.first().is_some_and(is_reference) {
         typed.insert(1, "serve".into());
     }
     typed

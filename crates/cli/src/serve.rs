@@ -20,7 +20,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 use tracing::info;
 
-use crate::args::{ServeArgs, SettingArgs};
+use crate::args::{ServeArgs, SettingArgs, VERSION};
 use crate::banner::{Inventory, banner};
 use crate::config::{self, Config, Loaded, StandIn};
 use crate::failure::Failure;
@@ -146,10 +146,7 @@ fn greet(loaded: &Loaded, rules: &str, compiled: &Compiled, bound: &[Bound]) {
                 info!(%front, %address, "listening");
             }
             let loaded = Inventory::of(&compiled.rules);
-            info!(
-                version = env!("CARGO_PKG_VERSION"),
-                rules, "serving: {loaded}"
-            );
+            info!(version = VERSION, rules, "serving: {loaded}");
         }
     }
 }

@@ -156,7 +156,10 @@ fn explain_rule(
         lines.push("  allow-list entry: it has no limit, so the request passes".to_owned());
         return;
     }
-    lines.push(format!("  {}", explain_counters(rule, descriptor)));
+    let is_unlimited = |limit: &Limit| matches!(limit.terms(), Terms::Unlimited);
+    if !rule.limits().iter().all(is_unlimited) {
+        lines.push(format!("  {}", explain_counters(rule, descriptor)));
+    }
     match rule.mode() {
         RuleMode::Enforce => {}
         RuleMode::Quota => lines.push(

@@ -51,8 +51,10 @@ pub(crate) fn domain(root: &Node, findings: &mut Findings) -> Option<DraftDomain
                 .hint("begin it with `domain: some_name`"),
         );
     }
+    let name = name?;
+    rule::check_length(&name, findings);
     Some(DraftDomain {
-        name: name?,
+        name,
         charging,
         rules,
     })

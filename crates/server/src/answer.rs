@@ -36,8 +36,8 @@ pub(crate) enum Refusal {
     BodyBroken,
     #[error("the request comes from a web page of another site; send it from no browser")]
     CrossSite,
-    #[error("only POST is taken here")]
-    OnlyPost,
+    #[error("only {allowed} is taken here")]
+    OtherMethod { allowed: &'static str },
     #[error("the body is empty; POST {sample}")]
     BodyEmpty { sample: &'static str },
     #[error("the body is no rate limit request")]
@@ -69,7 +69,6 @@ struct Problem<'a> {
 }
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-const POST: HeaderValue = HeaderValue::from_static("POST");
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -173,7 +172,7 @@ impl Refusal {
             Self::NoSuchPath { .. } => StatusCode::NOT_FOUND,
             Self::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
-            Self::OnlyPost => StatusCode::METHOD_NOT_ALLOWED,
+            Self::OtherMethod { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::CrossSite => StatusCode::FORBIDDEN,
             Self::Token(_) => StatusCode::UNAUTHORIZED,
             Self::BodyBroken
@@ -202,13 +201,13 @@ impl Refusal {
             errors,
         };
         let mut response = json(status, PROBLEM, &problem);
-        if status == StatusCode::METHOD_NOT_ALLOWED {
-            response.headers_mut().insert(ALLOW, POST);
-        }
-        if let Self::Token(rejection) = self {
-            let challenge = HeaderValue::from_static(rejection.challenge());
-            response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
-        }
+        let header = match self {
+            Self::OtherMethod { allowed } => Some((ALLOW, allowed)),
+            Self::Token(rejection) => Some((WWW_AUTHENTICATE, rejection.challenge())),
+            _ => None,
+        };
+        let header = header.map(|(name, value)| (name, HeaderValue::from_static(value)));
+        response.headers_mut().extend(header);
         response
     }
 }

@@ -61,7 +61,7 @@ pub(crate) struct AboutArgs {
 }
 
 #[derive(Debug, Parser)]
-#[command(after_help = PUSH_EXAMPLES)]
+#[command(after_help = PUSH_EXAMPLES, mut_arg("store", |arg| arg.help(STORE)))]
 pub(crate) struct PushArgs {
     /// A file of rules, or a folder of *.yaml and *.yml files; all of them are one version
     #[arg(value_name = "PATH", required = true)]
@@ -109,7 +109,7 @@ pub(crate) struct ShowArgs {
 }
 
 #[derive(Debug, Parser)]
-#[command(after_help = ROLLBACK_EXAMPLES)]
+#[command(after_help = ROLLBACK_EXAMPLES, mut_arg("store", |arg| arg.help(STORE)))]
 pub(crate) struct RollbackArgs {
     /// Which version is to come back; without it, the one before the newest
     pub(crate) version: Option<u64>,
@@ -123,6 +123,10 @@ pub(crate) struct RollbackArgs {
     #[command(flatten)]
     node: NodeArgs,
 }
+
+/// Rules in Redis are for several nodes, which have their counters there too.
+const STORE: &str = "Where the servers that the rules are for keep counters: memory, or redis://HOST:PORT and its like \
+    [default: that of the settings, else a Redis]";
 
 // === impl PlaceArgs ===
 

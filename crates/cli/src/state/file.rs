@@ -45,16 +45,10 @@ impl StateFile {
         if fs::metadata(&self.path).is_ok_and(|it| !it.is_file()) {
             return Err(StateError::NotAFile { path: path() });
         }
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(MODE)
-            .open(self.beside("lock"))
-            .map_err(|reason| StateError::NoPlace {
-                path: path(),
-                reason,
-            })?;
+        let file = self.open_lock().map_err(|reason| StateError::NoPlace {
+            path: path(),
+            reason,
+        })?;
         match file.try_lock() {
             Ok(()) => Ok(file),
             Err(TryLockError::WouldBlock) => Err(StateError::InUse { path: path() }),
@@ -62,6 +56,18 @@ impl StateFile {
                 path: path(),
                 reason,
             }),
+        }
+    }
+
+    /// Opens the file of the lock, and creates it if it is not there. Only a new file is created, never the target of a
+    /// symlink: in a folder that others may write to, they would choose what this process creates.
+    fn open_lock(&self) -> io::Result<File> {
+        let path = self.beside("lock");
+        let mut options = OpenOptions::new();
+        options.write(true).mode(MODE);
+        match options.clone().create_new(true).open(&path) {
+            Err(reason) if reason.kind() == io::ErrorKind::AlreadyExists => options.open(&path),
+            opened => opened,
         }
     }
 

@@ -12,6 +12,7 @@ fn help_teaches() {
     check("help_explain", &["explain", "--help"]);
     check("help_hash_key", &["hash-key", "--help"]);
     check("help_why", &["why", "--help"]);
+    check("help_completions", &["completions", "--help"]);
     check("help_rules", &["rules", "--help"]);
     check("help_rules_push", &["rules", "push", "--help"]);
     check("help_rules_history", &["rules", "history", "--help"]);
@@ -26,6 +27,16 @@ fn help_is_wrapped_to_the_terminal() {
         let help = String::from_utf8(help.unwrap().stdout).unwrap();
         let long: Vec<&str> = help.lines().filter(|line| line.len() > 80).collect();
         assert!(long.is_empty(), "{name}: {long:#?}");
+    }
+}
+
+#[test]
+fn each_shell_gets_a_script_that_knows_the_flags() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = run(&["completions", shell]).stdout;
+        for word in ["rollback", "max-memory"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::program::{check_with, command, scratch};
@@ -121,14 +122,24 @@ fn the_image_leaves_room_for_the_variables_of_the_reference() {
 
 #[test]
 fn called_by_the_name_of_the_reference_it_serves() {
+    let program = Path::new(env!("CARGO_BIN_EXE_tidegate"));
     let link = scratch("called").join("ratelimit");
-    symlink(env!("CARGO_BIN_EXE_tidegate"), &link).unwrap();
-    let output = Command::new(link)
-        .env_clear()
-        .env("RUNTIME_ROOT", "nowhere")
-        .output()
-        .unwrap();
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert!(stderr.contains("cannot read nowhere/config"), "{stderr}");
-    assert!(stderr.contains("hint: RUNTIME_ROOT,"), "{stderr}");
+    symlink(program, &link).unwrap();
+    // Compose puts `command:` after the entry point of an image.
+    let ways: [(&Path, &[&str]); 3] = [
+        (&link, &[]),
+        (&link, &["/bin/ratelimit"]),
+        (program, &["/bin/ratelimit"]),
+    ];
+    for (called, arguments) in ways {
+        let output = Command::new(called)
+            .args(arguments)
+            .env_clear()
+            .env("RUNTIME_ROOT", "nowhere")
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(stderr.contains("cannot read nowhere/config"), "{stderr}");
+        assert!(stderr.contains("hint: RUNTIME_ROOT,"), "{stderr}");
+    }
 }

@@ -1,7 +1,7 @@
 //! Counters that outlive the process.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use crate::program::{command, scratch};
@@ -143,4 +143,20 @@ fn what_is_no_file_stays_where_it_is() {
     assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert!(stderr.contains("counters is no file"), "{stderr}");
     assert!(folder.join("counters").is_dir(), "it was moved");
+}
+
+/// Others who may write to the folder would choose what is created.
+#[test]
+fn the_lock_creates_no_target_of_a_symlink() {
+    let folder = prepare("state_lock_symlink");
+    let target = folder.join("elsewhere");
+    symlink(&target, folder.join("counters.lock")).unwrap();
+    let args = args(&folder);
+    let args: Vec<&str> = ["serve"]
+        .into_iter()
+        .chain(args.iter().map(String::as_str))
+        .collect();
+    let output = command(&args).output().unwrap();
+    assert!(!output.status.success(), "{output:?}");
+    assert!(!target.exists());
 }

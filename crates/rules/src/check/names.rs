@@ -1,6 +1,6 @@
 //! `name` and `replaces` across a domain.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::code::Code;
 use crate::draft::{DraftDomain, DraftLimit, DraftRule};
@@ -9,15 +9,21 @@ use crate::hint::did_you_mean;
 use crate::report::Severity;
 use crate::span::Span;
 
-/// Warns about names that two limits share, and about `replaces` that names none.
+/// Warns about names that two limits share and a `replaces` refers to, and about `replaces` that names none. Clients
+/// may read one name of several limits otherwise.
 pub(super) fn check(domain: &DraftDomain, findings: &mut Findings) {
     let mut limits = Vec::new();
     collect(&domain.rules, &mut limits);
+    let replaced = limits.iter().flat_map(|limit| &limit.replaces);
+    let replaced: HashSet<&str> = replaced.map(|name| name.inner.as_str()).collect();
     let mut names: HashMap<&str, Span> = HashMap::new();
     for name in limits.iter().filter_map(|limit| limit.name.as_ref()) {
         let Some(first) = names.insert(&name.inner, name.span) else {
             continue;
         };
+        if !replaced.contains(name.inner.as_str()) {
+            continue;
+        }
         let message = format!("two limits are named {}", quote(&name.inner));
         let hint = format!("`replaces` puts both out of force; the other is at {}", {
             findings.place(first)

@@ -5,6 +5,9 @@ use crate::findings::{Finding, Findings};
 use crate::metadata::MetadataValue;
 use crate::node::{Kind, Node, Pair, Scalar, Style};
 
+/// The most that the block of one rule may add to every answer: as much as a proxy takes for the head of a request.
+const MAX_BYTES: usize = 64 * 1024;
+
 /// Reads the block of `metadata`; nothing in it is a field of ours.
 pub(super) fn block(pair: &Pair, findings: &mut Findings) -> Option<MetadataValue> {
     if !matches!(pair.value.kind, Kind::Block(_)) {
@@ -15,7 +18,27 @@ pub(super) fn block(pair: &Pair, findings: &mut Findings) -> Option<MetadataValu
         findings.push(Finding::error(Code::WrongShape, pair.value.span, message));
         return None;
     }
-    value(&pair.value, findings)
+    let block = value(&pair.value, findings)?;
+    let n_bytes = size(&block);
+    if n_bytes > MAX_BYTES {
+        let message = format!("the `metadata` has {n_bytes} bytes, more than {MAX_BYTES}");
+        findings.push(Finding::error(Code::TooLarge, pair.key.span, message));
+        return None;
+    }
+    Some(block)
+}
+
+/// The bytes of names and texts, and one for each value: about what the block adds to an answer.
+fn size(value: &MetadataValue) -> usize {
+    1 + match value {
+        MetadataValue::Null | MetadataValue::Bool(_) | MetadataValue::Number(_) => 0,
+        MetadataValue::Text(text) => text.len(),
+        MetadataValue::List(values) => values.iter().map(size).sum(),
+        MetadataValue::Map(fields) => fields
+            .iter()
+            .map(|(name, value)| name.len() + size(value))
+            .sum(),
+    }
 }
 
 fn value(node: &Node, findings: &mut Findings) -> Option<MetadataValue> {

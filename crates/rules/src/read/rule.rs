@@ -247,7 +247,7 @@ fn limits(fields: &Fields<'_>, findings: &mut Findings) -> Vec<DraftLimit> {
     limits
 }
 
-fn check_length(text: &Spanned<String>, findings: &mut Findings) {
+pub(super) fn check_length(text: &Spanned<String>, findings: &mut Findings) {
     if text.inner.len() > MAX_TEXT_BYTES {
         let message = format!(
             "the text has {} bytes, more than {MAX_TEXT_BYTES}",

@@ -153,3 +153,17 @@ fn tells_what_a_limit_counts_and_that_it_is_hidden() {
 ";
     assert!(text.ends_with(expected), "{text}");
 }
+
+#[test]
+fn tells_of_no_counter_where_nothing_is_counted() {
+    let compiled =
+        compile_ok("domain: api\ndescriptors:\n- key: probe\n  rate_limit: {unlimited: true}\n");
+    let domain = compiled.rules.domain("api").expect("the domain");
+    let text = explain::render(domain, &entries("probe=1"), &|_| Vec::new(), Color::Never);
+    let expected = "
+rule `probe` at rules.yaml:3:8
+  unlimited
+    admits everything and counts nothing
+";
+    assert!(text.ends_with(expected), "{text}");
+}

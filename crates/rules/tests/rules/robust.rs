@@ -135,6 +135,23 @@ fn an_oversized_file_is_refused() {
 }
 
 #[test]
+fn texts_that_every_answer_or_log_would_repeat_are_bounded() {
+    let with_metadata = |n_fields: usize| {
+        let mut text = "domain: d\ndescriptors:\n- key: k\n  metadata:\n".to_owned();
+        for field in 0..n_fields {
+            let _ = writeln!(text, "    f{field:04}: [1, x]");
+        }
+        text
+    };
+    // Nine bytes each: the name, the list, and what is in it.
+    compile_ok(&with_metadata(7_000));
+    assert_eq!(codes(&compile_err(&with_metadata(8_000))), ["too-large"]);
+    let of_domain = |n_bytes: usize| format!("domain: {}\ndescriptors: []\n", "d".repeat(n_bytes));
+    compile_ok(&of_domain(4_096));
+    assert_eq!(codes(&compile_err(&of_domain(4_097))), ["too-large"]);
+}
+
+#[test]
 fn too_many_files_are_refused() {
     let file = |at: usize| Source {
         name: format!("{at}.yaml"),

@@ -17,7 +17,7 @@ pub(super) async fn check<S: Store>(
     visit: &Visit<S>,
 ) -> Result<Response, Refusal> {
     if request.method() != Method::POST {
-        return Err(Refusal::OnlyPost);
+        return Err(Refusal::OtherMethod { allowed: "POST" });
     }
     if is_cross_site(request.headers()) {
         return Err(Refusal::CrossSite);

@@ -1,7 +1,7 @@
 //! From a path to an answer.
 
 use hyper::body::Incoming;
-use hyper::{Request, StatusCode};
+use hyper::{Method, Request, StatusCode};
 use tidegate_limiter::Store;
 use tracing::warn;
 
@@ -31,8 +31,8 @@ pub(super) async fn respond<S: Store + 'static>(
         "/v1/authorize" => authorize(request, visit)
             .await
             .inspect_err(|refusal| log_rejected_question(refusal, visit)),
-        "/healthcheck" => Ok(health(visit)),
-        "/v1/openapi.json" => Ok(answer::document(OPENAPI)),
+        "/healthcheck" => only_get(request.method()).map(|()| health(visit)),
+        "/v1/openapi.json" => only_get(request.method()).map(|()| answer::document(OPENAPI)),
         path => Err(Refusal::NoSuchPath {
             path: path.to_owned(),
         }),
@@ -55,6 +55,15 @@ fn log_rejected_question<S>(refusal: &Refusal, visit: &Visit<S>) {
         let reason: String = with_causes(refusal).chars().take(MAX_LOGGED).collect();
         // As a quoted string: parts of it may come from a client.
         warn!(n_questions, ?reason, "/v1/authorize answered 400");
+    }
+}
+
+fn only_get(method: &Method) -> Result<(), Refusal> {
+    match *method {
+        Method::GET | Method::HEAD => Ok(()),
+        _ => Err(Refusal::OtherMethod {
+            allowed: "GET, HEAD",
+        }),
     }
 }
 

@@ -25,6 +25,22 @@ async fn the_server_says_that_it_is_well() {
 }
 
 #[tokio::test]
+async fn what_is_only_read_takes_no_other_method() {
+    let server = Server::start(RULES).await;
+    for path in ["/healthcheck", "/v1/openapi.json"] {
+        for (method, status) in [("HEAD", 200), ("DELETE", 405), ("POST", 405)] {
+            let request =
+                format!("{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
+            let reply = server.exchange(request).await;
+            assert_eq!(reply.status, status, "{method} {path}");
+            if status == 405 {
+                assert_eq!(reply.header("allow"), Some("GET, HEAD"), "{method} {path}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn other_paths_say_where_to_go() {
     let server = Server::start(RULES).await;
     let reply = server.get("/nothing?here=1").await;

@@ -60,9 +60,9 @@ impl CommonStore {
         }
     }
 
-    /// Whether a call waits for a reply, by the clock of the machine.
-    pub(crate) fn is_busy(&self) -> bool {
-        self.redis.as_ref().is_some_and(ScriptedStore::is_busy)
+    /// The Redis, if a call waits for its reply, by the clock of the machine.
+    pub(crate) fn busy_redis(&self) -> Option<&ScriptedStore> {
+        self.redis.as_ref().filter(|redis| redis.is_busy())
     }
 
     /// All that was charged to the only counter of a world and not given back, in order of time.

@@ -6,12 +6,14 @@ use tidegate_algorithms::Time;
 use tidegate_store_redis::RedisStore;
 use tidegate_store_redis::client::{Client, ClientConfig};
 use tidegate_store_redis::test_util::{PATIENCE, RedisServer};
+use tokio::sync::Notify;
 
 /// A server, and a store over it whose time is moved by the test.
 pub(crate) struct ScriptedStore {
     store: RedisStore,
     /// Calls that wait for a reply. No time passes in the world while there are any.
     in_flight: AtomicUsize,
+    replied: Notify,
     _server: RedisServer,
 }
 
@@ -28,6 +30,7 @@ impl ScriptedStore {
         Self {
             store: RedisStore::in_virtual_time(client, now),
             in_flight: AtomicUsize::new(0),
+            replied: Notify::new(),
             _server: server,
         }
     }
@@ -38,10 +41,16 @@ impl ScriptedStore {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
         let reply = call(&self.store).await;
         self.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.replied.notify_one();
         reply
     }
 
     pub(crate) fn is_busy(&self) -> bool {
         self.in_flight.load(Ordering::Relaxed) > 0
+    }
+
+    /// Waits for a reply. A loop of yields would take the server's core from it.
+    pub(crate) async fn next_reply(&self) {
+        self.replied.notified().await;
     }
 }

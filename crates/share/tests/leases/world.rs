@@ -149,7 +149,8 @@ impl World {
     /// Lets every task go on as far as it can at this instant.
     async fn settle(&self) {
         settle().await;
-        while self.store.is_busy() {
+        while let Some(redis) = self.store.busy_redis() {
+            redis.next_reply().await;
             settle().await;
         }
     }

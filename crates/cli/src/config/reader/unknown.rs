@@ -1,5 +1,6 @@
 //! What was written and nobody asked for.
 
+use tidegate_rules::Severity;
 use tidegate_rules::document::{Code, Finding, Kind, Node, Pair, Span, nearest, quote};
 
 use super::{Known, KnownKind, Reader, join, variable};
@@ -45,6 +46,18 @@ impl Reader<'_> {
         } else {
             format!(" in `{path}`")
         };
+        let hint = if self.findings.is_full(Severity::Error) {
+            None
+        } else {
+            self.hint_at_field(name, path)
+        };
+        let message = format!("unknown field {}{place}", quote(name));
+        self.findings
+            .push(Finding::error(Code::UnknownField, pair.key.span, message).maybe_hint(hint));
+    }
+
+    /// Names the field of a block that is nearest to `name`, else the same name in another block.
+    fn hint_at_field(&self, name: &str, path: &str) -> Option<String> {
         let siblings = self.known.iter().filter_map(|known| {
             let inner = known.path.strip_prefix(path)?;
             let inner = inner.strip_prefix('.').unwrap_or(inner);
@@ -56,10 +69,7 @@ impl Reader<'_> {
             let other = self.known.iter().find(named)?;
             Some(format!("there is `{}`", other.path))
         };
-        let hint = near.or_else(elsewhere);
-        let message = format!("unknown field {}{place}", quote(name));
-        self.findings
-            .push(Finding::error(Code::UnknownField, pair.key.span, message).maybe_hint(hint));
+        near.or_else(elsewhere)
     }
 
     pub(super) fn report_unknown_variables(&mut self) {

@@ -42,8 +42,14 @@ impl Value for Address {
             _ => text.to_owned(),
         };
         with_host.parse().map(Self::Tcp).map_err(|_| {
-            let hint = "write IP:PORT, such as 127.0.0.1:8080 or [::]:8080, with a port up to 65535; \
-                        unix:PATH; or off";
+            let is_port = text.parse::<u16>().is_ok();
+            let hint = if is_port {
+                format!("write 127.0.0.1:{text} for this machine alone, or :{text} for every network")
+            } else {
+                "write IP:PORT, such as 127.0.0.1:8080 or [::]:8080, with a port up to 65535; :PORT for every \
+                 network; unix:PATH; or off"
+                    .to_owned()
+            };
             Mismatch::new("an address", hint)
         })
     }
