@@ -1,12 +1,10 @@
 //! One request: hold its counters, let each limit speak, and charge as its charging says.
 
-use std::slice;
-
 use smallvec::SmallVec;
 use tidegate_algorithms::{Decision, Time};
 
 use super::account::Account;
-use super::claim::{Claim, Hold, claim_all};
+use super::claim::{Claim, Claims, Hold, claim_all, claim_one};
 use super::core::Core;
 use super::fingerprint::Fingerprinter;
 use super::shared::{Overflow, substitutes};
@@ -51,7 +49,15 @@ impl Core {
                 most: MAX_CHARGES,
             });
         }
-        let (mut claims, claim_of) = claim_all(self, fingerprinter, clock, charges)?;
+        let (mut claims, mut claim_of) = (Claims::new(), SmallVec::new());
+        claim_all(
+            self,
+            fingerprinter,
+            clock,
+            charges,
+            &mut claims,
+            &mut claim_of,
+        )?;
         let hold = self.hold(&mut claims, clock)?;
         let mut accounts: SmallVec<[Account<'_>; 8]> = SmallVec::new();
         for claim in &claims {
@@ -134,7 +140,7 @@ impl Core {
         clock: &impl Clock,
         charge: &Charge<'_>,
     ) -> Result<Decision, StoreError> {
-        let (mut claims, _) = claim_all(self, fingerprinter, clock, slice::from_ref(charge))?;
+        let mut claims = claim_one(self, fingerprinter, clock, charge.key, charge.quota)?;
         let hold = self.hold(&mut claims, clock)?;
         let account = self.open(&claims[0], &hold);
         let decision = account.look(charge, hold.now);
