@@ -209,46 +209,35 @@ impl Gcra {
     fn decide<N: Span>(&self, scale: &Scale<N>, ahead: N, cost: u64, extra: u64) -> (Decision, N) {
         // With the extra cut to what was validated no sum or product below can overflow.
         let extra = extra.min(self.most_extra);
-        if self.is_postpaid {
-            return self.debit(scale, ahead, cost, extra);
-        }
+        let (outcome, after) = if self.is_postpaid {
+            self.debit(scale, ahead, cost, extra)
+        } else {
+            self.fit(scale, ahead, cost, extra)
+        };
+        (self.decision(scale, after, outcome), after)
+    }
+
+    /// Says whether a cost fits: one that does not leaves the bucket as it is.
+    #[inline]
+    fn fit<N: Span>(&self, scale: &Scale<N>, ahead: N, cost: u64, extra: u64) -> (Outcome, N) {
         if cost > self.capacity + extra {
-            return (
-                self.decision(
-                    scale,
-                    ahead,
-                    Outcome::Denied {
-                        retry: Retry::Never,
-                    },
-                ),
-                ahead,
-            );
+            let retry = Retry::Never;
+            return (Outcome::Denied { retry }, ahead);
         }
         let after = ahead + N::from(cost) * scale.interval;
         let most = scale.capacity + N::from(extra) * scale.interval;
         if after > most {
             let retry = Retry::After((after - most).duration());
-            return (
-                self.decision(scale, ahead, Outcome::Denied { retry }),
-                ahead,
-            );
+            return (Outcome::Denied { retry }, ahead);
         }
-        let standing = if after > scale.capacity {
-            Standing::Over
-        } else {
-            Standing::Within
-        };
-        let outcome = Outcome::Allowed {
-            standing,
-            delay: Duration::ZERO,
-        };
-        (self.decision(scale, after, outcome), after)
+        (scale.allowed(after), after)
     }
 
-    /// Decides on a postpaid bucket: what does not fit is charged up to the bound. Denied, the retry says when a
-    /// cost of 1 fits; a look is denied as soon as one does not.
+    /// Says whether a cost fits a postpaid bucket: one that does not is charged up to the bound. Denied, the retry
+    /// says when a cost of 1 fits; a look is denied as soon as one does not.
     #[cold]
-    fn debit<N: Span>(&self, scale: &Scale<N>, ahead: N, cost: u64, extra: u64) -> (Decision, N) {
+    #[inline(never)]
+    fn debit<N: Span>(&self, scale: &Scale<N>, ahead: N, cost: u64, extra: u64) -> (Outcome, N) {
         // A larger cost makes no difference, and could overflow.
         let counted = cost.min(self.capacity + self.most_extra);
         let wanted = ahead + N::from(counted) * scale.interval;
@@ -257,21 +246,10 @@ impl Gcra {
         let is_full = cost == 0 && ahead + scale.interval > scale.capacity;
         if wanted > most || cost > counted || is_full {
             let wait = after + scale.interval - scale.capacity;
-            let outcome = Outcome::Denied {
-                retry: Retry::After(wait.duration()),
-            };
-            return (self.decision(scale, after, outcome), after);
+            let retry = Retry::After(wait.duration());
+            return (Outcome::Denied { retry }, after);
         }
-        let standing = if after > scale.capacity {
-            Standing::Over
-        } else {
-            Standing::Within
-        };
-        let outcome = Outcome::Allowed {
-            standing,
-            delay: Duration::ZERO,
-        };
-        (self.decision(scale, after, outcome), after)
+        (scale.allowed(after), after)
     }
 
     #[inline]
@@ -335,6 +313,20 @@ impl Pace {
 // === impl Scale ===
 
 impl<N: Span> Scale<N> {
+    /// The outcome for a request that brings the bucket to `after`.
+    #[inline]
+    fn allowed(&self, after: N) -> Outcome {
+        let standing = if after > self.capacity {
+            Standing::Over
+        } else {
+            Standing::Within
+        };
+        Outcome::Allowed {
+            standing,
+            delay: Duration::ZERO,
+        }
+    }
+
     /// A bucket further ahead than any charge can have brought it was left by a larger limit or by
     /// a clock that stepped back since: it counts as one that is exactly used up.
     #[inline]

@@ -47,7 +47,8 @@ fn write_problem(
     status: u16,
     instance: Option<&str>,
 ) -> fmt::Result {
-    let is_decided = || verdict.deciding().is_some_and(|it| it.decision().is_some());
+    let (deciding, seconds) = (verdict.deciding(), seconds::retry_after(verdict));
+    let is_decided = || deciding.is_some_and(|it| it.decision().is_some());
     let (kind, title) = match verdict.ban() {
         Some(_) => (Some(ABNORMAL_USAGE), "Abnormal Usage Detected"),
         None if is_decided() => (Some(QUOTA_EXCEEDED), "Quota Exceeded"),
@@ -65,8 +66,12 @@ fn write_problem(
     json.push_str("\",\"status\":");
     json.push_str(Buffer::new().format(status));
     json.push_str(",\"detail\":\"");
-    write_refusal(json, verdict, policies, |json, name| {
-        write_quoted(&mut EscapedText(json), name)
+    let told = (deciding.as_ref(), seconds);
+    write_refusal(json, verdict, policies, told, |json, name| {
+        json.push_str("\\\"");
+        write_escaped(&mut EscapedText(json), name)?;
+        json.push_str("\\\"");
+        Ok(())
     })?;
     json.push('"');
     if let Some(instance) = instance {
@@ -84,7 +89,7 @@ fn write_problem(
     if separator == "," {
         json.push(']');
     }
-    if let Some(seconds) = seconds::retry_after(verdict) {
+    if let Some(seconds) = seconds {
         json.push_str(",\"retry-after\":");
         json.push_str(Buffer::new().format(seconds));
     }
@@ -96,7 +101,9 @@ fn write_problem(
 pub fn refusal(verdict: &Verdict, policies: &Policies<'_>) -> String {
     let mut text = String::new();
     // Writing to a string does not fail.
-    let _ = write_refusal(&mut text, verdict, policies, write_quoted);
+    let (deciding, seconds) = (verdict.deciding(), seconds::retry_after(verdict));
+    let told = (deciding.as_ref(), seconds);
+    let _ = write_refusal(&mut text, verdict, policies, told, write_quoted);
     text
 }
 
@@ -105,16 +112,15 @@ fn write_refusal(
     to: &mut String,
     verdict: &Verdict,
     policies: &Policies<'_>,
+    (deciding, seconds): (Option<&LimitStatus<'_>>, Option<u64>),
     write_name: impl FnOnce(&mut String, &str) -> fmt::Result,
 ) -> fmt::Result {
-    let seconds = seconds::retry_after(verdict);
-    let deciding = verdict.deciding();
-    let decision = deciding.as_ref().and_then(LimitStatus::decision);
-    let named = deciding.as_ref().and_then(|status| policies.find(status));
+    let decision = deciding.and_then(LimitStatus::decision);
+    let named = deciding.and_then(|status| policies.find(status));
     let without_time = if verdict.ban().is_some() {
         to.push_str("the caller is banned");
         " until the ban is lifted"
-    } else if deciding.as_ref().is_some_and(LimitStatus::is_hidden) && decision.is_some() {
+    } else if deciding.is_some_and(LimitStatus::is_hidden) && decision.is_some() {
         to.push_str("a limit is used up");
         "; the same request is never allowed"
     } else if let (Some(policy), Some(_)) = (named, decision) {

@@ -19,8 +19,8 @@ use crate::upstream::Reached;
 pub(crate) struct Charged {
     /// The headers that tell of them.
     pub(crate) headers: LimitHeaders,
-    /// The charges that may be refunded: of limits that need no token, and of those that do.
-    receipts: [Option<ChargeReceipt>; 2],
+    /// The charges that may be refunded: of limits that need no token, and of those that do. Empty for nearly all requests.
+    receipts: Vec<ChargeReceipt>,
 }
 
 /// Refunds the charges of a request if it is dropped before anything was sent to an upstream.
@@ -37,26 +37,27 @@ impl Charged {
     pub(crate) fn new(headers: LimitHeaders, receipt: Option<ChargeReceipt>) -> Self {
         Self {
             headers,
-            receipts: [receipt, None],
+            receipts: receipt.map_or_else(Vec::new, |receipt| vec![receipt]),
         }
     }
 
     /// Hands the charges of one step to a guard, so that they are refunded if the client leaves before the next step is decided.
     pub(crate) fn guarded<S: Store + 'static>(
-        self,
+        mut self,
         limiter: &Arc<Limiter<S>>,
     ) -> (LimitHeaders, ReceiptGuard<'_, S>) {
-        let [receipt, _] = self.receipts;
-        (self.headers, ReceiptGuard::new(limiter, receipt))
+        (
+            self.headers,
+            ReceiptGuard::new(limiter, self.receipts.pop()),
+        )
     }
 
     /// Adds the charges of limits that needed a token. Of the others, those stay refundable that count by status.
     pub(crate) fn and(mut self, later: Self) -> Self {
-        if let Some(receipt) = &mut self.receipts[0] {
+        for receipt in &mut self.receipts {
             receipt.retain(counts_by_status);
         }
-        let [later_receipt, _] = later.receipts;
-        self.receipts[1] = later_receipt;
+        self.receipts.extend(later.receipts);
         if !later.headers.is_empty() {
             self.headers = later.headers;
         }
@@ -69,7 +70,7 @@ impl Charged {
         limiter: &Arc<Limiter<S>>,
         status: StatusCode,
     ) -> LimitHeaders {
-        for receipt in self.receipts.iter_mut().flatten() {
+        for receipt in &mut self.receipts {
             let is_refunded = |limit: &Limit| {
                 let counted = limit.counts_status();
                 counted.is_some_and(|statuses| !statuses.contains(status.as_u16()))
@@ -85,8 +86,9 @@ impl Charged {
         limiter: &Arc<Limiter<S>>,
     ) -> LimitHeaders {
         // All are started before the first is awaited, because a client that leaves drops this future.
-        let refunds = (self.receipts).map(|receipt| start_refund(limiter, receipt?));
-        for refund in refunds.into_iter().flatten() {
+        let receipts = self.receipts.into_iter();
+        let refunds = receipts.filter_map(|receipt| start_refund(limiter, receipt));
+        for refund in refunds.collect::<Vec<_>>() {
             let _ = refund.await;
         }
         self.headers
@@ -118,7 +120,7 @@ impl<S: Store + 'static> Drop for RefundGuard<'_, S> {
     fn drop(&mut self) {
         if self.reached.get() == Reached::No {
             let receipts = std::mem::take(&mut self.charged.receipts);
-            for receipt in receipts.into_iter().flatten() {
+            for receipt in receipts {
                 drop(start_refund(self.limiter, receipt));
             }
         }
@@ -201,7 +203,10 @@ descriptors:
                 receipts: [
                     charge(&limiter, "address").await,
                     charge(&limiter, "user").await,
-                ],
+                ]
+                .into_iter()
+                .flatten()
+                .collect(),
             };
             // Polled once and dropped.
             assert!(charged.refund(&limiter).now_or_never().is_none());

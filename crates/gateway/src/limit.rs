@@ -177,6 +177,7 @@ impl Caller<'_> {
         Ok(Some(Box::new(session)))
     }
 
+    #[inline]
     fn request<'r>(
         &'r self,
         lines: &'r HeaderLines<'_>,

@@ -218,8 +218,12 @@ impl Recipes {
     pub fn describe<'a>(&'a self, values: &'a Values<'_>, part: DescribedPart) -> Described<'a> {
         let mut described = Described::default();
         // Made room at once, many entries take one allocation and few take none.
-        described.entries.reserve(self.places.len());
-        described.ranges.reserve(self.list.len());
+        if self.places.len() > INLINE_ENTRIES {
+            described.entries.reserve(self.places.len());
+        }
+        if self.list.len() > INLINE_DESCRIPTORS {
+            described.ranges.reserve(self.list.len());
+        }
         let mut places = self.places.as_slice();
         let mut wanted = self.recipes_in(part);
         for Recipe(ingredients) in &self.list {
@@ -303,24 +307,43 @@ impl<'a> Described<'a> {
     /// Adds the descriptors of one recipe, unless it lacks a value: one, or one for each value of a header whose values all
     /// count. If there are several such headers, the longest list counts the descriptors, and every value is in one of them.
     fn add(&mut self, ingredients: &'a [Ingredient], places: &[usize], values: &'a Values<'_>) {
+        let first = self.entries.len();
         let mut n_descriptors = 1;
-        let mut index = 0;
-        while index < n_descriptors {
-            let first = self.entries.len();
-            for (ingredient, place) in ingredients.iter().zip(places) {
-                let Some(value) = values.list.get(*place).and_then(Option::as_ref) else {
-                    self.entries.truncate(first);
-                    return;
-                };
-                n_descriptors = n_descriptors.max(value.n_values());
-                self.entries.push(Entry {
-                    key: &ingredient.key,
-                    value: value.nth(index),
-                });
-            }
-            self.ranges.push(first..self.entries.len());
-            index += 1;
+        for (ingredient, place) in ingredients.iter().zip(places) {
+            let Some(value) = values.list.get(*place).and_then(Option::as_ref) else {
+                self.entries.truncate(first);
+                return;
+            };
+            n_descriptors = n_descriptors.max(value.n_values());
+            self.entries.push(Entry {
+                key: &ingredient.key,
+                value: value.nth(0),
+            });
         }
+        self.ranges.push(first..self.entries.len());
+        for index in 1..n_descriptors {
+            self.add_nth(index, ingredients, places, values);
+        }
+    }
+
+    /// Adds a further descriptor of a recipe that lacks no value.
+    #[cold]
+    fn add_nth(
+        &mut self,
+        index: usize,
+        ingredients: &'a [Ingredient],
+        places: &[usize],
+        values: &'a Values<'_>,
+    ) {
+        let first = self.entries.len();
+        for (ingredient, place) in ingredients.iter().zip(places) {
+            let value = values.list.get(*place).and_then(Option::as_ref);
+            self.entries.extend(value.map(|value| Entry {
+                key: &ingredient.key,
+                value: value.nth(index),
+            }));
+        }
+        self.ranges.push(first..self.entries.len());
     }
 }
 

@@ -41,6 +41,7 @@ pub(crate) type Charges<'a> = SmallVec<[Charge<'a>; 8]>;
 
 impl<'a> Bill<'a> {
     /// Adds the addresses of every charged limit's counter key, in order.
+    #[inline]
     pub(crate) fn add_addresses(&self, addresses: &mut Addresses) {
         for charged in self.charged() {
             let entries = self.descriptor(charged).entries;
@@ -55,6 +56,7 @@ impl<'a> Bill<'a> {
 
     /// Adds the values of every charged limit's counter key, in order, over the addresses of this
     /// bill.
+    #[inline]
     pub(crate) fn add_values(&self, addresses: &'a [AddressText], values: &mut Values<'a>) {
         let mut addresses = addresses.iter();
         for charged in self.charged() {
@@ -73,6 +75,7 @@ impl<'a> Bill<'a> {
     }
 
     /// Adds the charge of every charged limit, in order, over the values of this bill.
+    #[inline]
     pub(crate) fn add_charges<'v>(&self, mut values: &'v [&'v str], charges: &mut Charges<'v>)
     where
         'a: 'v,
@@ -95,6 +98,12 @@ impl<'a> Bill<'a> {
                 consistency: self.consistency(charged),
             });
         }
+    }
+
+    /// Returns true if no descriptor is only looked at or given something back, as in nearly all requests.
+    pub(crate) fn takes_from_all(self) -> bool {
+        let takes = |it: &Descriptor<'_>| !matches!(it.hits, Hits::Take(0) | Hits::Refund(_));
+        self.descriptors.iter().all(takes)
     }
 
     /// What is to be given back, with the place of its limit among the charges.

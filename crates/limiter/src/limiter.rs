@@ -316,7 +316,7 @@ impl<S: Store> Limiter<S> {
         charging: Charging,
         decisions: &mut Decisions,
         failure: Option<StoreError>,
-    ) -> Result<Option<Receipt>, Failed> {
+    ) -> Result<Option<Receipt>, Box<Failed>> {
         // Filled in place: moved out of a function, each would be copied whole.
         let mut addresses = Addresses::new();
         let (mut values, mut charges) = (Values::new(), Charges::new());
@@ -327,17 +327,18 @@ impl<S: Store> Limiter<S> {
             return Ok(None);
         }
         let asked = match failure {
+            None if bill.takes_from_all() => self.store.charge(&charges, charging, decisions).await,
             None => self.ask(bill, &charges, charging, decisions).await,
             Some(error) => Err(error),
         };
         asked.map(Some).map_err(|error| {
             let (store, limits) = (&self.store, bill.limits());
             let failed = failure::stand_in(store, &charges, limits, charging, decisions, error);
-            failed.with_looks(store, bill, &charges, charging, decisions)
+            Box::new(failed.with_looks(store, bill, &charges, charging, decisions))
         })
     }
 
-    /// Refunds what is to be given back, then charges.
+    /// Refunds what is to be given back, then looks and charges.
     async fn ask(
         &self,
         bill: Bill<'_>,
@@ -346,17 +347,12 @@ impl<S: Store> Limiter<S> {
         decisions: &mut Decisions,
     ) -> Result<Receipt, StoreError> {
         for (index, hits) in bill.refunds() {
-            let charge = &charges[index];
-            let to = RefundTo::Current;
-            let refunded =
-                self.store
-                    .refund(charge.key, charge.quota, hits, to, charge.consistency);
+            let (charge, to) = (&charges[index], RefundTo::Current);
+            let (key, quota) = (charge.key, charge.quota);
+            let refunded = self.store.refund(key, quota, hits, to, charge.consistency);
             refunded.await?;
         }
-        if bill.looks().next().is_some() {
-            return self.charge_looks(bill, charges, charging, decisions).await;
-        }
-        self.store.charge(charges, charging, decisions).await
+        self.charge_looks(bill, charges, charging, decisions).await
     }
 }
 

@@ -62,6 +62,7 @@ pub(crate) enum Force {
 }
 
 /// The limits that came with the request, in order. Rare, so they may allocate.
+#[inline]
 pub(crate) fn overrides(descriptors: &[Descriptor<'_>]) -> Result<Vec<Quota>, LimiterError> {
     if descriptors
         .iter()

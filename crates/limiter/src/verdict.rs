@@ -120,6 +120,7 @@ impl Verdict {
     /// The limit that decided: of a refusal the one that lasts longest, else of all that may refuse
     /// the one with least remaining, where of the quota limits the one with most remaining speaks
     /// for all; the first of equals. `None` if none was asked.
+    #[inline]
     pub fn deciding(&self) -> Option<LimitStatus<'_>> {
         match self.admission {
             Admission::Refused => self.refusing(|_| true),
@@ -204,7 +205,11 @@ impl Verdict {
     }
 
     /// Settles the answer by what the store said, or who stood in for it.
-    pub(crate) fn judge(&mut self, charged: Result<Option<Receipt>, Failed>, shadow: GlobalShadow) {
+    pub(crate) fn judge(
+        &mut self,
+        charged: Result<Option<Receipt>, Box<Failed>>,
+        shadow: GlobalShadow,
+    ) {
         self.admission = match charged {
             Ok(Some(receipt)) => {
                 self.receipt = Some(receipt);
@@ -234,6 +239,7 @@ impl Verdict {
             .map(|banned| banned.retry)
     }
 
+    #[inline]
     fn origin(&self, applied: &Applied) -> Origin<'_> {
         match applied.source {
             Source::Rule { rule, limit } => {

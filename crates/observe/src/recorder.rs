@@ -11,7 +11,7 @@ use crate::core::{Answered, Core, Failure, Rejection, StandIn};
 use crate::counts::Counts;
 use crate::decision::DecisionWriter;
 use crate::dice::Dice;
-use crate::rule_table::{Outcome, RuleTable};
+use crate::rule_table::RuleTable;
 use crate::ruled::{self, Ruled};
 use crate::top::Looker;
 use crate::trace::Tracer;
@@ -107,12 +107,7 @@ impl Recorder {
         if let Some(error) = verdict.failure() {
             self.stood_in(error, verdict);
         }
-        let gravest = self.count_rules(asked, verdict);
-        if let Some(looker) = &self.looker
-            && let Some(looks) = looker.choose(gravest, &self.dice)
-        {
-            looker.look(looks, asked, verdict);
-        }
+        self.count_rules(asked, verdict);
         self.refusals.note(asked, verdict, &self.dice);
         self.keep(answered, asked, verdict)
     }
@@ -165,20 +160,23 @@ impl Recorder {
         }
     }
 
-    /// Gives the gravest word that a rule spoke.
-    fn count_rules(&self, asked: &Asked<'_>, verdict: &Verdict) -> Outcome {
+    /// Counts the rules of a request, and looks at its keys if it is chosen for that.
+    #[inline]
+    fn count_rules(&self, asked: &Asked<'_>, verdict: &Verdict) {
         if !self.table.borrow().is_of(verdict.rules()) && self.turn_over(verdict) == Turn::Late {
             self.count_late(asked, verdict);
             // Its rules have other numbers, so there is no telling its keys.
-            return Outcome::Allowed;
+            return;
         }
         let table = self.table.borrow();
-        let mut gravest = Outcome::Allowed;
+        let looker = self.looker.as_ref();
+        let mut looks = looker.map(|looker| (looker, looker.choose(&self.dice)));
         ruled::each(asked, verdict, |ruled| {
-            gravest = gravest.max(ruled.outcome);
             self.count(&table, ruled);
+            if let Some((looker, looks)) = &mut looks {
+                looker.pass(looks, (asked, verdict, ruled), &self.dice);
+            }
         });
-        gravest
     }
 
     #[inline]

@@ -99,6 +99,7 @@ impl RuleSet {
     /// # Panics
     ///
     /// If `id` comes from a larger set.
+    #[inline]
     pub fn rule(&self, id: RuleId) -> &Rule {
         let domain = self.domain_of(id);
         &domain.rules[id.index() - domain.first_rule]
@@ -109,12 +110,13 @@ impl RuleSet {
     /// # Panics
     ///
     /// If there is no domain.
+    #[inline]
     pub fn domain_of(&self, id: RuleId) -> &Domain {
-        // Of domains that begin at the same number all but the last are empty.
-        let after = self
-            .domains
-            .partition_point(|domain| domain.first_rule <= id.index());
-        &self.domains[after - 1]
+        // Most sets have one domain, and this is asked several times for each request.
+        match &self.domains[..] {
+            [only] => only,
+            domains => domain_among(domains, id),
+        }
     }
 }
 
@@ -175,10 +177,20 @@ impl Branch {
     }
 
     /// The child that takes `value`.
+    #[inline]
     pub(crate) fn choose(&self, value: &str) -> Option<NodeId> {
         if let Some(node) = self.exact.get(value) {
             return Some(*node);
         }
+        if self.patterns.is_empty() {
+            return self.default;
+        }
+        self.choose_by_pattern(value).or(self.default)
+    }
+
+    /// The child of the first pattern that takes `value`. Apart, so that the search without patterns stays short.
+    #[inline(never)]
+    fn choose_by_pattern(&self, value: &str) -> Option<NodeId> {
         let subject = Subject::new(value);
         let found = match &self.index {
             Some(index) => {
@@ -191,6 +203,13 @@ impl Branch {
                 .iter()
                 .find(|(pattern, _)| pattern.matches(&subject)),
         };
-        found.map(|(_, node)| *node).or(self.default)
+        found.map(|(_, node)| *node)
     }
+}
+
+/// The domain of the rule of this number among several.
+fn domain_among(domains: &[Domain], id: RuleId) -> &Domain {
+    // Of domains that begin at the same number all but the last are empty.
+    let after = domains.partition_point(|domain| domain.first_rule <= id.index());
+    &domains[after - 1]
 }

@@ -65,22 +65,34 @@ impl Quota {
         inquiry: Inquiry,
         mut decide: impl FnMut(u64) -> (Decision, S),
     ) -> (Decision, S) {
-        let judged = decide(self.extra(period, now, headroom));
-        match (self.soft_for(), judged.0.outcome) {
-            (Some(only_for), Outcome::Denied { .. })
-                if let Some(period) = self.current(period, now) =>
-            {
-                let period = match inquiry {
-                    Inquiry::Request => period.with_request(only_for, now),
-                    Inquiry::Look => period,
-                };
-                let (mut decision, kept) = judged;
-                let retry = self.retry_across((period, only_for), &decision, now, &mut decide);
-                decision.outcome = Outcome::Denied { retry };
-                (decision, kept)
-            }
-            _ => judged,
+        if self.tracks_soft_period() {
+            return self.judge_soft(period, now, inquiry, decide);
         }
+        decide(self.extra(None, now, headroom))
+    }
+
+    /// The same for a quota with `soft_for`. Apart, because few quotas have one.
+    #[inline(never)]
+    fn judge_soft<S>(
+        &self,
+        period: Option<SoftPeriod>,
+        now: Time,
+        inquiry: Inquiry,
+        mut decide: impl FnMut(u64) -> (Decision, S),
+    ) -> (Decision, S) {
+        let mut judged = decide(self.extra(period, now, Headroom::Absent));
+        if let Some(only_for) = self.soft_for()
+            && !judged.0.is_allowed()
+            && let Some(period) = self.current(period, now)
+        {
+            let period = match inquiry {
+                Inquiry::Request => period.with_request(only_for, now),
+                Inquiry::Look => period,
+            };
+            let retry = self.retry_across((period, only_for), &judged.0, now, &mut decide);
+            judged.0.outcome = Outcome::Denied { retry };
+        }
+        judged
     }
 
     /// Returns the period of a counter after a request: one begins with a soft admission and lasts until a

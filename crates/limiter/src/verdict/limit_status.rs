@@ -126,6 +126,7 @@ impl<'a> LimitStatus<'a> {
     }
 
     /// Where the limit comes from.
+    #[inline]
     pub fn origin(&self) -> Origin<'a> {
         self.verdict.origin(self.applied)
     }
@@ -150,6 +151,7 @@ impl<'a> LimitStatus<'a> {
     }
 
     /// Whether clients are not told of the limit (`announce: false`).
+    #[inline]
     pub fn is_hidden(&self) -> bool {
         match self.origin() {
             Origin::Rule { limit, .. } => limit.is_hidden(),

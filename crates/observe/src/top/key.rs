@@ -30,8 +30,11 @@ impl<'a> Key<'a> {
     /// choose two keys that share a count.
     pub(crate) fn hash(&self, seed: &RandomState) -> u64 {
         let mut hasher = seed.build_hasher();
-        for (_, value) in self.values() {
-            value.hash(&mut hasher);
+        for (index, entry) in self.counted() {
+            match self.address(index, entry) {
+                Some(address) => address.hash(&mut hasher),
+                None => entry.value.hash(&mut hasher),
+            }
         }
         hasher.finish()
     }
@@ -60,20 +63,28 @@ impl<'a> Key<'a> {
 
     /// The entries that tell callers apart; an address in its one spelling, as counters have it.
     fn values(&self) -> impl Iterator<Item = (&'a str, Cow<'a, str>)> {
-        let Self { rule, entries } = *self;
-        let counted = rule.counted_values().iter();
-        counted.filter_map(move |index| {
-            let entry = entries.get(*index)?;
-            let is_address = rule.counted_addresses().contains(index);
-            let address = is_address
-                .then(|| entry.value.parse::<IpAddr>().ok())
-                .flatten();
-            let value = match address {
-                Some(address) => address.to_canonical().to_string().into(),
+        let key = *self;
+        self.counted().map(move |(index, entry)| {
+            let value = match key.address(index, entry) {
+                Some(address) => address.to_string().into(),
                 None => entry.value.into(),
             };
-            Some((entry.key, value))
+            (entry.key, value)
         })
+    }
+
+    /// The entries whose values tell callers apart, with their places.
+    fn counted(&self) -> impl Iterator<Item = (usize, &'a Entry<'a>)> {
+        let Self { rule, entries } = *self;
+        let counted = rule.counted_values().iter();
+        counted.filter_map(move |&index| Some((index, entries.get(index)?)))
+    }
+
+    /// The address that an entry stands for, if its rule tells addresses apart and not their spellings.
+    fn address(&self, index: usize, entry: &Entry<'_>) -> Option<IpAddr> {
+        let is_address = self.rule.counted_addresses().contains(&index);
+        let address = is_address.then(|| entry.value.parse::<IpAddr>().ok());
+        Some(address.flatten()?.to_canonical())
     }
 }
 

@@ -13,7 +13,7 @@ use super::tally::Sighting;
 use crate::core::Core;
 use crate::dice::Dice;
 use crate::rule_table::Outcome;
-use crate::ruled;
+use crate::ruled::Ruled;
 use crate::{Asked, TopConfig};
 
 /// Looks at some of the requests of one core: at the first of every window, so that quiet times are
@@ -27,11 +27,12 @@ pub(crate) struct Looker {
     first: [Cell<u32>; 2],
 }
 
-/// For how many requests each look at this one stands; zero if it is not looked at.
+/// The looks at one request: for how many requests each stands; zero if it is not looked at.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Looks {
     busiest: u32,
-    refused: u32,
+    /// Chosen at the first limit that denies.
+    refused: Option<u32>,
 }
 
 // === impl Looker ===
@@ -49,16 +50,32 @@ impl Looker {
         }
     }
 
-    /// Whether to look at a request of which the gravest word was `gravest`.
+    /// The looks at a request of which no limit is known yet.
     #[inline]
-    pub(crate) fn choose(&self, gravest: Outcome, dice: &Dice) -> Option<Looks> {
-        let busiest = self.weigh(TopKind::Busiest, dice);
-        let refused = if gravest >= Outcome::Shadowed {
-            self.weigh(TopKind::Refused, dice)
+    pub(crate) fn choose(&self, dice: &Dice) -> Looks {
+        Looks {
+            busiest: self.weigh(TopKind::Busiest, dice),
+            refused: None,
+        }
+    }
+
+    /// Looks at one rule of a request, if that was chosen.
+    #[inline]
+    pub(crate) fn pass(
+        &self,
+        looks: &mut Looks,
+        (asked, verdict, ruled): (&Asked<'_>, &Verdict, &Ruled<'_>),
+        dice: &Dice,
+    ) {
+        let refused = if ruled.outcome >= Outcome::Shadowed {
+            let weigh = || self.weigh(TopKind::Refused, dice);
+            *looks.refused.get_or_insert_with(weigh)
         } else {
             0
         };
-        (busiest | refused != 0).then_some(Looks { busiest, refused })
+        if looks.busiest | refused != 0 {
+            self.look([looks.busiest, refused], asked, verdict, ruled);
+        }
     }
 
     #[inline]
@@ -72,9 +89,13 @@ impl Looker {
         if dice.one_in(one_in) { one_in.get() } else { 0 }
     }
 
-    /// Looks at a request.
+    /// Looks at one rule of a request, with a weight for each [`TopKind`].
     #[cold]
-    pub(crate) fn look(&self, looks: Looks, asked: &Asked<'_>, verdict: &Verdict) {
+    fn look(&self, weights: [u32; 2], asked: &Asked<'_>, verdict: &Verdict, ruled: &Ruled<'_>) {
+        let (Some(rule), Some(descriptor)) = (ruled.rule, asked.descriptors.get(ruled.descriptor))
+        else {
+            return;
+        };
         // Somebody reads: that is rare, and a look less does no harm, but waiting would.
         let Some(mut lately) = self.core.try_lately() else {
             return;
@@ -86,26 +107,22 @@ impl Looker {
                 first.set(Self::N_FIRST);
             }
         }
-        ruled::each(asked, verdict, |ruled| {
-            let (Some(rule), Some(descriptor)) =
-                (ruled.rule, asked.descriptors.get(ruled.descriptor))
-            else {
-                return;
-            };
-            let key = Key::new(verdict.rules().rule(rule), descriptor.entries);
-            let mut sighting = Sighting {
-                rule,
-                key,
-                hash: key.hash(&self.seed),
-                weight: u64::from(looks.busiest),
-            };
-            if looks.busiest > 0 {
-                lately.add(TopKind::Busiest, &sighting);
+        let key = Key::new(verdict.rules().rule(rule), descriptor.entries);
+        let hash = key.hash(&self.seed);
+        for (kind, weight) in [TopKind::Busiest, TopKind::Refused]
+            .into_iter()
+            .zip(weights)
+        {
+            if weight > 0 {
+                let weight = u64::from(weight);
+                let sighting = Sighting {
+                    rule,
+                    key,
+                    hash,
+                    weight,
+                };
+                lately.add(kind, &sighting);
             }
-            if looks.refused > 0 && ruled.outcome >= Outcome::Shadowed {
-                sighting.weight = u64::from(looks.refused);
-                lately.add(TopKind::Refused, &sighting);
-            }
-        });
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The most frequent keys of each rule by one measure, in one window.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use tidegate_limiter::RuleSet;
 use tidegate_rules::RuleId;
@@ -16,8 +16,8 @@ pub(crate) const PLACE_BYTES: usize = 2 * key::MAX_BYTES + 64;
 /// The most frequent keys of each rule.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// Those of the rules that came first.
-    rules: HashMap<RuleId, SpaceSaving<String>>,
+    /// Those of the rules that came first. Few rules are found sooner in order than by a hash.
+    rules: BTreeMap<RuleId, SpaceSaving<String>>,
     /// Those of the rules that came when the memory was used up.
     shared: SpaceSaving<(Option<RuleId>, String)>,
     /// How many places are taken, those that are shared aside. A list costs one too.

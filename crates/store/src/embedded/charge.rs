@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use tidegate_algorithms::{Decision, Time};
 
 use super::account::Account;
-use super::claim::{Claim, Hold, claim_all};
+use super::claim::{Claim, Claims, Hold, claim_all, claim_one};
 use super::core::Core;
 use super::fingerprint::Fingerprinter;
 use super::shared::{Overflow, substitutes};
@@ -51,7 +51,15 @@ impl Core {
                 most: MAX_CHARGES,
             });
         }
-        let (mut claims, claim_of) = claim_all(self, fingerprinter, clock, charges)?;
+        let (mut claims, mut claim_of) = (Claims::new(), SmallVec::new());
+        claim_all(
+            self,
+            fingerprinter,
+            clock,
+            charges,
+            &mut claims,
+            &mut claim_of,
+        )?;
         let hold = self.hold(&mut claims, clock)?;
         let mut accounts: SmallVec<[Account<'_>; 8]> = SmallVec::new();
         for claim in &claims {
@@ -139,8 +147,8 @@ impl Core {
         clock: &impl Clock,
         charge: &Charge<'_>,
     ) -> Result<Decision, StoreError> {
-        let charges = slice::from_ref(charge);
-        let (mut claims, claim_of) = claim_all(self, fingerprinter, clock, charges)?;
+        let (charges, claim_of) = (slice::from_ref(charge), [0]);
+        let mut claims = claim_one(self, fingerprinter, clock, charge.key, charge.quota)?;
         let hold = self.hold(&mut claims, clock)?;
         let accounts = [self.open(&claims[0], &hold)];
         let Some(shared) = self.shared_for(&accounts[0], charge) else {

@@ -139,20 +139,21 @@ pub(super) fn claim_one<'a>(
     Ok(SmallVec::from_iter([claim]))
 }
 
-/// The distinct counters of `charges`, and for each charge which one it is.
+/// Adds the distinct counters of `charges` to `claims`, and for each charge which one it is to `claim_of`. Filled in
+/// place: returned, both would be copied whole.
 pub(super) fn claim_all<'a>(
     core: &Core,
     fingerprinter: &Fingerprinter,
     clock: &impl Clock,
     charges: &[Charge<'a>],
-) -> Result<(Claims<'a>, SmallVec<[usize; 8]>), StoreError> {
-    let mut claims = Claims::new();
-    let mut claim_of = SmallVec::new();
+    claims: &mut Claims<'a>,
+    claim_of: &mut SmallVec<[usize; 8]>,
+) -> Result<(), StoreError> {
     for charge in charges {
         let claim = Claim::new(core, fingerprinter, clock, charge.key, charge.quota)?;
-        claim_of.push(claim.join(&mut claims, charge.cost));
+        claim_of.push(claim.join(claims, charge.cost));
     }
-    Ok((claims, claim_of))
+    Ok(())
 }
 
 // === impl Core ===

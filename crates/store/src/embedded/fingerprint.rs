@@ -115,12 +115,22 @@ fn hashed<T>(
     if let [value] = key.values {
         return hash([first, second], value.as_bytes());
     }
+    hashed_together([first, second ^ SEVERAL], key.values, hash)
+}
+
+/// A hash of several values, each with its length.
+#[inline(never)]
+fn hashed_together<T>(
+    secret: [u64; 2],
+    values: &[&str],
+    hash: impl FnOnce([u64; 2], &[u8]) -> T,
+) -> T {
     let mut bytes: SmallVec<[u8; INLINE]> = SmallVec::new();
-    for value in key.values {
+    for value in values {
         bytes.extend_from_slice(&length_word(value));
         bytes.extend_from_slice(value.as_bytes());
     }
-    hash([first, second ^ SEVERAL], &bytes)
+    hash(secret, &bytes)
 }
 
 /// The low and the high half of a number.

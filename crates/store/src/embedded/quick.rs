@@ -118,8 +118,8 @@ impl Asked<'_> {
         let (decision, next) = self.decide(word, now);
         let is_refused = !decision.is_allowed();
         // Then a window may count its refusals, and says what is left accordingly; or the limit is postpaid.
-        let is_counted = self.charging == Charging::EveryMatch || self.charge.quota.is_postpaid();
-        if is_refused && is_counted {
+        if is_refused && (self.charging == Charging::EveryMatch || self.charge.quota.is_postpaid())
+        {
             return None;
         }
         let is_look = self.charge.cost == 0;
@@ -179,10 +179,21 @@ fn decide_word(
         }
         _ => None,
     };
-    whole.unwrap_or_else(|| {
-        let state = State::from_narrow(word, layout);
-        let state = state.unwrap_or(State::Instant(Ticks::default()));
-        let (decision, next) = state.decide(quota.meter(), cost, extra, now);
-        (decision, next.to_narrow(layout, expires_at(quota, next)))
-    })
+    whole.unwrap_or_else(|| decide_state(quota, word, layout, cost, extra, now))
+}
+
+/// Decides on a narrow state by way of [`State`].
+#[inline(never)]
+fn decide_state(
+    quota: &Quota,
+    word: u64,
+    layout: Layout,
+    cost: u64,
+    extra: u64,
+    now: Time,
+) -> (Decision, u64) {
+    let state = State::from_narrow(word, layout);
+    let state = state.unwrap_or(State::Instant(Ticks::default()));
+    let (decision, next) = state.decide(quota.meter(), cost, extra, now);
+    (decision, next.to_narrow(layout, expires_at(quota, next)))
 }

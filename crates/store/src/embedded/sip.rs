@@ -55,11 +55,8 @@ impl Sip {
             self.absorb(u64::from_le_bytes(*word));
         }
         // The last word: what is left of the string, and its length in the highest byte.
-        let mut last = (bytes.len() as u64) << 56;
-        for (place, &byte) in tail.iter().enumerate() {
-            last |= u64::from(byte) << (place * 8);
-        }
-        self.absorb(last);
+        let length = (bytes.len() as u64) << 56;
+        self.absorb(length | rest(bytes, tail));
     }
 
     #[inline]
@@ -97,6 +94,21 @@ impl Sip {
         self.v3 = self.v3.rotate_left(21) ^ self.v0;
         self.v2 = self.v2.rotate_left(32);
     }
+}
+
+/// The `tail` of `bytes` as the low bytes of a word.
+#[inline]
+fn rest(bytes: &[u8], tail: &[u8]) -> u64 {
+    // A string of a word or more has its tail at the end of its last eight bytes.
+    if let Some(end) = bytes.last_chunk::<8>() {
+        // In two steps, because an empty tail leaves nothing of the word.
+        return u64::from_le_bytes(*end) >> (8 * (7 - tail.len())) >> 8;
+    }
+    let mut word = 0;
+    for &byte in tail.iter().rev() {
+        word = (word << 8) | u64::from(byte);
+    }
+    word
 }
 
 #[cfg(test)]
