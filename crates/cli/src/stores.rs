@@ -6,7 +6,7 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_algorithms::{ChargeStamp, Decision, Headroom, Quota, RefundTo, Time};
+use tidegate_algorithms::{ChargeStamp, Decision, Quota, RefundTo, Time};
 use tidegate_share::SharedStore;
 use tidegate_store::report::{RegionReport, StoreHealth, StoreReport};
 use tidegate_store::{

@@ -3,7 +3,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use tidegate_algorithms::{Algorithm, Allowance, QuotaSpec};
+use tidegate_algorithms::{Algorithm, Allowance, Headroom, QuotaSpec};
 use tidegate_share::{EventualConfig, SharedConfig};
 use tidegate_store::{LimitId, Mode, OnFull, StoreConfig};
 use tidegate_store_redis::client::ClientConfig;
