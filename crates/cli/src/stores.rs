@@ -15,6 +15,7 @@ use tidegate_store::{
 };
 use tidegate_store_redis::client::Client;
 use tidegate_store_redis::{RedisMembers, RedisStore, RedisTotals, report};
+use tokio::task::yield_now;
 use tokio::time::{interval, timeout};
 use tracing::warn;
 
@@ -58,6 +59,12 @@ struct Region {
 /// How long the last words to Redis may take.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// The time between two rounds in which idle counters are recognised: at least one in every pass of the store.
+const IDLE_ROUND: Duration = Duration::from_secs(1);
+
+/// The parts of such a round.
+const IDLE_PARTS: u32 = 64;
+
 /// The time between two looks at callers that found no room.
 const MEMORY_WATCH: Duration = Duration::from_secs(10);
 
@@ -80,7 +87,23 @@ impl AnyStore {
                 Self::Shared(shared) => shared.run().await,
             }
         };
-        tokio::join!(work, self.watch_memory());
+        tokio::join!(work, self.watch_memory(), self.recognise_idle());
+    }
+
+    /// Recognises idle counters once a second while memory is full, for ever. In parts, because all of a large table
+    /// would take the other tasks of this thread some tens of milliseconds.
+    async fn recognise_idle(&self) {
+        let mut rounds = interval(IDLE_ROUND);
+        loop {
+            rounds.tick().await;
+            for part in 0..IDLE_PARTS {
+                match self {
+                    Self::Memory(store) => store.recognise_idle(part, IDLE_PARTS),
+                    Self::Shared(shared) => shared.store.recognise_idle(part, IDLE_PARTS),
+                }
+                yield_now().await;
+            }
+        }
     }
 
     /// Logs when callers found no room for a counter, at most every ten seconds, for ever.

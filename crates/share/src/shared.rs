@@ -142,6 +142,14 @@ impl<R: Store, W: Clock, M: Clock> SharedStore<R, W, M> {
             || (self.common.alone().is_full() && is_alone())
     }
 
+    /// [`EmbeddedStore::recognise_idle`] for all stores in this node's memory.
+    pub fn recognise_idle(&self, part: u32, parts: u32) {
+        self.local().recognise_idle(part, parts);
+        self.eventual.shares().recognise_idle(part, parts);
+        self.common.alone().recognise_idle(part, parts);
+        self.split.recognise_idle(part, parts);
+    }
+
     /// Charges that found no room in a store of this node. The counters of a node alone are left out, because notes
     /// decide nothing.
     fn untracked(&self) -> u64 {

@@ -172,6 +172,10 @@ impl<M: Clock> Split<M> {
         self.counters.untracked()
     }
 
+    pub(crate) fn recognise_idle(&self, part: u32, parts: u32) {
+        self.counters.recognise_idle(part, parts);
+    }
+
     /// Whether `on_full` decided on a share in the last minute.
     pub(crate) fn is_full(&self) -> bool {
         self.counters.is_full()

@@ -156,6 +156,15 @@ impl<C: Clock> EmbeddedStore<C> {
         self.core.was_full_at(self.clock.now())
     }
 
+    /// Recognises the counters in the `part`th of `parts` of the table that nobody requested lately, if `on_full`
+    /// decided in the last minute. To be called for all parts once a second, so that new callers find room soon after
+    /// a flood that kept all counters in use.
+    pub fn recognise_idle(&self, part: u32, parts: u32) {
+        if self.is_full() {
+            self.core.age_marks(part, parts, self.clock.now());
+        }
+    }
+
     /// [`Store::charge`] without a future: this store never waits for anything outside.
     pub fn charge_now(
         &self,

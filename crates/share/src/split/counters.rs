@@ -43,6 +43,11 @@ impl<M: Clock> Counters<M> {
         self.aligned.is_full() || self.measured.is_full()
     }
 
+    pub(super) fn recognise_idle(&self, part: u32, parts: u32) {
+        self.aligned.recognise_idle(part, parts);
+        self.measured.recognise_idle(part, parts);
+    }
+
     /// The store's time, as far as it is known.
     pub(super) fn time(&self) -> &StoreTime<Arc<M>> {
         self.aligned.clock()

@@ -166,8 +166,11 @@ impl Target {
         let mut scene = Scene::new(self, attack.max_memory);
         scene.invite(attack.duration());
         scene.flood(attack);
-        let clock = scene.store.clock();
-        clock.advance(Duration::from_mins(1));
+        // As the server does, once a second.
+        for _ in 0..60 {
+            scene.store.clock().advance(Duration::from_secs(1));
+            scene.store.recognise_idle(0, 1);
+        }
         let inexact = Self::all()
             .iter()
             .filter(|target| !target.is_counted_exactly(&scene.store))

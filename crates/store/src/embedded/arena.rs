@@ -144,7 +144,7 @@ impl<'a> Arena<'a> {
     /// Frees all pieces of a block.
     pub(super) fn free(self, handle: Handle) {
         let mut free = self.space.lock();
-        let mut next = Some(Piece::new(self.words, handle));
+        let mut next = Some(Piece::first(self.words, handle));
         while let Some(piece) = next {
             next = piece.next();
             free.put(self, piece.handle().alone());
@@ -175,7 +175,7 @@ impl<'a> Arena<'a> {
 
     /// When the state of a block expires. Its first piece tells, so the others are not looked at.
     pub(super) fn expires_at(self, handle: Handle) -> Time {
-        Time::from_nanos(Piece::new(self.words, handle).get(EXPIRES))
+        Time::from_nanos(Piece::first(self.words, handle).get(EXPIRES))
     }
 
     pub(super) fn block(self, handle: Handle) -> Block<'a> {
@@ -234,7 +234,7 @@ impl<'a> Arena<'a> {
         while wanting > 0 {
             let piece = free.take(self, units_for(wanting));
             let piece = piece.or_else(|| free.take_largest(self))?;
-            let is_last = Piece::new(self.words, piece).len() >= wanting;
+            let is_last = Piece::later(self.words, piece).len() >= wanting;
             wanting = if is_last {
                 0
             } else {
@@ -243,7 +243,7 @@ impl<'a> Arena<'a> {
             pieces.push(piece);
         }
         let last = pieces.pop()?;
-        let join = |next, handle| Piece::new(self.words, handle).link_to(next);
+        let join = |next, handle| Piece::first(self.words, handle).link_to(next);
         Some(pieces.into_iter().rev().fold(last, join))
     }
 }
@@ -258,7 +258,7 @@ impl Clearing<'_> {
 
     /// Whether a block lies in the layers to clear.
     pub(super) fn concerns(self, handle: Handle) -> bool {
-        let first = Piece::new(self.arena.words, handle);
+        let first = Piece::first(self.arena.words, handle);
         pieces(first).any(|piece| piece.handle().start < self.below)
     }
 }
@@ -305,7 +305,7 @@ impl Handle {
     }
 }
 
-/// The units of a piece with that many own words.
+/// The units of a piece that is a block with that many words.
 fn units_for(words: usize) -> usize {
     words_for(words).div_ceil(UNIT_WORDS).max(LEAST_UNITS)
 }

@@ -35,7 +35,7 @@ struct Cursor<'a> {
 
 impl<'a> Block<'a> {
     pub(super) fn new(arena: Arena<'a>, handle: Handle) -> Self {
-        let first = Piece::new(arena.words, handle);
+        let first = Piece::first(arena.words, handle);
         let mut block = Self {
             first,
             len: first.len(),
