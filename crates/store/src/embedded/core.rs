@@ -119,7 +119,7 @@ impl Core {
         word: impl Fn(usize) -> u64,
     ) -> Block<'_> {
         let block = self.arena().block(handle);
-        if shape == Shape::Log {
+        if shape == Shape::Log && block.len() != len {
             BlockLog::new(block.clone()).take_over(len, word);
         } else {
             (0..len).for_each(|index| block.put(index, word(index)));

@@ -19,6 +19,8 @@ enum Step {
         n: u64,
     },
     Widen,
+    /// Moves it to a longer block.
+    Move,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -28,6 +30,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..8_u64).prop_map(Step::DropNewest),
         2 => (0..40_u64, 0..8_u64).prop_map(|(first, n)| Step::Remove { first, n }),
         1 => Just(Step::Widen),
+        1 => Just(Step::Move),
     ]
 }
 
@@ -84,6 +87,11 @@ proptest! {
                     let mut wider = block(log.room() + 3);
                     log.copy_to(&mut wider);
                     log = wider;
+                }
+                Step::Move => {
+                    let mut moved = block(log.room() + 3);
+                    moved.take_over(log.block.len(), |index| log.block.get(index));
+                    log = moved;
                 }
             }
             check(&log, &stamps)?;
