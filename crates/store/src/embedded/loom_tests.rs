@@ -28,8 +28,8 @@ const TWO_SETS: usize = 64;
 /// Bytes of four sets: the table may grow once.
 const FOUR_SETS: usize = 128;
 
-/// A word without a lock bit, as that of a set that is free.
-const PATTERN: u64 = 0x5555_5555_5555_5555;
+/// A word without a lock bit, as that of a set that is free. As a time it is whole steps.
+const PATTERN: u64 = 0x5555_5555_5555_5540;
 
 const NOW: Time = Time::from_nanos(1_800_000_000_000_000_000);
 
