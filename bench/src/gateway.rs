@@ -3,6 +3,7 @@
 
 mod bare;
 mod contenders;
+mod cores;
 mod http1;
 mod idle;
 mod instructions;
@@ -21,6 +22,7 @@ pub use bare::{BARE_SERVER, BareServer};
 use contenders::{
     Certificate, ForwardedHeaders, Limits, Protocol, haproxy, nginx, tidegate, upstream,
 };
+use cores::TwoCores;
 use idle::IdleConnections;
 use instructions::ProxiedGets;
 use open_loop::FixedRate;
@@ -43,7 +45,8 @@ once before, callers come at random, all are allowed. *Denied* is one caller tha
 GET over one connection: of 1,200 the first 200 do not count; the recorder looks at the first 1,000 of a window for the busiest callers,
 and at a few after them. What a rule adds is the difference to the same gateway whose rules have none for its descriptor. *Beside* is tidegate
 without limits. Latency is measured by an open
-loop of our own over 64 connections, without limits: requests begin when they are due, and the latency counts from then. Memory is the
+loop of our own over 64 connections, without limits: requests begin when they are due, and the latency counts from then. *A core for the
+proxy*: the load and the upstream share the other one; *placed by the kernel*: the upstream often runs beside the proxy, and waits for it. Memory is the
 growth of the resident set over 10,000 idle connections, each after one GET, of new processes; *beside* is a bare hyper server with a
 `header_read_timeout`. tidegate takes a connection from hyper after its first GET, until the next one begins; a client with GETs less than a second
 apart has its buffers for a second or two longer. Seven rounds, proxies interleaved (A B, B A, …), three of memory and one of instructions: the median, with the
@@ -166,18 +169,24 @@ impl Sizes {
         let [nginx, _, _, tidegate] = &comparison.proxies[..] else {
             return Err("four proxies were started".into());
         };
-        rows.extend(self.latency(nginx, tidegate, per_second)?);
+        eprintln!("gateway: latency at {per_second:.0} a second ...");
+        let cores = TwoCores::first()?;
+        let proxies = [nginx, tidegate];
+        let [p50, p99] = self.latency(upstream, proxies, per_second, Some(&cores))?;
+        rows.push(p50.aiming(Aim::on_ratio(Bound::AtMost, 1.3, 1.1)));
+        rows.push(p99);
+        rows.extend(self.latency(upstream, proxies, per_second, None)?);
         Ok(rows)
     }
 
-    /// Latencies at a fixed rate.
+    /// Latencies at a fixed rate, with a core for the proxy or without.
     fn latency(
         &self,
-        nginx: &Program,
-        tidegate: &Program,
+        upstream: &Program,
+        proxies: [&Program; 2],
         per_second: f64,
+        cores: Option<&TwoCores>,
     ) -> Result<[Row; 2], Box<dyn Error>> {
-        eprintln!("gateway: latency at {per_second:.0} a second ...");
         let [warmup, duration] = self.fixed_rate;
         #[expect(
             clippy::cast_possible_truncation,
@@ -192,7 +201,9 @@ impl Sizes {
         let mut latencies = [Vec::new(), Vec::new()];
         for round in 0..self.rounds {
             for at in in_turn(round, 2) {
-                latencies[at].push(load.run([nginx, tidegate][at].address)?);
+                let placed = cores.map(|cores| cores.place(upstream, proxies[at]));
+                let _placement = placed.transpose()?;
+                latencies[at].push(load.run(proxies[at].address)?);
             }
         }
         let row = |hundredths: usize| {
@@ -201,13 +212,14 @@ impl Sizes {
                 each.collect::<Vec<_>>()
             });
             let thousands = per_second / 1e3;
-            let what = format!("p{hundredths} at {thousands:.1} k/s, nginx beside");
+            let place = match cores {
+                Some(_) => "a core for the proxy",
+                None => "placed by the kernel",
+            };
+            let what = format!("p{hundredths} at {thousands:.1} k/s, {place}, nginx beside");
             Row::pair(&what, "µs", &beside, &ours)
         };
-        Ok([
-            row(50).aiming(Aim::on_ratio(Bound::AtMost, 1.3, 1.1)),
-            row(99),
-        ])
+        Ok([row(50), row(99)])
     }
 
     /// Limits that allow, and limits that deny.

@@ -42,6 +42,8 @@ impl Ticker {
             let read = ready.try_io(|timer| Ok(rustix::io::read(timer, &mut ticks)?));
             // Someone else's error is an early wake: wait on.
             if let Ok(read) = read {
+                // It has given all its ticks: another look before the next one would be in vain.
+                ready.clear_ready();
                 return read.map(|_| ());
             }
         }
