@@ -2,16 +2,19 @@
 //! machine says little; this number says when a change made a path longer. It fails on both sides, so that a gain
 //! is written down too, in `tests/instructions.txt` of the crate.
 
+#[path = "cargo.rs"]
+mod cargo;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use cargo::cargo_build;
+
 /// A program of the crate that does one thing over and over.
 pub(crate) struct Program {
-    /// How cargo is told of it: `--example` or `--bin`, and its name.
+    /// Its kind and name: `--example` or `--bin` of [`ALL`].
     pub(crate) target: [&'static str; 2],
-    /// What it is built with besides.
-    pub(crate) features: &'static [&'static str],
     /// The function inside which instructions are counted: the start of a program reads rules, and measures clocks
     /// for as long as that takes.
     pub(crate) function: &'static str,
@@ -28,6 +31,24 @@ pub(crate) struct Workload {
     /// What the program says when it has done it.
     pub(crate) says: String,
 }
+
+/// The programs of all crates with such a test, built by one call of cargo. Asked for one package after the other, it would choose the
+/// features of dependencies for each anew, and build and link what they share several times.
+const ALL: &[&str] = &[
+    "--package=tidegate-gateway",
+    "--package=tidegate-identify",
+    "--package=tidegate-limiter",
+    "--package=tidegate-observe",
+    "--package=tidegate-server",
+    "--package=tidegate-share",
+    "--example=proxied_gets",
+    "--example=describe",
+    "--example=checks",
+    "--example=records",
+    "--example=messages",
+    "--bin=decisions",
+    "--features=tidegate-server/test-util,tidegate-share/test-util",
+];
 
 /// Set it to write the numbers down instead of comparing them.
 const UPDATE: &str = "TIDEGATE_UPDATE_FIXTURES";
@@ -77,19 +98,17 @@ fn require_valgrind() {
     );
 }
 
-/// Builds the program with optimisations and gives its path.
+/// Builds all programs with optimisations and gives the path of one.
 fn build(program: &Program) -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
-    let built = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--release", "--locked"])
-        .args(["--package", env!("CARGO_PKG_NAME")])
-        .args(program.target)
-        .args(["--features", &program.features.join(",")])
+    let built = cargo_build()
+        .arg("--release")
+        .args(ALL)
         .arg("--target-dir")
         .arg(target)
         .status()
         .unwrap();
-    assert!(built.success(), "the program does not build");
+    assert!(built.success(), "the programs do not build");
     let folder = match program.target {
         ["--example", _] => "release/examples",
         _ => "release",

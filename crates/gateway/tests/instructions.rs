@@ -10,7 +10,6 @@ use instructions::{Program, Workload, hold};
 
 const PROXIED_GETS: Program = Program {
     target: ["--example", "proxied_gets"],
-    features: &[],
     function: "get_repeatedly",
     times: 1_000,
 };

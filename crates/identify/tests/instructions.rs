@@ -9,7 +9,6 @@ use instructions::{Program, Workload, hold};
 
 const DESCRIBE: Program = Program {
     target: ["--example", "describe"],
-    features: &[],
     function: "describe_repeatedly",
     times: 10_000,
 };

@@ -10,7 +10,6 @@ use instructions::{Program, Workload, hold};
 
 const CHECKS: Program = Program {
     target: ["--example", "checks"],
-    features: &[],
     function: "check_repeatedly",
     times: 10_000,
 };

@@ -11,7 +11,6 @@ use instructions::{Program, Workload, hold};
 /// So many that chance evens out.
 const RECORDS: Program = Program {
     target: ["--example", "records"],
-    features: &[],
     function: "record_repeatedly",
     times: 100_000,
 };

@@ -10,7 +10,6 @@ use instructions::{Program, Workload, hold};
 
 const MESSAGES: Program = Program {
     target: ["--example", "messages"],
-    features: &["test-util"],
     function: "answer_repeatedly",
     times: 10_000,
 };

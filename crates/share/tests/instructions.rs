@@ -12,7 +12,6 @@ use instructions::{Program, Workload, hold};
 /// So many that a draw in between does not show.
 const DECISIONS: Program = Program {
     target: ["--bin", "decisions"],
-    features: &["test-util"],
     function: "decide_repeatedly",
     times: 1_000,
 };

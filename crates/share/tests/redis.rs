@@ -2,12 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "../../../tests/support/cargo.rs"]
+mod cargo;
+
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use cargo::cargo_build;
 use tidegate_algorithms::{Algorithm, Allowance, Headroom, Quota, QuotaSpec};
 use tidegate_share::{SharedConfig, SharedStore};
 use tidegate_store::{
@@ -209,9 +213,15 @@ impl Drop for Lessee {
 /// Builds the example and gives its path.
 fn build() -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
-    let built = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--locked", "--example", "lessee"])
-        .args(["--package", env!("CARGO_PKG_NAME"), "--target-dir"])
+    let built = cargo_build()
+        // As scripts/test builds the workspace, so that nothing is built again for other features.
+        .args([
+            "--workspace",
+            "--all-features",
+            "--example",
+            "lessee",
+            "--target-dir",
+        ])
         .arg(target)
         .status()
         .unwrap();

@@ -83,27 +83,28 @@ async fn play(scene: Scene, consistency: Consistency) -> Outcome {
     let ends = START.plus(scene.window * n_windows);
     let gap = scene.window * 10 / 12 / u32::try_from(scene.limit).expect("small");
     let admitted = Arc::new(Mutex::new(Vec::<Time>::new()));
+    // The window that counts now, and the number admitted in it.
+    let current = Arc::new(Mutex::new((START, 0_u64)));
     let worst = Arc::new(Mutex::new(0));
     let (mut n_asked, mut dice) = (0_u64, 1_u64);
     while world.clock.now() < ends {
         dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let place = place(scene.spread, (dice >> 33) % 100);
         let (clock, admitted) = (world.clock.clone(), Arc::clone(&admitted));
-        let (worst, window) = (Arc::clone(&worst), scene.window);
+        let (current, worst, window) = (Arc::clone(&current), Arc::clone(&worst), scene.window);
         let limit = scene.limit;
         let limits = vec![(POOL, Arc::clone(&pool), consistency)];
         world.ask_all(place, limits, 1, move |decisions| {
             if decisions[0].is_allowed() {
                 let now = clock.now();
-                let mut admitted = admitted.lock().expect("no panic");
-                admitted.push(now);
+                admitted.lock().expect("no panic").push(now);
                 let begins = Time::from_nanos(now.nanos() - now.nanos() % nanos(window));
-                let used = admitted
-                    .iter()
-                    .rev()
-                    .take_while(|at| **at >= begins)
-                    .count();
-                let left = limit.saturating_sub(used as u64);
+                let mut current = current.lock().expect("no panic");
+                if current.0 != begins {
+                    *current = (begins, 0);
+                }
+                current.1 += 1;
+                let left = limit.saturating_sub(current.1);
                 let mut worst = worst.lock().expect("no panic");
                 *worst = decisions[0].remaining.abs_diff(left).max(*worst);
             }
