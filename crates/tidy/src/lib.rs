@@ -7,6 +7,7 @@
 pub mod arrows;
 pub mod dependencies;
 mod fault;
+pub mod language;
 pub mod links;
 pub mod metadata;
 pub mod size;
@@ -16,5 +17,5 @@ pub mod tokens;
 mod tree;
 
 pub use fault::{Exception, Fault, excuse};
-pub use source::{Role, Source};
+pub use source::{Role, Source, TypeName};
 pub use tree::Tree;

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::spanned::Spanned;
 use syn::visit::Visit;
-use syn::{Attribute, Block, ImplItemFn, Item, ItemFn, Signature, TraitItemFn};
+use syn::{Attribute, Block, Ident, ImplItemFn, Item, ItemFn, Signature, TraitItemFn};
 
 /// A parsed Rust file: plain data, so that one listing serves all rules.
 #[derive(Clone, Debug)]
@@ -14,8 +14,12 @@ pub struct Source {
     pub path: String,
     /// What the file is for.
     pub role: Role,
+    /// Its text.
+    pub text: String,
     /// How many lines it has.
     pub lines: usize,
+    /// The types it declares: structs, enums, unions, traits and aliases.
+    pub types: Vec<TypeName>,
     /// Its functions with a body.
     pub functions: Vec<Function>,
     /// Its tokens in reading order. Comments and the text of literals are not among them.
@@ -45,6 +49,15 @@ pub struct Function {
     pub lines: usize,
 }
 
+/// The declaration of a type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeName {
+    /// Its name.
+    pub name: String,
+    /// The line the name stands on, counted from 1.
+    pub line: usize,
+}
+
 /// One token: an identifier, a bracket or a single character of punctuation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
@@ -59,6 +72,9 @@ struct TestLines(Vec<RangeInclusive<usize>>);
 
 #[derive(Default)]
 struct Functions(Vec<Function>);
+
+#[derive(Default)]
+struct Types(Vec<TypeName>);
 
 // === impl Source ===
 
@@ -79,10 +95,14 @@ impl Source {
         tests.visit_file(&syntax);
         let mut functions = Functions::default();
         functions.visit_file(&syntax);
+        let mut types = Types::default();
+        types.visit_file(&syntax);
         Self {
             path: path.to_owned(),
             role: Role::of(path),
+            text: text.to_owned(),
             lines: text.lines().count(),
+            types: types.0,
             functions: functions.0,
             tokens,
             test_lines: tests.0,
@@ -92,6 +112,12 @@ impl Source {
     /// Whether the line belongs to a test.
     pub fn is_test(&self, line: usize) -> bool {
         self.role == Role::Test || self.test_lines.iter().any(|lines| lines.contains(&line))
+    }
+
+    /// Returns true if the line is inside a function with a body.
+    pub fn is_in_function(&self, line: usize) -> bool {
+        let mut functions = self.functions.iter();
+        functions.any(|function| (function.line..function.line + function.lines).contains(&line))
     }
 
     /// How many lines the file has without its tests.
@@ -162,6 +188,31 @@ impl<'ast> Visit<'ast> for Functions {
             self.add(&item.sig, body);
         }
         syn::visit::visit_trait_item_fn(self, item);
+    }
+}
+
+// === impl Types ===
+
+impl<'ast> Visit<'ast> for Types {
+    fn visit_item(&mut self, item: &'ast Item) {
+        if let Some(name) = declared_type(item) {
+            self.0.push(TypeName {
+                name: name.to_string(),
+                line: name.span().start().line,
+            });
+        }
+        syn::visit::visit_item(self, item);
+    }
+}
+
+const fn declared_type(item: &Item) -> Option<&Ident> {
+    match item {
+        Item::Enum(item) => Some(&item.ident),
+        Item::Struct(item) => Some(&item.ident),
+        Item::Trait(item) => Some(&item.ident),
+        Item::Type(item) => Some(&item.ident),
+        Item::Union(item) => Some(&item.ident),
+        _ => None,
     }
 }
 
