@@ -14,9 +14,11 @@ Measures tidegate beside its peers and prints one table.
   scripts/bench --quick         everything, tiny: shows that it runs, the figures mean nothing
   scripts/bench --write         also writes the table to bench/RESULTS.md
   scripts/bench --before 475b30d
-                                builds that commit too, for the rows of redis that compare with
-                                one (without it they compare with --consistency strict); or name
-                                an executable by TIDEGATE_BEFORE
+                                builds that commit too, for the rows of service and redis that
+                                compare with one (without it those of redis compare with
+                                --consistency strict); or name an executable by TIDEGATE_BEFORE
+  scripts/bench --only store --before 475b30d
+                                the embedded store beside that of a commit, in fifteen rounds
 
   bench/day                     ten minutes of a day in small: two nodes, a million users, Redis
                                 killed half-way; --quick and --write as above

@@ -273,8 +273,7 @@ impl Sizes {
                 "of these, added by a rule for each client address",
                 with_rule.first,
                 without_rule.first,
-            )
-            .aiming(Aim::on_tidegate(Bound::AtMost, 4_500.0, 3_000.0)),
+            ),
             added(
                 "the same after the first 1,000 GETs of a window",
                 with_rule.later,
@@ -284,7 +283,8 @@ impl Sizes {
                 "added by the rule and by its descriptor",
                 with_rule.first,
                 without.first,
-            ),
+            )
+            .aiming(Aim::on_tidegate(Bound::AtMost, 4_500.0, 3_000.0)),
         ])
     }
 

@@ -4,15 +4,19 @@ use std::fmt;
 
 use crate::{day, gateway, redis, service, soak};
 
+/// The section with the figures of `scripts/attack rules`, written by hand; it stays as it is here.
+const RULES: &str = "# Rules\n";
+
 /// The section that `tests/fleet` writes; it stays as it is here.
 const FLEET: &str = "## Promises, measured from outside\n";
 
 /// How each section begins, in the order of the page.
-const HEADINGS: [&str; 7] = [
+const HEADINGS: [&str; 8] = [
     "# Benchmark results\n",
     service::HEADING,
     redis::HEADING,
     gateway::HEADING,
+    RULES,
     day::HEADING,
     soak::HEADING,
     FLEET,

@@ -352,7 +352,7 @@ fn node_of(
     }
     all.extend(settings);
     let node = Process::tidegate_of(executable, rules.path(), 1, &flags, &all)?;
-    fill(&node, keys(1, Spread::Even), 1)?;
+    fill(&node, keys(1, Spread::Even))?;
     Ok(node)
 }
 

@@ -6,7 +6,7 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use server::check::{Asked, Check, Checked, CheckedBatch, Fault, Faults, Json, Outcome};
+use server::check::{Check, CheckRequest, Checked, CheckedBatch, Fault, Faults, Json, Outcome};
 use tidegate_answer::{Dialect, headers, problem};
 use tidegate_limiter::{Limiter, LimiterConfig, LimiterError, RuleSet, Verdict};
 use tidegate_rules::{CompileOptions, Source, compile};
@@ -31,9 +31,9 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(body) = serde_json::from_slice::<Json<'_>>(bytes) else {
         return;
     };
-    let checks = match Asked::read(&body) {
-        Ok(Asked::One(check)) => vec![check],
-        Ok(Asked::Batch(checks)) => checks,
+    let checks = match CheckRequest::read(&body) {
+        Ok(CheckRequest::One(check)) => vec![check],
+        Ok(CheckRequest::Batch(checks)) => checks,
         Err(faults) => return says_why(&faults),
     };
     let judged = judge(&checks);

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use bytes::BytesMut;
 use libfuzzer_sys::fuzz_target;
 use server::wire;
-use tidegate_answer::Headers;
+use tidegate_answer::Answers;
 use tidegate_limiter::{Limiter, LimiterConfig, RuleSet};
 use tidegate_rules::{CompileOptions, Source, compile};
 use tidegate_store::{EmbeddedStore, ManualClock, StoreConfig};
@@ -46,7 +46,7 @@ fuzz_target!(|bytes: &[u8]| {
     let verdict = limiter.check_now(question.domain, &question.descriptors(), question.hits());
     if let Ok(verdict) = verdict {
         let mut answer = BytesMut::new();
-        write_response(&verdict, &Headers::default(), &mut answer);
+        write_response(&verdict, &Answers::default(), &mut answer);
         let mut fields = Reader::new(&answer);
         while fields
             .next()

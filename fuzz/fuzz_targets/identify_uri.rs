@@ -6,7 +6,9 @@ use std::borrow::Cow;
 use std::num::NonZeroU8;
 
 use libfuzzer_sys::fuzz_target;
-use tidegate_identify::{HeaderText, Headers, Identities, Recipe, Recipes, Request, Source};
+use tidegate_identify::{
+    HeaderText, Headers, Identities, Recipe, Recipes, Request, Source, Values,
+};
 
 struct NoHeaders;
 
@@ -36,7 +38,7 @@ fuzz_target!(|uri: &str| {
             certificate: None,
             route: None,
         };
-        let _ = recipes.values(&request);
+        let _ = recipes.read(&request, &mut Values::default());
         let value = Source::Path
             .of(&request)
             .expect("no header has two meanings");

@@ -13,7 +13,7 @@ use cargo::cargo_build;
 
 /// A program of the crate that does one thing over and over.
 pub(crate) struct Program {
-    /// Its kind and name: `--example` or `--bin` of [`ALL`].
+    /// Its kind and name: `--example` or `--bin` in [`ALL`].
     pub(crate) target: [&'static str; 2],
     /// The function inside which instructions are counted: the start of a program reads rules, and measures clocks
     /// for as long as that takes.
@@ -32,23 +32,10 @@ pub(crate) struct Workload {
     pub(crate) says: String,
 }
 
-/// The programs of all crates with such a test, built by one call of cargo. Asked for one package after the other, it would choose the
-/// features of dependencies for each anew, and build and link what they share several times.
-const ALL: &[&str] = &[
-    "--package=tidegate-gateway",
-    "--package=tidegate-identify",
-    "--package=tidegate-limiter",
-    "--package=tidegate-observe",
-    "--package=tidegate-server",
-    "--package=tidegate-share",
-    "--example=proxied_gets",
-    "--example=describe",
-    "--example=checks",
-    "--example=records",
-    "--example=messages",
-    "--bin=decisions",
-    "--features=tidegate-server/test-util,tidegate-share/test-util",
-];
+/// The arguments with which one call of cargo builds the programs of all crates with such a test, and the executable for the step `fleet` of
+/// `scripts/test`. Asked for one package after the other, cargo would choose the features of dependencies for each anew, and build and
+/// link what they share several times.
+const ALL: &str = include_str!("programs.txt");
 
 /// Set it to write the numbers down instead of comparing them.
 const UPDATE: &str = "TIDEGATE_UPDATE_FIXTURES";
@@ -103,7 +90,7 @@ fn build(program: &Program) -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     let built = cargo_build()
         .arg("--release")
-        .args(ALL)
+        .args(ALL.lines())
         .arg("--target-dir")
         .arg(target)
         .status()

@@ -94,15 +94,15 @@ struct Course {
     fault: RefCell<Option<Fault>>,
 }
 
-/// Asks about each of the first `count` keys once.
-pub fn fill(server: &Process, keys: Keys, count: u64) -> Result<(), Box<dyn Error>> {
+/// Asks about each of the keys once.
+pub fn fill(server: &Process, keys: Keys) -> Result<(), Box<dyn Error>> {
     on_local_set(async {
         let next = Rc::new(Cell::new(0));
         let mut workers = JoinSet::new();
         for mut client in connect(server, CONNECTIONS * 16).await? {
             let next = Rc::clone(&next);
             workers.spawn_local(async move {
-                while next.get() < count {
+                while next.get() < keys.count {
                     let key = next.replace(next.get() + 1);
                     client.call(keys.question(key)).await.map_err(text)?;
                 }

@@ -30,7 +30,8 @@ pub struct ChargeStamp {
     pub at: Time,
     /// The time at which the limit was to be whole again, as the decision said.
     pub resets_at: Time,
-    /// Whether the store, for want of room, charged a counter that several callers share: then that is refunded.
+    /// True if the store had no room for the caller's own counter and charged one that several callers share. The
+    /// refund goes to that one.
     pub is_shared: bool,
 }
 

@@ -1,12 +1,24 @@
 //! How answers look where a rule does not say.
 
-use tidegate_limiter::Dialect;
+use tidegate_limiter::{Dialect, Verdict};
 
 /// How answers look where a rule does not say.
 #[derive(Clone, Debug, Default)]
 pub struct Answers {
     /// In which headers clients are told about limits.
     pub headers: Headers,
+    /// The body of a denial, where the service writes it for a proxy.
+    pub body: DenialBody,
+}
+
+/// The body of a denial, where the service writes it for a proxy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DenialBody {
+    /// Problem details (RFC 9457).
+    #[default]
+    Problem,
+    /// None, so that the proxy sends one of its own.
+    Empty,
 }
 
 /// In which headers clients are told about limits.
@@ -54,6 +66,18 @@ const TAKEN: [&str; 11] = [
     "transfer-encoding",
     "upgrade",
 ];
+
+// === impl Answers ===
+
+impl Answers {
+    /// The [problem details](crate::problem) of a denial that goes out with `status`, unless it is to have no body.
+    pub fn body(&self, verdict: &Verdict, status: u16) -> Option<Vec<u8>> {
+        match self.body {
+            DenialBody::Problem => crate::problem(verdict, status, None),
+            DenialBody::Empty => None,
+        }
+    }
+}
 
 // === impl Headers ===
 

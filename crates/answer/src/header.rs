@@ -74,12 +74,14 @@ impl Windowed {
 
 /// Whether the request is allowed over a limit that clients are told of. Nothing remains of such a limit, so
 /// that all limits are looked at only if nothing remains of the tightest.
+#[inline]
 fn is_over(verdict: &Verdict, deciding: Option<&LimitStatus<'_>>) -> bool {
     let remaining = |status: &LimitStatus<'_>| status.decision().map(|it| it.remaining);
     deciding.and_then(remaining) == Some(0) && verdict.is_over(|limit| !limit.is_hidden())
 }
 
 /// The dialect that speaks, or the names that an operator gave.
+#[inline]
 fn spoken<'h>(
     deciding: Option<&LimitStatus<'_>>,
     otherwise: &'h Headers,
@@ -91,6 +93,7 @@ fn spoken<'h>(
 }
 
 /// The dialect that the rule of the limit asks for.
+#[inline]
 fn dialect_of(status: &LimitStatus<'_>) -> Option<Dialect> {
     match status.origin() {
         Origin::Rule { rule, .. } => rule.headers(),

@@ -12,7 +12,7 @@ mod seconds;
 
 pub use tidegate_limiter::{Dialect, UnknownDialect};
 
-pub use answers::{Answers, BadHeaderName, HeaderNames, Headers};
+pub use answers::{Answers, BadHeaderName, DenialBody, HeaderNames, Headers};
 pub use header::{DefaultNumbers, headers};
 pub use policy::{Naming, Policies, Policy};
 pub use problem::{PROBLEM_JSON, problem, refusal};

@@ -12,6 +12,7 @@ pub(crate) fn round_up(wait: Duration) -> u64 {
 
 /// After how many seconds a refused request may come again, at least 1. `None` if it is not refused, can
 /// never pass, or nobody knows.
+#[inline]
 pub fn retry_after(verdict: &Verdict) -> Option<u64> {
     match verdict.retry()? {
         Retry::After(wait) => Some(round_up(wait).max(1)),

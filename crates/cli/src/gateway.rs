@@ -151,8 +151,8 @@ pub(crate) fn warn_of_no_limits(domain: &str, rules: &RuleSet) {
     if rules.domain(domain).is_none() {
         let known: Vec<&str> = rules.domains().map(Domain::name).take(8).collect();
         warn!(
-            "the gateway limits nobody: the rules have no domain `{domain}`; add it, or set gateway.domain to one \
-             of theirs: {}",
+            "the gateway applies no limits: the rules have no domain `{domain}`. Add it, or set gateway.domain to \
+             one of: {}",
             known.join(", ")
         );
     }

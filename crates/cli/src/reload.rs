@@ -142,7 +142,7 @@ impl<S: Store> Reloader<S> {
                 error!(
                     trigger,
                     findings = findings_field(findings),
-                    "the rules were not reloaded, those before stay in force: {reason}"
+                    "rules reload failed; the previous rules stay in force: {reason}"
                 );
             }
         }
@@ -152,8 +152,8 @@ impl<S: Store> Reloader<S> {
 /// The reason why rules that are valid by themselves do not fit the store now.
 fn unfit(error: &StoreError) -> String {
     format!(
-        "{error}: counters of earlier rules still use the others. Use fewer different windows, or \
-         reload again when the windows of the earlier rules are over"
+        "{error}, counters of earlier rules included. Use fewer different windows, or reload again when the windows \
+         of the earlier rules are over"
     )
 }
 

@@ -126,6 +126,7 @@ impl AnyStore {
                 store.used_bytes = report.memory.used_bytes,
                 store.max_bytes = report.memory.max_bytes,
                 eventual.used_bytes = report.sharing.map(|sharing| sharing.eventual.bytes),
+                standby.used_bytes = report.sharing.map(|sharing| sharing.standby.used_bytes),
                 "memory for counters is full; requests were decided by on_full. Raise max_memory, \
                  or look for a client that invents keys"
             );
@@ -232,8 +233,14 @@ impl Store for AnyStore {
         }
     }
 
-    fn reserve(&self, quotas: &mut dyn Iterator<Item = &Quota>) -> Result<(), StoreError> {
-        self.local().reserve(quotas)
+    fn reserve(
+        &self,
+        limits: &mut dyn Iterator<Item = (&Quota, Consistency)>,
+    ) -> Result<(), StoreError> {
+        match self {
+            Self::Memory(store) => store.reserve(limits),
+            Self::Shared(shared) => shared.store.reserve(limits),
+        }
     }
 
     async fn now(&self) -> Result<Time, StoreError> {

@@ -124,9 +124,6 @@ async fn start(is_limited: bool) -> Result<TcpStream, Fault> {
     let (stream, peer) = listener.accept().await?;
     stream.set_nodelay(true)?;
     let peer = Peer::Address(peer.ip());
-    let permit = thread
-        .permit(peer, Arc::default())
-        .ok_or("too many connections")?;
     let connection = ClientConnection {
         peer,
         is_tls: false,
@@ -136,7 +133,7 @@ async fn start(is_limited: bool) -> Result<TcpStream, Fault> {
     spawn_local(serve_connection(
         stream,
         connection,
-        permit,
+        Arc::default(),
         thread,
         std::future::pending(),
     ));

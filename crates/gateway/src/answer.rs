@@ -5,7 +5,9 @@ mod limit_headers;
 mod template;
 
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, WWW_AUTHENTICATE};
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, LOCATION, WWW_AUTHENTICATE,
+};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::json;
 use tidegate_answer::Headers;
@@ -15,6 +17,7 @@ use tidegate_observe::DecisionId;
 
 use crate::body::BodyFault;
 use crate::config::DenialBody;
+use crate::connection::OutOfMemory;
 use crate::forward::ForwardFault;
 use crate::guard::Malformed;
 
@@ -27,6 +30,8 @@ pub(crate) enum Rejection {
     Malformed(#[from] Malformed),
     #[error("the request has more than {max_headers} header lines")]
     TooManyHeaders { max_headers: usize },
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
     #[error("this address has no access")]
     NoAccess,
     #[error("this caller has no access here")]
@@ -137,6 +142,7 @@ impl Rejection {
             Self::NoRoute => StatusCode::NOT_FOUND,
             Self::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Limiter(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::OutOfMemory(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Denied(denial) => denial.status,
             Self::Forward(fault) => match fault {
                 ForwardFault::Upstream(error) => error.status(),
@@ -276,4 +282,20 @@ fn problem(status: StatusCode, dialogue: Dialogue, detail: &str) -> Response<Byt
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |&cause| cause.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+/// A response that sends the client elsewhere.
+pub(crate) fn redirect(
+    status: StatusCode,
+    location: &str,
+    path: &str,
+    query: Option<&str>,
+) -> Result<Response<Bytes>, Rejection> {
+    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+    let location = location.replace("{query}", &query).replace("{path}", path);
+    let location = HeaderValue::from_str(&location).map_err(|_| Rejection::NoRoute)?;
+    let mut response = Response::new(Bytes::new());
+    *response.status_mut() = status;
+    response.headers_mut().insert(LOCATION, location);
+    Ok(response)
 }

@@ -13,6 +13,16 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::task::yield_now;
 use tokio::time::{Sleep, sleep};
 
+use crate::connection::{HeldMemory, OutOfMemory};
+
+/// The body of a client's request, which nobody has read yet.
+#[derive(Debug)]
+pub(crate) struct ClientBody {
+    pub(crate) incoming: Incoming,
+    /// The memory of its HTTP/2 window, or that there is no room for the request.
+    pub(crate) window: Result<Option<HeldMemory>, OutOfMemory>,
+}
+
 /// The body of a request on its way to an upstream.
 #[derive(Debug)]
 pub(crate) enum RequestBody {
@@ -34,6 +44,8 @@ pub(crate) struct StreamedBody {
     /// Holds the body back until the upstream asks for it.
     gate: Option<ContinueGate>,
     progress: Rc<BodyProgress>,
+    #[expect(dead_code, reason = "held for its drop")]
+    window: Option<HeldMemory>,
 }
 
 /// The state of a request's body, for the side that answers.
@@ -122,19 +134,20 @@ impl Body for RequestBody {
 impl StreamedBody {
     /// A body of at most `max_bytes`, with at most `timeout` between two pieces.
     pub(crate) fn new(
-        incoming: Incoming,
+        body: ClientBody,
         max_bytes: u64,
         timeout: Duration,
         gate: Option<ContinueGate>,
     ) -> (Self, Rc<BodyProgress>) {
         let progress = Rc::new(BodyProgress::default());
         let body = Self {
-            incoming,
+            incoming: body.incoming,
             bytes_left: max_bytes,
             timeout,
             timer: None,
             gate,
             progress: Rc::clone(&progress),
+            window: body.window.ok().flatten(),
         };
         (body, progress)
     }
@@ -230,8 +243,11 @@ impl ContinueGate {
 
 /// Reads what has arrived of a body that nobody wants. True if more is to come: hyper then closes the connection after the response, and
 /// the client has to know.
-pub(crate) async fn has_more(body: Option<Incoming>) -> bool {
-    let Some(mut body) = body else {
+pub(crate) async fn has_more(body: Option<ClientBody>) -> bool {
+    let Some(ClientBody {
+        incoming: mut body, ..
+    }) = body
+    else {
         return true;
     };
     let mut without_waker = Context::from_waker(Waker::noop());

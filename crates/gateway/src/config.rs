@@ -103,10 +103,14 @@ pub struct GatewayBounds {
     pub max_requests: u64,
     /// Streams open at once on one HTTP/2 connection.
     pub max_streams: u32,
-    /// Connections of all clients; further ones wait in the kernel's backlog.
+    /// Bytes that HTTP/2 requests of all connections hold, beside one request of each connection.
+    pub http2_memory_bytes: usize,
+    /// Time without a frame after which an HTTP/2 client is pinged, and time that it has for the answer.
+    pub keepalive_interval: Duration,
+    /// Connections of all clients. A further one evicts the one that has been idle for longest, and waits if there is none.
     pub max_connections: usize,
-    /// Connections of one client address; trusted proxies are exempt.
-    pub max_connections_per_address: usize,
+    /// Connections of one client address, half of all if not set; trusted proxies are exempt.
+    pub max_connections_per_address: Option<usize>,
 }
 
 // === impl GatewayConfig ===
@@ -170,10 +174,12 @@ impl Default for GatewayBounds {
             write_timeout: Duration::from_secs(30),
             max_requests: 100_000,
             max_streams: 128,
+            // As much as gRPC calls may hold.
+            http2_memory_bytes: 256 * 1024 * 1024,
+            keepalive_interval: Duration::from_mins(1),
             // An idle one takes 13 KB, so that all of them take 210 MB.
             max_connections: 16_384,
-            // Sixty-four addresses are needed to take them all.
-            max_connections_per_address: 256,
+            max_connections_per_address: None,
         }
     }
 }

@@ -3,6 +3,7 @@
 mod activity;
 mod detect;
 mod http1;
+mod memory;
 mod per_address;
 mod state;
 mod stream;
@@ -19,16 +20,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use http::{HeaderValue, Request, Response, Version};
+use http::{HeaderMap, HeaderValue, Request, Response, Version};
 use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tidegate_identify::Peer;
 use tidegate_limiter::Store;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{MissedTickBehavior, interval};
 
+use crate::body::ClientBody;
 use crate::executor::StreamExecutor;
 use crate::forward::headers::forwarded_element;
 use crate::response::GatewayBody;
@@ -37,7 +39,9 @@ use crate::upgrade::Tunnel;
 
 pub use activity::ConnectionActivity;
 use detect::detect;
-pub use per_address::{AddressConnections, AddressPermit};
+use memory::ConnectionMemory;
+pub(crate) use memory::{HeldMemory, OutOfMemory, StreamMemory};
+pub use per_address::{AddressConnections, AddressPermit, client_network};
 pub(crate) use state::{ConnectionState, RequestGuard};
 use stream::BoundedStream;
 
@@ -80,18 +84,12 @@ pub(crate) struct ConnectionContext {
     pub(crate) state: Arc<ConnectionState>,
     /// The peer's address as `X-Forwarded-For` has it.
     pub(crate) peer_text: Option<HeaderValue>,
+    /// The memory that its requests hold, if it speaks HTTP/2.
+    memory: Option<Arc<ConnectionMemory>>,
     /// The last `Forwarded` that was made, with the host it names: a client seldom names another.
     forwarded: RefCell<Option<(Option<HeaderValue>, HeaderValue)>>,
     /// The tunnel that the connection becomes once its last request is answered.
     tunnel: RefCell<Option<Tunnel>>,
-}
-
-/// The permit of one connection, released when dropped. Trusted proxies, which speak for many clients, need none of their address.
-#[derive(Debug)]
-pub struct ConnectionPermit {
-    #[expect(dead_code, reason = "held for its drop")]
-    of_address: Option<AddressPermit>,
-    activity: Arc<ConnectionActivity>,
 }
 
 /// The window of an HTTP/2 stream: what a client may send before we have passed it on. As large as the default of the protocol.
@@ -105,14 +103,14 @@ const STREAM_SEND_BUFFER: usize = 64 * 1024;
 pub async fn serve_connection<S, I>(
     mut io: I,
     client: ClientConnection,
-    permit: ConnectionPermit,
+    activity: Arc<ConnectionActivity>,
     thread: Rc<GatewayThread<S>>,
     mut drain: impl ServerDrain,
 ) where
     S: Store + 'static,
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let state = Arc::new(ConnectionState::new(Arc::clone(&permit.activity)));
+    let state = Arc::new(ConnectionState::new(activity));
     let bounds = &thread.bounds;
     let detected = tokio::select! {
         biased;
@@ -127,10 +125,19 @@ pub async fn serve_connection<S, I>(
         Peer::Address(address) => HeaderValue::from_str(&address.to_canonical().to_string()).ok(),
         Peer::Unix => None,
     };
+    let memory = match protocol {
+        ClientProtocol::Http1 => None,
+        ClientProtocol::Http2 => {
+            let all = Arc::clone(thread.gateway.stream_memory());
+            let memory = ConnectionMemory::new(all, bounds.http2_memory_bytes);
+            Some(Arc::new(memory))
+        }
+    };
     let context = Rc::new(ConnectionContext {
         client,
         state: Arc::clone(&state),
         peer_text,
+        memory,
         forwarded: RefCell::default(),
         tunnel: RefCell::default(),
     });
@@ -173,6 +180,9 @@ async fn serve_http2<S, I>(
         .initial_connection_window_size(STREAM_WINDOW.saturating_mul(bounds.max_streams.max(1)))
         .max_header_list_size(max_head_bytes)
         .max_send_buf_size(STREAM_SEND_BUFFER)
+        .timer(TokioTimer::new())
+        .keep_alive_interval(bounds.keepalive_interval)
+        .keep_alive_timeout(bounds.keepalive_interval)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     let mut drain = pin!(polled_when_woken(drain.begun()));
@@ -222,6 +232,8 @@ async fn respond<S: Store + 'static>(
         guard.is_last = true;
         context.state.linger();
     }
+    let window = context.hold_memory(request.headers(), has_body, &mut guard);
+    let request = request.map(|incoming| ClientBody { incoming, window });
     Ok(thread.answer(request, context, guard).await)
 }
 
@@ -236,30 +248,6 @@ impl ServerDrain for Pending<()> {
     }
 }
 
-// === impl GatewayThread ===
-
-impl<S> GatewayThread<S> {
-    /// A permit for a connection of `peer`, unless its address has as many as it may. It is taken before a handshake, because a
-    /// client that never ends one holds a connection as well.
-    pub fn permit(
-        &self,
-        peer: Peer,
-        activity: Arc<ConnectionActivity>,
-    ) -> Option<ConnectionPermit> {
-        let of_address = match peer {
-            Peer::Address(address) if !self.gateway.config().client_address.trusts(peer) => {
-                let most = self.bounds.max_connections_per_address;
-                Some(self.gateway.connections().take(address, most)?)
-            }
-            Peer::Address(_) | Peer::Unix => None,
-        };
-        Some(ConnectionPermit {
-            of_address,
-            activity,
-        })
-    }
-}
-
 // === impl ConnectionContext ===
 
 impl ConnectionContext {
@@ -269,6 +257,21 @@ impl ConnectionContext {
             Peer::Address(address) => Some(address.to_canonical()),
             Peer::Unix => None,
         }
+    }
+
+    /// Takes the memory of a request: that of its head for `guard`, and that of its window, if there is one, for its body.
+    fn hold_memory(
+        &self,
+        headers: &HeaderMap,
+        has_body: bool,
+        guard: &mut RequestGuard,
+    ) -> Result<Option<HeldMemory>, OutOfMemory> {
+        let Some(memory) = &self.memory else {
+            return Ok(None);
+        };
+        let memory = memory.begin(headers, has_body)?;
+        guard.memory = Some(memory.head);
+        Ok(memory.window)
     }
 
     /// Our element of `Forwarded` for a request to `host`.

@@ -20,7 +20,7 @@ pub(crate) struct ResponseCounts([[AtomicU64; 5]; 2]);
 // === impl Origin ===
 
 impl Origin {
-    /// The word for it in metrics.
+    /// The value of the metrics label `origin`.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Upstream => "upstream",

@@ -15,11 +15,11 @@ use bytes::Bytes;
 use http::header::EXPECT;
 use http::request::Parts;
 use http::{HeaderValue, Request, Response, StatusCode, Uri, Version};
-use hyper::body::{Body, Incoming};
+use hyper::body::Body;
 use hyper::upgrade::OnUpgrade;
 use tokio::time::{Sleep, sleep};
 
-use crate::body::{BodyFault, BodyProgress, ContinueGate, RequestBody, StreamedBody};
+use crate::body::{BodyFault, BodyProgress, ClientBody, ContinueGate, RequestBody, StreamedBody};
 use crate::config::{GatewayBounds, PathRewrite, RouteConfig};
 use crate::connection::{ConnectionContext, RequestGuard};
 use crate::gateway::Generation;
@@ -91,7 +91,7 @@ impl Forward<'_> {
         pool: &UpstreamPool,
         bounds: &GatewayBounds,
         mut head: Box<Parts>,
-        body: Incoming,
+        body: ClientBody,
         reached: &Cell<Reached>,
     ) -> Result<Forwarded, ForwardFault> {
         let upgrade = self.prepare(&mut head)?;
@@ -173,10 +173,10 @@ impl Forward<'_> {
     fn body(
         &self,
         head: &Parts,
-        body: Incoming,
+        body: ClientBody,
         bounds: &GatewayBounds,
     ) -> (RequestBody, Option<Rc<BodyProgress>>, Option<ContinueGate>) {
-        if body.is_end_stream() {
+        if body.incoming.is_end_stream() {
             return (RequestBody::Empty, None, None);
         }
         let gate = head.headers.contains_key(EXPECT).then(ContinueGate::new);

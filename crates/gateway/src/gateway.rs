@@ -4,13 +4,13 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
-use tidegate_identify::Identities;
+use tidegate_identify::{Identities, Peer};
 use tidegate_observe::GatewayGauges;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::GatewayConfig;
-use crate::connection::AddressConnections;
+use crate::connection::StreamMemory;
 use crate::counts::{Origin, ResponseCounts};
 use crate::upstream::{SharedUpstream, UpstreamError};
 
@@ -21,7 +21,7 @@ pub struct Gateway {
     /// Tells the background work that another generation is in force.
     replaced: watch::Sender<()>,
     threads: NonZeroUsize,
-    connections: Arc<AddressConnections>,
+    stream_memory: Arc<StreamMemory>,
     /// The counts of each thread.
     responses: Mutex<Vec<Arc<ResponseCounts>>>,
 }
@@ -53,7 +53,7 @@ impl Gateway {
             current: ArcSwap::from_pointee(generation),
             replaced: watch::Sender::new(()),
             threads,
-            connections: Arc::default(),
+            stream_memory: Arc::default(),
             responses: Mutex::default(),
         })
     }
@@ -83,6 +83,11 @@ impl Gateway {
     /// The settings in force.
     pub fn config(&self) -> Arc<GatewayConfig> {
         Arc::clone(&self.current.load().config)
+    }
+
+    /// True if `peer` is a trusted proxy, which speaks for many clients.
+    pub fn trusts(&self, peer: Peer) -> bool {
+        self.current.load().config.client_address.trusts(peer)
     }
 
     /// Looks up the names of targets and checks their health, for ever.
@@ -135,8 +140,8 @@ impl Gateway {
         counts
     }
 
-    pub(crate) const fn connections(&self) -> &Arc<AddressConnections> {
-        &self.connections
+    pub(crate) const fn stream_memory(&self) -> &Arc<StreamMemory> {
+        &self.stream_memory
     }
 
     pub(crate) const fn threads(&self) -> NonZeroUsize {

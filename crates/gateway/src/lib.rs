@@ -41,7 +41,7 @@ pub use config::{
 };
 pub use connection::{
     AddressConnections, AddressPermit, ClientConnection, ClientProtocol, ConnectionActivity,
-    ConnectionPermit, ServerDrain, serve_connection,
+    ServerDrain, client_network, serve_connection,
 };
 pub use cors::is_preflight;
 pub use gateway::{Gateway, GatewayError};

@@ -8,9 +8,11 @@ use http::header::UPGRADE;
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use quanta::Instant;
-use tidegate_identify::{Claims, DescribedPart, LimitSteps, Request, TokenRejection};
+use tidegate_identify::{
+    Claims, DescribedPart, Descriptors, Entries, LimitSteps, Request, TokenRejection, Values,
+};
 use tidegate_limiter::{Limit, LimiterError, Store, Verdict};
-use tidegate_observe::{Asked, DecisionId, TraceHeaders};
+use tidegate_observe::{DecisionId, LimiterRequest, TraceHeaders};
 
 use crate::answer::{Denial, DenialForm, LimitHeaders, Rejection};
 use crate::charged::{Charged, counts_by_status};
@@ -112,12 +114,13 @@ impl Caller<'_> {
         let request = self.request(&lines, claims.as_ref());
         self.check_requirements(&request)?;
         let recipes = self.config.descriptors_of(self.route);
-        let values = recipes.values(&request)?;
-        let described = recipes.describe(&values, DescribedPart::All);
-        if described.is_empty() {
+        let (mut values, mut entries) = (Values::default(), Entries::default());
+        recipes.read(&request, &mut values)?;
+        let mut descriptors = Descriptors::new();
+        recipes.describe(&values, DescribedPart::All, &mut entries, &mut descriptors);
+        if descriptors.is_empty() {
             return Ok(None);
         }
-        let descriptors = described.descriptors();
         let looked = thread.limiter.look(&self.config.domain, &descriptors).await;
         Ok(Some(looked?))
     }
@@ -170,9 +173,10 @@ impl Caller<'_> {
         } else {
             None
         };
-        let values = recipes.values(&self.request(&lines, claims.as_ref()))?;
-        let described = recipes.describe(&values, DescribedPart::All);
-        let descriptors = described.descriptors();
+        let (mut values, mut entries) = (Values::default(), Entries::default());
+        recipes.read(&self.request(&lines, claims.as_ref()), &mut values)?;
+        let mut descriptors = Descriptors::new();
+        recipes.describe(&values, DescribedPart::All, &mut entries, &mut descriptors);
         let session = WebSocketSession::new(limits, &self.config.domain, &descriptors);
         Ok(Some(Box::new(session)))
     }
@@ -208,14 +212,15 @@ impl Caller<'_> {
         if recipes.is_empty() {
             return Ok(Charged::default());
         }
-        let values = recipes.values(&self.request(lines, claims))?;
-        let described = recipes.describe(&values, part);
-        if described.is_empty() {
+        let (mut values, mut entries) = (Values::default(), Entries::default());
+        recipes.read(&self.request(lines, claims), &mut values)?;
+        let mut descriptors = Descriptors::new();
+        recipes.describe(&values, part, &mut entries, &mut descriptors);
+        if descriptors.is_empty() {
             // As Envoy has it: a request without a descriptor is not limited.
             return Ok(Charged::default());
         }
-        let descriptors = described.descriptors();
-        let asked = Asked {
+        let request = LimiterRequest {
             domain: &self.config.domain,
             descriptors: &descriptors,
             hits: 1,
@@ -226,7 +231,7 @@ impl Caller<'_> {
                 TraceHeaders::default()
             },
         };
-        let decided = thread.check(&asked, |verdict, decision| {
+        let decided = thread.check(&request, |verdict, decision| {
             if !verdict.is_allowed() {
                 let form = DenialForm::of(&self.head.headers, &self.config.denial_body);
                 let denial = Denial::new(verdict, &thread.dialect, decision, form);
@@ -261,16 +266,19 @@ impl<S: Store> GatewayThread<S> {
     /// Judges a request or a message, records the verdict, and hands it to `then` with the id under which it is kept, if it is.
     pub(crate) async fn check<T>(
         &self,
-        asked: &Asked<'_>,
+        request: &LimiterRequest<'_>,
         then: impl FnOnce(&Verdict, Option<DecisionId>) -> T,
     ) -> Result<T, LimiterError> {
         let started = Instant::now();
-        let checked =
-            self.limiter
-                .check_then(asked.domain, asked.descriptors, asked.hits, |verdict| {
-                    let decision = self.recorder.judged(asked, verdict, started.elapsed());
-                    then(verdict, decision)
-                });
+        let checked = self.limiter.check_then(
+            request.domain,
+            request.descriptors,
+            request.hits,
+            |verdict| {
+                let decision = self.recorder.judged(request, verdict, started.elapsed());
+                then(verdict, decision)
+            },
+        );
         checked
             .await
             .inspect_err(|error| self.recorder.rejected(error))

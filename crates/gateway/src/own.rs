@@ -11,7 +11,7 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Response};
 use tidegate_identify::Grouping;
 use tidegate_limiter::{Consistency, Descriptor, Entry, Hits, LimitOverride, Store};
-use tidegate_observe::{Asked, TraceHeaders};
+use tidegate_observe::{LimiterRequest, TraceHeaders};
 
 use crate::answer::{Denial, DenialForm, Rejection};
 use crate::config::GatewayConfig;
@@ -103,14 +103,14 @@ pub(crate) async fn charge_built_in<S: Store>(
         hits: Hits::OfRequest,
         limit: Some(limit),
     }];
-    let asked = Asked {
+    let request = LimiterRequest {
         domain: &config.domain,
         descriptors: &descriptors,
         hits: 1,
         route: None,
         trace: TraceHeaders::default(),
     };
-    let checked = thread.check(&asked, |verdict, decision| {
+    let checked = thread.check(&request, |verdict, decision| {
         if verdict.is_allowed() {
             return Ok(());
         }

@@ -1,7 +1,7 @@
 //! The bodies of responses to clients.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
@@ -17,7 +17,6 @@ pub(crate) struct GatewayBody {
     content: Content,
     /// The end of the time that the request may take in all.
     deadline: Option<Pin<Box<Sleep>>>,
-    #[expect(dead_code, reason = "held for its drop")]
     guard: RequestGuard,
 }
 
@@ -78,16 +77,26 @@ impl Body for GatewayBody {
         {
             return Poll::Ready(Some(Err(GatewayBodyError::TotalTimeout)));
         }
-        let body = match &mut this.content {
-            Content::Own(bytes) => return Poll::Ready(bytes.take().map(Frame::data).map(Ok)),
-            Content::Upstream(body) => body,
-        };
-        piece_wanted();
-        let polled = Pin::new(body).poll_frame(context);
-        if let Poll::Ready(Some(Ok(_))) = polled {
-            piece_handed_over();
+        let memory = this.guard.memory.as_ref();
+        if let Some(memory) = memory {
+            ready!(memory.poll_piece(context));
         }
-        polled.map(|frame| frame.map(|frame| frame.map_err(GatewayBodyError::Upstream)))
+        let frame = match &mut this.content {
+            Content::Own(bytes) => bytes.take().map(Frame::data).map(Ok),
+            Content::Upstream(body) => {
+                piece_wanted();
+                let frame = ready!(Pin::new(body).poll_frame(context));
+                if let Some(Ok(_)) = frame {
+                    piece_handed_over();
+                }
+                frame
+            }
+        };
+        let charge = |bytes| match memory {
+            Some(memory) => memory.charge_piece(bytes),
+            None => bytes,
+        };
+        Poll::Ready(frame.map(|frame| Ok(frame?.map_data(charge))))
     }
 
     fn is_end_stream(&self) -> bool {

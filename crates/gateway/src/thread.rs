@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONNECTION, CONTENT_LENGTH, LOCATION};
+use http::header::{CONNECTION, CONTENT_LENGTH};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
-use hyper::body::{Body, Incoming};
+use hyper::body::Body;
 use tidegate_answer::Headers;
 use tidegate_identify::{Peer, normal_host, normal_path};
 use tidegate_limiter::{Limiter, Store};
@@ -23,7 +23,7 @@ use tidegate_observe::Recorder;
 use tracing::warn;
 
 use crate::answer::{self, LimitHeaders, Rejection};
-use crate::body::has_more;
+use crate::body::{ClientBody, has_more};
 use crate::charged::{Charged, RefundGuard};
 use crate::config::{GatewayBounds, GatewayConfig, RouteAction, RouteConfig};
 use crate::connection::{ConnectionContext, RequestGuard};
@@ -55,11 +55,11 @@ pub struct GatewayThread<S> {
     is_leaving: Cell<bool>,
 }
 
-/// A request that was not rejected.
-enum Handled {
-    /// It gets a response of our own.
+/// The response to a request that was not rejected.
+enum HandlerResponse {
+    /// One of the gateway's own.
     Own(Response<Bytes>, LimitHeaders),
-    /// It gets the upstream's.
+    /// The upstream's.
     Forwarded(Forwarded, LimitHeaders),
 }
 
@@ -75,7 +75,7 @@ struct Exchange<'a> {
     /// In a box, because it is handed from step to step.
     head: Box<Parts>,
     /// There until it is forwarded.
-    body: &'a mut Option<Incoming>,
+    body: &'a mut Option<ClientBody>,
 }
 
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
@@ -124,7 +124,7 @@ impl<S: Store + 'static> GatewayThread<S> {
     /// Answers one request.
     pub(crate) async fn answer(
         &self,
-        mut request: Request<Incoming>,
+        mut request: Request<ClientBody>,
         connection: &ConnectionContext,
         guard: RequestGuard,
     ) -> Response<GatewayBody> {
@@ -135,7 +135,7 @@ impl<S: Store + 'static> GatewayThread<S> {
             .has(NotedHeader::Upgrade)
             .then(|| hyper::upgrade::on(&mut request));
         let (head, body) = request.into_parts();
-        let (version, has_body) = (head.version, !body.is_end_stream());
+        let (version, has_body) = (head.version, !body.incoming.is_end_stream());
         let (head, mut body) = (Box::new(head), Some(body));
         let dialogue = noted.dialogue(&head.headers);
         let origin = noted.origin(&head.headers);
@@ -151,7 +151,7 @@ impl<S: Store + 'static> GatewayThread<S> {
             body: &mut body,
         };
         let (own, limits) = match self.handle(exchange).await {
-            Ok(Handled::Forwarded(forwarded, limits)) => {
+            Ok(HandlerResponse::Forwarded(forwarded, limits)) => {
                 self.counts
                     .add(Origin::Upstream, forwarded.response.status());
                 let mut response = forwarded.into_response(upgrade, connection, guard);
@@ -163,7 +163,7 @@ impl<S: Store + 'static> GatewayThread<S> {
                 }
                 return finish(response, limits, is_last);
             }
-            Ok(Handled::Own(response, limits)) => (response, limits),
+            Ok(HandlerResponse::Own(response, limits)) => (response, limits),
             Err(rejection) => {
                 let response = rejection.into_response(dialogue, &config.denial_body);
                 (response, LimitHeaders::None)
@@ -180,7 +180,7 @@ impl<S: Store + 'static> GatewayThread<S> {
         finish(response, limits, is_last || closes)
     }
 
-    async fn handle(&self, exchange: Exchange<'_>) -> Result<Handled, Rejection> {
+    async fn handle(&self, exchange: Exchange<'_>) -> Result<HandlerResponse, Rejection> {
         let (head, config) = (&exchange.head, &exchange.generation.config);
         let host = self.check_head(&exchange)?;
         let host = host.map(normal_host).unwrap_or_default();
@@ -226,8 +226,8 @@ impl<S: Store + 'static> GatewayThread<S> {
             }
             RouteAction::Redirect { status, location } => {
                 let limits = charged.settle(&self.limiter, *status).await;
-                let response = redirect(*status, location, &path, head.uri.query())?;
-                Ok(Handled::Own(response, limits))
+                let response = answer::redirect(*status, location, &path, head.uri.query())?;
+                Ok(HandlerResponse::Own(response, limits))
             }
             RouteAction::Respond {
                 status,
@@ -236,7 +236,7 @@ impl<S: Store + 'static> GatewayThread<S> {
             } => {
                 let response = answer::with_body(*status, content_type.clone(), body.clone());
                 let limits = charged.settle(&self.limiter, *status).await;
-                Ok(Handled::Own(response, limits))
+                Ok(HandlerResponse::Own(response, limits))
             }
         }
     }
@@ -248,7 +248,10 @@ impl<S: Store + 'static> GatewayThread<S> {
         caller: &Caller<'_>,
     ) -> Result<Charged, Rejection> {
         let head = &exchange.head;
-        let is_empty = exchange.body.as_ref().is_none_or(Body::is_end_stream);
+        let is_empty = exchange
+            .body
+            .as_ref()
+            .is_none_or(|it| it.incoming.is_end_stream());
         if is_preflight(&head.method, &head.headers) && is_empty {
             let config = &exchange.generation.config;
             charge_built_in(self, config, head, exchange.client, "preflight", PREFLIGHTS).await?;
@@ -263,7 +266,7 @@ impl<S: Store + 'static> GatewayThread<S> {
         exchange: &Exchange<'_>,
         host: &str,
         own_path: &str,
-    ) -> Result<Handled, Rejection> {
+    ) -> Result<HandlerResponse, Rejection> {
         let own = OwnRequest {
             config: &exchange.generation.config,
             connection: exchange.connection,
@@ -272,11 +275,14 @@ impl<S: Store + 'static> GatewayThread<S> {
             client: exchange.client,
         };
         let response = own.answer(self, own_path).await?;
-        Ok(Handled::Own(response, LimitHeaders::None))
+        Ok(HandlerResponse::Own(response, LimitHeaders::None))
     }
 
     /// Rejects a request by its head alone, and gives the host that it names.
     fn check_head<'e>(&self, exchange: &'e Exchange<'_>) -> Result<Option<&'e str>, Rejection> {
+        if let Some(Err(out_of_memory)) = exchange.body.as_ref().map(|it| &it.window) {
+            return Err((*out_of_memory).into());
+        }
         // hyper counts them in HTTP/1 only.
         let max_headers = self.bounds.max_headers;
         if exchange.head.headers.len() > max_headers {
@@ -294,9 +300,9 @@ impl<S: Store + 'static> GatewayThread<S> {
         &self,
         forward: Forward<'_>,
         head: Box<Parts>,
-        body: Incoming,
+        body: ClientBody,
         mut charged: Charged,
-    ) -> Result<Handled, Rejection> {
+    ) -> Result<HandlerResponse, Rejection> {
         let upstream = forward.upstream;
         let reached = Cell::default();
         // A client that leaves drops this future.
@@ -308,7 +314,7 @@ impl<S: Store + 'static> GatewayThread<S> {
             Ok(forwarded) => {
                 let status = forwarded.response.status();
                 let limits = charged.settle(&self.limiter, status).await;
-                Ok(Handled::Forwarded(forwarded, limits))
+                Ok(HandlerResponse::Forwarded(forwarded, limits))
             }
             Err(fault) => {
                 report(upstream, &fault);
@@ -323,7 +329,10 @@ impl<S: Store + 'static> GatewayThread<S> {
     /// Rejects a body that says itself that it is too large.
     fn check_length(&self, exchange: &Exchange<'_>, route: &RouteConfig) -> Result<(), Rejection> {
         let max_bytes = route.max_body_bytes.unwrap_or(self.bounds.max_body_bytes);
-        let length = exchange.body.as_ref().map(|body| body.size_hint().lower());
+        let length = exchange
+            .body
+            .as_ref()
+            .map(|it| it.incoming.size_hint().lower());
         if length.is_some_and(|length| length > max_bytes) {
             return Err(Rejection::BodyTooLarge { max_bytes });
         }
@@ -355,22 +364,6 @@ fn report(upstream: &SharedUpstream, fault: &ForwardFault) {
             n_failed, "request failed: {cause}"
         );
     }
-}
-
-/// A response that sends the client elsewhere.
-fn redirect(
-    status: StatusCode,
-    location: &str,
-    path: &str,
-    query: Option<&str>,
-) -> Result<Response<Bytes>, Rejection> {
-    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
-    let location = location.replace("{query}", &query).replace("{path}", path);
-    let location = HeaderValue::from_str(&location).map_err(|_| Rejection::NoRoute)?;
-    let mut response = Response::new(Bytes::new());
-    *response.status_mut() = status;
-    response.headers_mut().insert(LOCATION, location);
-    Ok(response)
 }
 
 /// A response of our own to HEAD. hyper leaves bodies out by itself, but not in HTTP/2.

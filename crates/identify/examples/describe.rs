@@ -9,8 +9,8 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tidegate_identify::{
-    AcceptedNames, DescribedPart, HeaderText, Headers, Identities, MissingToken, Recipe, Recipes,
-    Request, TokenKeys, TokenSettings, TokenVerifier,
+    AcceptedNames, DescribedPart, Descriptors, Entries, HeaderText, Headers, Identities,
+    MissingToken, Recipe, Recipes, Request, TokenKeys, TokenSettings, TokenVerifier, Values,
 };
 
 /// The headers `x-user` and `authorization`.
@@ -76,11 +76,12 @@ fn describe(recipes: &Recipes, identities: &Identities, headers: &TwoHeaders) ->
         certificate: None,
         route: None,
     };
-    let values = recipes
-        .values(black_box(&request))
+    let (mut values, mut entries) = (Values::default(), Entries::default());
+    recipes
+        .read(black_box(&request), &mut values)
         .expect("no header has two meanings");
-    let described = recipes.describe(&values, DescribedPart::All);
-    let descriptors = described.descriptors();
+    let mut descriptors = Descriptors::new();
+    recipes.describe(&values, DescribedPart::All, &mut entries, &mut descriptors);
     usize::from(!black_box(&descriptors).is_empty())
 }
 

@@ -40,7 +40,7 @@ pub use identities::Identities;
 pub use label::{LabelFault, LabelFaultKind, LabelFaults, LabelTable};
 pub use path::{LooseReading, forwarded_path, normal_path};
 pub use recipe::{
-    Described, DescribedPart, Descriptors, Ingredient, Recipe, RecipeFault, Recipes, Source,
+    DescribedPart, Descriptors, Entries, Ingredient, Recipe, RecipeFault, Recipes, Source,
     SourceFault, Values,
 };
 pub use request::{HeaderText, Headers, Request};

@@ -3,7 +3,7 @@
 mod source;
 mod value;
 
-use std::ops::Range;
+use std::mem::take;
 
 use smallvec::SmallVec;
 use tidegate_limiter::{Descriptor, Entry};
@@ -40,6 +40,8 @@ pub struct Recipes {
     places: Vec<usize>,
     /// A bit for each recipe that needs a token, the first recipe lowest; there are at most 32.
     needing_token: u32,
+    /// True if a source may have several values that all count.
+    has_lists: bool,
 }
 
 /// A part of the recipes. A token that was not seen before is verified after the limits that need none have been decided.
@@ -87,17 +89,17 @@ pub enum RecipeFault {
     },
 }
 
-/// The descriptors of one request.
-#[derive(Debug, Default)]
-pub struct Described<'a> {
-    entries: SmallVec<[Entry<'a>; INLINE_ENTRIES]>,
-    ranges: SmallVec<[Range<usize>; INLINE_DESCRIPTORS]>,
+/// Room for the entries of the descriptors of one request. Few of them take no allocation.
+#[derive(Debug)]
+pub struct Entries<'a> {
+    few: [Entry<'a>; INLINE_ENTRIES],
+    many: Vec<Entry<'a>>,
 }
 
 /// Descriptors for the limiter.
 pub type Descriptors<'a> = SmallVec<[Descriptor<'a>; INLINE_DESCRIPTORS]>;
 
-/// Entries that fit without an allocation. More would cost every request: the list is moved as a whole.
+/// Entries that fit without an allocation.
 const INLINE_ENTRIES: usize = 4;
 
 /// Descriptors that fit without an allocation.
@@ -176,6 +178,7 @@ impl Recipes {
             sources: Vec::new(),
             places: Vec::new(),
             needing_token: 0,
+            has_lists: false,
         }
     }
 
@@ -199,42 +202,62 @@ impl Recipes {
         self.needing_token != 0
     }
 
-    /// Reads the value of each source off `request`, once.
+    /// Adds the value of each source to `values`, which are empty. Each is read off `request` once.
     ///
     /// # Errors
     ///
     /// If a header behind a value has more than one meaning. Such a request is to be denied.
-    pub fn values<'a>(&'a self, request: &Request<'a>) -> Result<Values<'a>, AmbiguousHeader> {
+    pub fn read<'a>(
+        &'a self,
+        request: &Request<'a>,
+        values: &mut Values<'a>,
+    ) -> Result<(), AmbiguousHeader> {
         let reader = ValueReader::new(request);
-        // Filled in place: collecting would move the whole list once more.
-        let mut values = Values::default();
         for source in &self.sources {
             values.list.push(reader.read(source)?);
         }
-        Ok(values)
+        Ok(())
     }
 
-    /// The descriptors of the request with these [`values`](Self::values), without those that lack one.
-    pub fn describe<'a>(&'a self, values: &'a Values<'_>, part: DescribedPart) -> Described<'a> {
-        let mut described = Described::default();
-        // Made room at once, many entries take one allocation and few take none.
-        if self.places.len() > INLINE_ENTRIES {
-            described.entries.reserve(self.places.len());
-        }
-        if self.list.len() > INLINE_DESCRIPTORS {
-            described.ranges.reserve(self.list.len());
-        }
+    /// Adds the descriptors of the request with these [`values`](Self::read) to `descriptors`, without those that lack one. Their
+    /// entries are written to `entries`.
+    ///
+    /// A recipe makes one descriptor, or one for each value of a header whose values all count. If there are several such headers,
+    /// the longest list counts the descriptors, and every value is in one of them.
+    pub fn describe<'e, 'a>(
+        &'a self,
+        values: &'a Values<'_>,
+        part: DescribedPart,
+        entries: &'e mut Entries<'a>,
+        descriptors: &mut Descriptors<'e>,
+    ) {
+        let n_most = if self.has_lists { values.n_most() } else { 1 };
+        // Made room at once, many take one allocation and few take none.
+        descriptors.reserve(self.list.len() * n_most);
+        let mut room = entries.room(self.places.len() * n_most);
         let mut places = self.places.as_slice();
         let mut wanted = self.recipes_in(part);
         for Recipe(ingredients) in &self.list {
-            let (own_places, later) = places.split_at(ingredients.len());
-            places = later;
-            if wanted & 1 == 1 {
-                described.add(ingredients, own_places, values);
-            }
+            let own_places;
+            (own_places, places) = places.split_at(ingredients.len());
+            let is_wanted = wanted & 1 == 1;
             wanted >>= 1;
+            let n_descriptors = if is_wanted {
+                values.n_descriptors(own_places)
+            } else {
+                0
+            };
+            for index in 0..n_descriptors {
+                let own;
+                (own, room) = take(&mut room).split_at_mut(ingredients.len());
+                for ((entry, ingredient), place) in own.iter_mut().zip(ingredients).zip(own_places)
+                {
+                    entry.key = &ingredient.key;
+                    entry.value = values.nth(*place, index);
+                }
+                descriptors.push(Descriptor::new(own));
+            }
         }
-        described
     }
 
     /// A bit for each recipe of the part.
@@ -261,7 +284,9 @@ impl Recipes {
                 sources.push(ingredient.from.clone());
             }
         }
+        let is_list = |source: &Source| matches!(source, Source::HeaderList(..));
         Self {
+            has_lists: sources.iter().any(is_list),
             list: recipes,
             sources,
             places,
@@ -286,64 +311,27 @@ impl Default for Recipes {
     }
 }
 
-// === impl Described ===
+// === impl Entries ===
 
-impl<'a> Described<'a> {
-    /// The descriptors for the limiter; none if every one lacked a value.
-    pub fn descriptors(&self) -> Descriptors<'_> {
-        let mut descriptors = Descriptors::new();
-        descriptors.reserve(self.ranges.len());
-        for range in &self.ranges {
-            descriptors.push(Descriptor::new(&self.entries[range.clone()]));
+impl<'a> Entries<'a> {
+    const EMPTY: Entry<'a> = Entry { key: "", value: "" };
+
+    /// Room for this number of entries.
+    fn room(&mut self, n_entries: usize) -> &mut [Entry<'a>] {
+        if n_entries <= INLINE_ENTRIES {
+            return &mut self.few[..n_entries];
         }
-        descriptors
+        self.many = vec![Self::EMPTY; n_entries];
+        &mut self.many
     }
+}
 
-    /// Returns true if there are no descriptors.
-    pub fn is_empty(&self) -> bool {
-        self.ranges.is_empty()
-    }
-
-    /// Adds the descriptors of one recipe, unless it lacks a value: one, or one for each value of a header whose values all
-    /// count. If there are several such headers, the longest list counts the descriptors, and every value is in one of them.
-    fn add(&mut self, ingredients: &'a [Ingredient], places: &[usize], values: &'a Values<'_>) {
-        let first = self.entries.len();
-        let mut n_descriptors = 1;
-        for (ingredient, place) in ingredients.iter().zip(places) {
-            let Some(value) = values.list.get(*place).and_then(Option::as_ref) else {
-                self.entries.truncate(first);
-                return;
-            };
-            n_descriptors = n_descriptors.max(value.n_values());
-            self.entries.push(Entry {
-                key: &ingredient.key,
-                value: value.nth(0),
-            });
+impl Default for Entries<'_> {
+    fn default() -> Self {
+        Self {
+            few: [Self::EMPTY; INLINE_ENTRIES],
+            many: Vec::new(),
         }
-        self.ranges.push(first..self.entries.len());
-        for index in 1..n_descriptors {
-            self.add_nth(index, ingredients, places, values);
-        }
-    }
-
-    /// Adds a further descriptor of a recipe that lacks no value.
-    #[cold]
-    fn add_nth(
-        &mut self,
-        index: usize,
-        ingredients: &'a [Ingredient],
-        places: &[usize],
-        values: &'a Values<'_>,
-    ) {
-        let first = self.entries.len();
-        for (ingredient, place) in ingredients.iter().zip(places) {
-            let value = values.list.get(*place).and_then(Option::as_ref);
-            self.entries.extend(value.map(|value| Entry {
-                key: &ingredient.key,
-                value: value.nth(index),
-            }));
-        }
-        self.ranges.push(first..self.entries.len());
     }
 }
 

@@ -6,9 +6,9 @@ use allocation_counter::measure;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tidegate_identify::{
-    AcceptedNames, AddressHeader, ClientAddress, DescribedPart, HeaderText, Headers, Identities,
-    LabelTable, MissingToken, Peer, Recipe, Recipes, Request, TokenKeys, TokenSettings,
-    TokenVerifier,
+    AcceptedNames, AddressHeader, ClientAddress, DescribedPart, Descriptors, Entries, HeaderText,
+    Headers, Identities, LabelTable, MissingToken, Peer, Recipe, Recipes, Request, TokenKeys,
+    TokenSettings, TokenVerifier, Values,
 };
 
 /// A token, and the header `x-user`.
@@ -47,11 +47,13 @@ fn describe(recipes: &Recipes, identities: &Identities, headers: &TokenAndUser) 
         certificate: None,
         route: Some("posts"),
     };
-    let values = recipes
-        .values(&request)
+    let (mut values, mut entries) = (Values::default(), Entries::default());
+    recipes
+        .read(&request, &mut values)
         .expect("no header has two meanings");
-    let described = recipes.describe(&values, DescribedPart::All);
-    assert_eq!(described.descriptors().len(), recipes.list().len());
+    let mut descriptors = Descriptors::new();
+    recipes.describe(&values, DescribedPart::All, &mut entries, &mut descriptors);
+    assert_eq!(descriptors.len(), recipes.list().len());
 }
 
 #[test]

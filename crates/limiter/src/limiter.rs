@@ -239,7 +239,11 @@ impl<S: Store> Limiter<S> {
             self.unknown_domains.fetch_add(1, Ordering::Relaxed);
             return Ok(());
         };
-        let overrides = matched::overrides(descriptors)?;
+        let overrides = if descriptors.iter().any(|it| it.limit.is_some()) {
+            matched::overrides(descriptors)?
+        } else {
+            Vec::new()
+        };
         let mut matched = Matched::default();
         matched.find(found, descriptors, &overrides)?;
         for banned in &verdict.bans {
@@ -256,7 +260,7 @@ impl<S: Store> Limiter<S> {
         };
         let charging = self.charging(found);
         let charged = self
-            .charge(bill, charging, &mut verdict.decisions, failure)
+            .charge(&bill, charging, &mut verdict.decisions, failure)
             .await;
         if let Err(failed) = &charged {
             matched.leave_undecided(&failed.answers);
@@ -312,7 +316,7 @@ impl<S: Store> Limiter<S> {
     /// Asks the store, if there is anything to ask, and lets others answer for a store that fails.
     async fn charge(
         &self,
-        bill: Bill<'_>,
+        bill: &Bill<'_>,
         charging: Charging,
         decisions: &mut Decisions,
         failure: Option<StoreError>,
@@ -328,13 +332,13 @@ impl<S: Store> Limiter<S> {
         }
         let asked = match failure {
             None if bill.takes_from_all() => self.store.charge(&charges, charging, decisions).await,
-            None => self.ask(bill, &charges, charging, decisions).await,
+            None => self.ask(*bill, &charges, charging, decisions).await,
             Some(error) => Err(error),
         };
         asked.map(Some).map_err(|error| {
             let (store, limits) = (&self.store, bill.limits());
             let failed = failure::stand_in(store, &charges, limits, charging, decisions, error);
-            Box::new(failed.with_looks(store, bill, &charges, charging, decisions))
+            Box::new(failed.with_looks(store, *bill, &charges, charging, decisions))
         })
     }
 

@@ -62,14 +62,7 @@ pub(crate) enum Force {
 }
 
 /// The limits that came with the request, in order. Rare, so they may allocate.
-#[inline]
 pub(crate) fn overrides(descriptors: &[Descriptor<'_>]) -> Result<Vec<Quota>, LimiterError> {
-    if descriptors
-        .iter()
-        .all(|descriptor| descriptor.limit.is_none())
-    {
-        return Ok(Vec::new());
-    }
     let of = |(descriptor, limit): (usize, Option<LimitOverride>)| {
         let quota = override_quota(limit?);
         Some(quota.map_err(|reason| LimiterError::BadOverride { descriptor, reason }))
@@ -82,6 +75,7 @@ pub(crate) fn overrides(descriptors: &[Descriptor<'_>]) -> Result<Vec<Quota>, Li
 
 impl<'a> Matched<'a> {
     /// Adds the limits of every descriptor. Those of the request are `overrides`.
+    #[inline]
     pub(crate) fn find(
         &mut self,
         domain: &'a Domain,
@@ -96,7 +90,9 @@ impl<'a> Matched<'a> {
                 self.add_rule(index, descriptor.hits, rule)?;
             }
         }
-        self.resolve_replaces();
+        if self.0.iter().any(|it| !it.replaces().is_empty()) {
+            self.resolve_replaces();
+        }
         Ok(())
     }
 
@@ -133,6 +129,7 @@ impl<'a> Matched<'a> {
         &self.0
     }
 
+    #[inline]
     fn add_rule(
         &mut self,
         descriptor: u16,
@@ -199,10 +196,8 @@ impl<'a> Matched<'a> {
     /// Puts every charged limit out of force that another one of the request names, as
     /// envoyproxy/ratelimit does: a limit that is itself replaced still replaces others, and an
     /// unlimited one cannot be replaced.
+    #[cold]
     fn resolve_replaces(&mut self) {
-        if self.0.iter().all(|it| it.replaces().is_empty()) {
-            return;
-        }
         for index in 0..self.0.len() {
             let Some(name) = self.0[index].rule.and_then(|(_, limit)| limit.name()) else {
                 continue;

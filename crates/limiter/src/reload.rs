@@ -6,6 +6,7 @@ use tidegate_rules::{Rule, RuleSet, Terms};
 use tidegate_store::{Store, StoreError};
 
 use crate::Limiter;
+use crate::bill::consistency;
 
 // === impl Limiter ===
 
@@ -19,7 +20,10 @@ impl<S: Store> Limiter<S> {
         let limits = rules.rules().flat_map(Rule::limits);
         self.store()
             .reserve(&mut limits.filter_map(|limit| match limit.terms() {
-                Terms::Quota(quota) => Some(quota),
+                Terms::Quota(quota) => {
+                    let said = limit.consistency().map(consistency);
+                    Some((quota, said.unwrap_or(self.config.consistency)))
+                }
                 Terms::Unlimited => None,
             }))?;
         Ok(self.replace_rules(rules))

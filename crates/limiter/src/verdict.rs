@@ -113,6 +113,7 @@ impl Verdict {
     }
 
     /// All limits that apply, in the order of the descriptors.
+    #[inline]
     pub fn limits(&self) -> LimitStatuses<'_> {
         LimitStatuses::new(self, &self.applied, &self.decisions)
     }
@@ -130,11 +131,19 @@ impl Verdict {
 
     /// The limit that clients are told of: the one that decided or, if that is hidden, of those that are not
     /// the one that denies longest, else the tightest. `None` if there is none.
+    #[inline]
     pub fn announced(&self) -> Option<LimitStatus<'_>> {
         let deciding = self.deciding()?;
-        if !deciding.is_hidden() {
-            return Some(deciding);
+        if deciding.is_hidden() {
+            self.announced_instead()
+        } else {
+            Some(deciding)
         }
+    }
+
+    /// The limit that clients are told of instead of a hidden one that decided.
+    #[cold]
+    fn announced_instead(&self) -> Option<LimitStatus<'_>> {
         let is_announced = |status: &LimitStatus<'_>| !status.is_hidden();
         let denying = match self.admission {
             Admission::Refused => self.refusing(is_announced),
@@ -144,6 +153,7 @@ impl Verdict {
     }
 
     /// When a refused request would be admitted. `None` for an admitted one.
+    #[inline]
     pub fn retry(&self) -> Option<Retry> {
         match self.answer {
             Answer::Allowed => None,
@@ -264,6 +274,7 @@ impl Verdict {
 
     /// The limit that the next request would meet first. It needs every enforce limit, so the one
     /// with least remaining counts; but one quota limit is enough, so the one with most does.
+    #[inline]
     fn tightest(&self, wanted: impl Fn(&LimitStatus<'_>) -> bool) -> Option<LimitStatus<'_>> {
         // Most requests meet one limit, and all of them are answered.
         if let [_] = self.applied[..] {
@@ -271,6 +282,14 @@ impl Verdict {
                 |it: &LimitStatus<'_>| it.mode() != Mode::Shadow && it.decision().is_some();
             return self.limits().next().filter(takes_part).filter(wanted);
         }
+        self.tightest_of_many(wanted)
+    }
+
+    #[inline(never)]
+    fn tightest_of_many(
+        &self,
+        wanted: impl Fn(&LimitStatus<'_>) -> bool,
+    ) -> Option<LimitStatus<'_>> {
         let wanted = &wanted;
         let of = |mode| {
             self.limits()

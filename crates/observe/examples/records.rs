@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_limiter::{Descriptor, Entry, Limiter, LimiterConfig, RuleSet, Verdict};
-use tidegate_observe::{Asked, Observatory, Recorder, TraceHeaders};
+use tidegate_observe::{LimiterRequest, Observatory, Recorder, TraceHeaders};
 use tidegate_rules::{CompileOptions, Report, Source, compile};
 use tidegate_store::{EmbeddedStore, StoreConfig};
 
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     let Ok(verdict) = limiter.check_now("api", &descriptors, 1) else {
         return usage();
     };
-    let asked = Asked {
+    let request = LimiterRequest {
         domain: "api",
         descriptors: &descriptors,
         hits: 1,
@@ -51,9 +51,9 @@ fn main() -> ExitCode {
     let recorder = observatory.recorder();
     // The first of a window are all looked at.
     for _ in 0..1_000 {
-        recorder.judged(&asked, &verdict, Duration::from_nanos(400));
+        recorder.judged(&request, &verdict, Duration::from_nanos(400));
     }
-    record_repeatedly(&recorder, &asked, &verdict, n_records);
+    record_repeatedly(&recorder, &request, &verdict, n_records);
     let totals = observatory.totals();
     println!("{} recorded", totals.allowed + totals.refused - 1_000);
     ExitCode::SUCCESS
@@ -61,10 +61,15 @@ fn main() -> ExitCode {
 
 /// What is measured: the tool counts from entering this function until it returns.
 #[inline(never)]
-fn record_repeatedly(recorder: &Recorder, asked: &Asked<'_>, verdict: &Verdict, n_records: u64) {
+fn record_repeatedly(
+    recorder: &Recorder,
+    request: &LimiterRequest<'_>,
+    verdict: &Verdict,
+    n_records: u64,
+) {
     for _ in 0..n_records {
         recorder.judged(
-            black_box(asked),
+            black_box(request),
             black_box(verdict),
             black_box(Duration::from_nanos(400)),
         );

@@ -37,7 +37,7 @@ pub use decision::{
 pub use gauges::{GatewayGauges, Gauges, StateGauges, TargetGauges, UpstreamGauges};
 pub use log_sampler::LogSampler;
 pub use observatory::Observatory;
-pub use recorder::{Asked, Recorder};
+pub use recorder::{LimiterRequest, Recorder};
 pub use reloads::{FailedReloads, ReloadSubject};
 pub use top::{TopKey, TopKind, TopQuery, TopReport};
 pub use trace::{

@@ -189,19 +189,19 @@ impl Observatory {
 
     /// The page of metrics in Prometheus' text format (0.0.4).
     pub fn prometheus(&self, gauges: &Gauges) -> String {
-        let seen = render::Seen::of(self, gauges);
-        let own = render::own::page(&seen);
+        let snapshot = render::MetricsSnapshot::of(self, gauges);
+        let own = render::own::page(&snapshot);
         match self.config.names {
             MetricNames::Own => own,
-            MetricNames::WithReference => own + &render::reference::page(&seen),
+            MetricNames::WithReference => own + &render::reference::page(&snapshot),
         }
     }
 
     /// The counters under the names of envoyproxy/ratelimit, one `name: value` to a line. Those of
     /// rules are there only with [`MetricNames::WithReference`].
     pub fn reference_stats(&self) -> String {
-        let seen = render::Seen::of(self, &Gauges::default());
-        render::reference::stats(&seen, self.config.names)
+        let snapshot = render::MetricsSnapshot::of(self, &Gauges::default());
+        render::reference::stats(&snapshot, self.config.names)
     }
 
     pub(crate) fn config(&self) -> &ObserveConfig {

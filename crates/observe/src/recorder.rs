@@ -35,9 +35,9 @@ pub struct Recorder {
     decisions: Option<DecisionWriter>,
 }
 
-/// What was asked.
+/// A request to the limiter, with its route and trace.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct LimiterRequest<'a> {
     /// The domain.
     pub domain: &'a str,
     /// The descriptors.
@@ -88,7 +88,7 @@ impl Recorder {
     /// decisions are kept.
     pub fn judged(
         &self,
-        asked: &Asked<'_>,
+        request: &LimiterRequest<'_>,
         verdict: &Verdict,
         took: Duration,
     ) -> Option<DecisionId> {
@@ -96,20 +96,20 @@ impl Recorder {
         let answered = Answered::of(verdict);
         self.core.answered[answered as usize].add(1);
         if let Some(tracer) = &self.tracer {
-            tracer.record(asked, verdict, took, &self.dice);
+            tracer.record(request, verdict, took, &self.dice);
         }
         if verdict.limits().len() == 0 {
-            self.unmatched(asked, verdict);
+            self.unmatched(request, verdict);
             // A ban refuses where there is no limit, too.
-            self.refusals.note(asked, verdict, &self.dice);
-            return self.keep(answered, asked, verdict);
+            self.refusals.note(request, verdict, &self.dice);
+            return self.keep(answered, request, verdict);
         }
         if let Some(error) = verdict.failure() {
             self.stood_in(error, verdict);
         }
-        self.count_rules(asked, verdict);
-        self.refusals.note(asked, verdict, &self.dice);
-        self.keep(answered, asked, verdict)
+        self.count_rules(request, verdict);
+        self.refusals.note(request, verdict, &self.dice);
+        self.keep(answered, request, verdict)
     }
 
     /// A request made no sense.
@@ -135,16 +135,21 @@ impl Recorder {
 
     /// Keeps the decision, if it is a denial or chosen by chance.
     #[inline]
-    fn keep(&self, answered: Answered, asked: &Asked<'_>, verdict: &Verdict) -> Option<DecisionId> {
+    fn keep(
+        &self,
+        answered: Answered,
+        request: &LimiterRequest<'_>,
+        verdict: &Verdict,
+    ) -> Option<DecisionId> {
         let writer = self.decisions.as_ref()?;
         if !writer.wants(answered, &self.dice) {
             return None;
         }
-        writer.keep(answered, asked, verdict, &self.table.borrow())
+        writer.keep(answered, request, verdict, &self.table.borrow())
     }
 
-    fn unmatched(&self, asked: &Asked<'_>, verdict: &Verdict) {
-        if verdict.rules().domain(asked.domain).is_none() {
+    fn unmatched(&self, request: &LimiterRequest<'_>, verdict: &Verdict) {
+        if verdict.rules().domain(request.domain).is_none() {
             self.core.unknown_domains.add(1);
         }
     }
@@ -162,19 +167,19 @@ impl Recorder {
 
     /// Counts the rules of a request, and looks at its keys if it is chosen for that.
     #[inline]
-    fn count_rules(&self, asked: &Asked<'_>, verdict: &Verdict) {
+    fn count_rules(&self, request: &LimiterRequest<'_>, verdict: &Verdict) {
         if !self.table.borrow().is_of(verdict.rules()) && self.turn_over(verdict) == Turn::Late {
-            self.count_late(asked, verdict);
+            self.count_late(request, verdict);
             // Its rules have other numbers, so there is no telling its keys.
             return;
         }
         let table = self.table.borrow();
         let looker = self.looker.as_ref();
         let mut looks = looker.map(|looker| (looker, looker.choose(&self.dice)));
-        ruled::each(asked, verdict, |ruled| {
+        ruled::each(request, verdict, |ruled| {
             self.count(&table, ruled);
             if let Some((looker, looks)) = &mut looks {
-                looker.pass(looks, (asked, verdict, ruled), &self.dice);
+                looker.pass(looks, (request, verdict, ruled), &self.dice);
             }
         });
     }
@@ -211,9 +216,9 @@ impl Recorder {
 
     /// Counts a verdict by rules that were replaced while it was made.
     #[cold]
-    fn count_late(&self, asked: &Asked<'_>, verdict: &Verdict) {
+    fn count_late(&self, request: &LimiterRequest<'_>, verdict: &Verdict) {
         let mut ledger = self.core.ledger();
-        ruled::each(asked, verdict, |ruled| match ruled.rule {
+        ruled::each(request, verdict, |ruled| match ruled.rule {
             Some(rule) => ledger.add_late(verdict.rules(), rule, Counts::of(ruled)),
             None => self.core.overrides.add(ruled.outcome, ruled.hits),
         });

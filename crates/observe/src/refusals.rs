@@ -6,23 +6,23 @@ use tidegate_rules::Domain;
 
 use crate::dice::Dice;
 use crate::top::Key;
-use crate::{Asked, KeyLogging, RefusalLog};
+use crate::{KeyLogging, LimiterRequest, RefusalLog};
 
 impl RefusalLog {
     /// Logs a request, if it was refused and the dice say so.
     #[inline]
-    pub(crate) fn note(self, asked: &Asked<'_>, verdict: &Verdict, dice: &Dice) {
+    pub(crate) fn note(self, request: &LimiterRequest<'_>, verdict: &Verdict, dice: &Dice) {
         if let Self::Sampled { share, keys } = self
             && verdict.answer() == Answer::Refused
             && dice.in_millionths(share.millionths())
         {
-            write(asked, verdict, keys);
+            write(request, verdict, keys);
         }
     }
 }
 
 #[cold]
-fn write(asked: &Asked<'_>, verdict: &Verdict, keys: KeyLogging) {
+fn write(request: &LimiterRequest<'_>, verdict: &Verdict, keys: KeyLogging) {
     let deciding = verdict.deciding();
     let origin = deciding.as_ref().map(LimitStatus::origin);
     let (rule, limit) = match origin {
@@ -31,14 +31,14 @@ fn write(asked: &Asked<'_>, verdict: &Verdict, keys: KeyLogging) {
     };
     let key = match keys {
         KeyLogging::Hidden => None,
-        KeyLogging::Shown => deciding.as_ref().and_then(|limit| key(asked, limit)),
+        KeyLogging::Shown => deciding.as_ref().and_then(|limit| key(request, limit)),
     };
     let retry_after_ms = match verdict.retry() {
         Some(Retry::After(wait)) => Some(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
         Some(Retry::Never) | None => None,
     };
     // The rules' own spelling, for a domain without rules is a client's word.
-    let domain = verdict.rules().domain(asked.domain).map(Domain::name);
+    let domain = verdict.rules().domain(request.domain).map(Domain::name);
     tracing::info!(
         target: "tidegate::refusals",
         domain,
@@ -51,11 +51,11 @@ fn write(asked: &Asked<'_>, verdict: &Verdict, keys: KeyLogging) {
 }
 
 /// Whom the limit told apart.
-fn key(asked: &Asked<'_>, limit: &LimitStatus<'_>) -> Option<String> {
+fn key(request: &LimiterRequest<'_>, limit: &LimitStatus<'_>) -> Option<String> {
     let Origin::Rule { rule, .. } = limit.origin() else {
         return None;
     };
-    let descriptor = asked.descriptors.get(limit.descriptor())?;
+    let descriptor = request.descriptors.get(limit.descriptor())?;
     let mut text = String::new();
     Key::new(rule, descriptor.entries).write(&mut text);
     Some(text)

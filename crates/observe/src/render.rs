@@ -1,4 +1,4 @@
-//! What was seen, as pages of text.
+//! Metrics, as pages of text.
 
 mod family;
 mod gateway;
@@ -19,9 +19,9 @@ use crate::ledger::Sums;
 use crate::observatory::sum;
 use crate::{Gauges, Observatory, RuleCounts, Totals};
 
-/// All that a page shows, read at one time.
+/// The metrics of a page, all read at one time.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct MetricsSnapshot {
     started: Duration,
     gauges: Gauges,
     totals: Totals,
@@ -36,9 +36,9 @@ pub(crate) struct Seen {
     rules: Sums,
 }
 
-// === impl Seen ===
+// === impl MetricsSnapshot ===
 
-impl Seen {
+impl MetricsSnapshot {
     pub(crate) fn of(observatory: &Observatory, gauges: &Gauges) -> Self {
         let cores = observatory.cores();
         let connections = observatory.connections();

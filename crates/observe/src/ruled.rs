@@ -3,7 +3,7 @@
 use tidegate_limiter::{Hits, LimitStatus, Mode, Ruling, Verdict};
 use tidegate_rules::RuleId;
 
-use crate::Asked;
+use crate::LimiterRequest;
 use crate::counts::ReferenceCounts;
 use crate::rule_table::Outcome;
 
@@ -23,39 +23,39 @@ pub(crate) struct Ruled<'a> {
 
 /// Calls `then` for each descriptor that limits applied to.
 #[inline]
-pub(crate) fn each<'a>(asked: &Asked<'_>, verdict: &'a Verdict, mut then: impl FnMut(&Ruled<'a>)) {
-    let mut last: Option<Ruled<'a>> = None;
-    for limit in verdict.limits() {
-        if limit.ruling() == Ruling::Replaced {
-            continue;
-        }
-        let next = Ruled::new(asked, limit);
+pub(crate) fn each<'a>(
+    request: &LimiterRequest<'_>,
+    verdict: &'a Verdict,
+    mut then: impl FnMut(&Ruled<'a>),
+) {
+    let limits = verdict.limits();
+    let mut all = limits
+        .filter(|limit| limit.ruling() != Ruling::Replaced)
+        .map(|limit| Ruled::new(request, limit));
+    let Some(mut last) = all.next() else { return };
+    for next in all {
         // The limits of a descriptor stand together, and all are of one rule.
-        last = match last {
-            Some(last) if last.descriptor == next.descriptor => Some(last.graver(next)),
-            Some(last) => {
-                then(&last);
-                Some(next)
-            }
-            None => Some(next),
-        };
+        if last.descriptor == next.descriptor {
+            last = last.graver(next);
+        } else {
+            then(&last);
+            last = next;
+        }
     }
-    if let Some(last) = last {
-        then(&last);
-    }
+    then(&last);
 }
 
 // === impl Ruled ===
 
 impl<'a> Ruled<'a> {
     #[inline]
-    fn new(asked: &Asked<'_>, limit: LimitStatus<'a>) -> Self {
+    fn new(request: &LimiterRequest<'_>, limit: LimitStatus<'a>) -> Self {
         let descriptor = limit.descriptor();
-        let (outcome, hits) = match asked.descriptors.get(descriptor).map(|it| it.hits) {
+        let (outcome, hits) = match request.descriptors.get(descriptor).map(|it| it.hits) {
             // Whoever gives back is not refused.
             Some(Hits::Refund(_)) => (Outcome::Allowed, 0),
             Some(Hits::Take(hits)) => (outcome(&limit), hits),
-            Some(Hits::OfRequest) | None => (outcome(&limit), asked.hits.max(1)),
+            Some(Hits::OfRequest) | None => (outcome(&limit), request.hits.max(1)),
         };
         Self {
             rule: limit.rule_id(),

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use allocation_counter::measure;
 use tidegate_limiter::{Descriptor, Entry, Limiter, LimiterConfig, Verdict};
-use tidegate_observe::{Asked, DecisionConfig, Observatory, ObserveConfig, Recorder, TraceHeaders};
+use tidegate_observe::{
+    DecisionConfig, LimiterRequest, Observatory, ObserveConfig, Recorder, TraceHeaders,
+};
 use tidegate_rules::{CompileOptions, Source, compile};
 use tidegate_store::{EmbeddedStore, StoreConfig};
 
@@ -25,14 +27,14 @@ descriptors:
 
 fn record(recorder: &Recorder, key: &str, value: &str, verdict: &Verdict) {
     let entries = [Entry { key, value }];
-    let asked = Asked {
+    let request = LimiterRequest {
         domain: "test",
         descriptors: &[Descriptor::new(&entries)],
         hits: 1,
         route: None,
         trace: TraceHeaders::default(),
     };
-    recorder.judged(&asked, verdict, Duration::from_micros(1));
+    recorder.judged(&request, verdict, Duration::from_micros(1));
 }
 
 /// Records a request for each of `n_values` values, over and over, and counts what the second half

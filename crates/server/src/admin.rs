@@ -36,10 +36,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::Address;
 use crate::activity::ActiveRequest;
-use crate::door::Peer;
 use crate::drain::Drain;
 use crate::lingering::Lingering;
-use crate::patience::Patient;
+use crate::peer::Peer;
+use crate::write_timeout::WriteTimeoutStream;
 use route::{Access, Endpoint, Route};
 use wrong_tokens::WrongTokens;
 
@@ -155,7 +155,7 @@ pub(crate) async fn serve_connection<S, I>(
             Ok::<_, Infallible>(answer)
         }
     });
-    let io = Patient::new(io, WRITE_TIMEOUT, Arc::clone(&activity));
+    let io = WriteTimeoutStream::new(io, WRITE_TIMEOUT, Arc::clone(&activity));
     let io = Lingering::new(io, drain.clone());
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

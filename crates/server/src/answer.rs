@@ -10,7 +10,7 @@ use hyper::header::{
     ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE,
 };
 use serde::Serialize;
-use tidegate_answer::Headers;
+use tidegate_answer::{Answers, Headers};
 use tidegate_identify::{AmbiguousHeader, TokenRejection};
 use tidegate_limiter::report::StoreHealth;
 use tidegate_limiter::{Answer, LimiterError, Verdict};
@@ -139,16 +139,16 @@ pub(crate) fn pass() -> Response {
 }
 
 /// The answer to a proxy about its client, who is refused with the status `deny`.
-pub(crate) fn authorization(verdict: &Verdict, headers: &Headers, deny: StatusCode) -> Response {
+pub(crate) fn authorization(verdict: &Verdict, answers: &Answers, deny: StatusCode) -> Response {
     let mut response = pass();
     if verdict.answer() == Answer::Refused {
         *response.status_mut() = deny;
     }
-    if let Some(problem) = tidegate_answer::problem(verdict, deny.as_u16(), None) {
+    if let Some(problem) = answers.body(verdict, deny.as_u16()) {
         *response.body_mut() = Full::new(Bytes::from(problem));
         response.headers_mut().insert(CONTENT_TYPE, PROBLEM);
     }
-    add_limit_headers(verdict, headers, response.headers_mut());
+    add_limit_headers(verdict, &answers.headers, response.headers_mut());
     response
 }
 

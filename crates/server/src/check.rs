@@ -10,7 +10,7 @@ mod question;
 pub(crate) use answer::{Checked, CheckedBatch, Outcome};
 pub(crate) use fault::{Fault, Faults};
 pub(crate) use json::Json;
-pub(crate) use question::{Asked, Check};
+pub(crate) use question::{Check, CheckRequest};
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@ use std::os::unix::net as unix;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use tidegate_gateway::{ClientConnection, ConnectionActivity, ConnectionPermit, ServerDrain};
+use tidegate_gateway::{ClientConnection, ConnectionActivity, ServerDrain};
 use tidegate_limiter::Store;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
@@ -14,11 +14,11 @@ use tokio_rustls::server::TlsStream;
 
 use crate::admin::{self, Scope};
 use crate::cores::Desk;
-use crate::door::Peer;
 use crate::drain::Drain;
 use crate::listen::Place;
-use crate::patience::Patient;
+use crate::peer::Peer;
 use crate::tls::{self, Handshake, Tls};
+use crate::write_timeout::WriteTimeoutStream;
 use crate::{Front, grpc, http};
 
 /// A connection that no runtime holds yet.
@@ -45,8 +45,6 @@ struct Service<S> {
     peer: Peer,
     front: Front,
     tls: Option<Arc<Tls>>,
-    /// The permit of a client of the gateway.
-    permit: Option<ConnectionPermit>,
     activity: Arc<ConnectionActivity>,
     desk: Rc<Desk<S>>,
 }
@@ -73,7 +71,6 @@ impl Connection {
             peer: self.peer,
             front: self.front,
             tls: self.tls,
-            permit: None,
             activity: Arc::clone(self.place.activity()),
             desk,
         };
@@ -101,12 +98,6 @@ impl<S: Store + 'static> Service<S> {
     where
         I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        if let (Front::Gateway, Some(gateway)) = (self.front, &self.desk.gateway) {
-            self.permit = gateway.permit(self.peer.into(), Arc::clone(&self.activity));
-            if self.permit.is_none() {
-                return Ok(());
-            }
-        }
         match self.tls.take() {
             None => self.serve(io?, None).await,
             // Boxed, so that a connection without TLS has no room for either, and one with TLS none for its handshake.
@@ -144,25 +135,26 @@ impl<S: Store + 'static> Service<S> {
             protocol: shaken.as_ref().map(|it| it.protocol),
             certificate: shaken.and_then(|it| it.certificate),
         };
-        let (door, drain) = (Rc::clone(&desk.door), desk.drain.clone());
+        let (core, drain) = (Rc::clone(&desk.core), desk.drain.clone());
         match self.front {
             Front::Gateway => {
-                if let (Some(gateway), Some(permit)) = (desk.gateway.clone(), self.permit) {
-                    let io = Patient::new(io, gateway.write_timeout(), activity);
-                    tidegate_gateway::serve_connection(io, client, permit, gateway, drain).await;
+                if let Some(gateway) = desk.gateway.clone() {
+                    let io =
+                        WriteTimeoutStream::new(io, gateway.write_timeout(), Arc::clone(&activity));
+                    tidegate_gateway::serve_connection(io, client, activity, gateway, drain).await;
                 }
             }
             // The others are boxed: clients of the gateway are many and idle, and have no room for these.
             Front::Http => {
                 Box::pin(http::serve_connection(
-                    io, peer, door, desk.http, activity, drain,
+                    io, peer, core, desk.http, activity, drain,
                 ))
                 .await;
             }
             Front::Grpc => {
                 let memory = Arc::clone(&desk.grpc_memory);
                 Box::pin(grpc::serve_connection(
-                    io, peer, door, desk.grpc, memory, activity, drain,
+                    io, peer, core, desk.grpc, memory, activity, drain,
                 ))
                 .await;
             }

@@ -19,7 +19,7 @@ use tokio::task::{JoinError, JoinSet};
 use tracing::error;
 
 use crate::connection::Connection;
-use crate::door::{Door, SharedDoor};
+use crate::core_context::{CoreContext, SharedCoreContext};
 use crate::drain::{Drain, drain};
 use crate::grpc::CallMemory;
 use crate::{Admin, Answers, AuthorizeConfig, GrpcConfig, HttpConfig};
@@ -47,7 +47,7 @@ pub(crate) struct Kit<S> {
 /// What the connections of a core are served with.
 #[derive(Debug)]
 pub(crate) struct Desk<S> {
-    pub(crate) door: SharedDoor<S>,
+    pub(crate) core: SharedCoreContext<S>,
     pub(crate) observatory: Arc<Observatory>,
     pub(crate) gateway: Option<Rc<GatewayThread<S>>>,
     pub(crate) admin: Option<Arc<Admin<S>>>,
@@ -76,7 +76,7 @@ struct Handed {
 // === impl Kit ===
 
 impl<S> Kit<S> {
-    /// Unpacks it on the core's thread: a door never leaves it.
+    /// Unpacks it on the core's thread: the context never leaves it.
     fn unpack(self, load: Arc<Load>, drain: Drain) -> Rc<Desk<S>> {
         let recorder = Rc::new(self.observatory.recorder());
         let gateway = self.gateway.map(|gateway| {
@@ -88,7 +88,7 @@ impl<S> Kit<S> {
                 self.gateway_bounds,
             ))
         });
-        let door = Door {
+        let core = CoreContext {
             limiter: self.limiter,
             recorder,
             answers: self.answers,
@@ -97,7 +97,7 @@ impl<S> Kit<S> {
             load,
         };
         Rc::new(Desk {
-            door: Rc::new(door),
+            core: Rc::new(core),
             observatory: self.observatory,
             gateway,
             admin: self.admin,

@@ -26,8 +26,9 @@ use tidegate_gateway::ConnectionActivity;
 use tidegate_limiter::Store;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::door::{Peer, SharedDoor};
+use crate::core_context::SharedCoreContext;
 use crate::drain::Drain;
+use crate::peer::Peer;
 
 pub(crate) use memory::CallMemory;
 
@@ -65,7 +66,7 @@ pub struct GrpcConfig {
 pub(crate) async fn serve_connection<S, I>(
     io: I,
     peer: Peer,
-    door: SharedDoor<S>,
+    core: SharedCoreContext<S>,
     config: GrpcConfig,
     memory: Arc<CallMemory>,
     activity: Arc<ConnectionActivity>,
@@ -75,7 +76,7 @@ pub(crate) async fn serve_connection<S, I>(
     I: AsyncRead + AsyncWrite + Unpin + 'static,
 {
     if let Some(h2) = connection::handshake(io, &config, Arc::clone(&activity)).await {
-        connection::Connection::new(h2, peer, door, config, memory, activity, drain)
+        connection::Connection::new(h2, peer, core, config, memory, activity, drain)
             .run()
             .await;
     }

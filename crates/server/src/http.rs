@@ -22,10 +22,11 @@ pub(crate) use authorize::BadParameter;
 pub use authorize::{AuthorizeConfig, AuthorizeDomain, HeaderForm, RequestHeaders};
 
 use crate::activity::ActiveRequest;
-use crate::door::{Peer, SharedDoor};
+use crate::core_context::SharedCoreContext;
 use crate::drain::Drain;
 use crate::lingering::Lingering;
-use crate::patience::Patient;
+use crate::peer::Peer;
+use crate::write_timeout::WriteTimeoutStream;
 use visit::Visit;
 
 /// What one HTTP connection is allowed.
@@ -53,7 +54,7 @@ const MAX_HEADER_LINES: usize = 1_024;
 pub(crate) async fn serve_connection<S, I>(
     io: I,
     peer: Peer,
-    door: SharedDoor<S>,
+    core: SharedCoreContext<S>,
     config: HttpConfig,
     activity: Arc<ConnectionActivity>,
     mut drain: Drain,
@@ -62,7 +63,7 @@ pub(crate) async fn serve_connection<S, I>(
     I: AsyncRead + AsyncWrite + Unpin + 'static,
 {
     let visit = Rc::new(Visit {
-        door,
+        core,
         peer,
         config,
         drain: drain.clone(),
@@ -76,7 +77,7 @@ pub(crate) async fn serve_connection<S, I>(
             Ok::<_, Infallible>(answer)
         }
     });
-    let io = Patient::new(io, config.write_timeout, Arc::clone(&activity));
+    let io = WriteTimeoutStream::new(io, config.write_timeout, Arc::clone(&activity));
     let io = Lingering::new(io, drain.clone());
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

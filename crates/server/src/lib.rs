@@ -12,22 +12,23 @@ mod answer;
 mod check;
 mod config;
 mod connection;
+mod core_context;
 mod cores;
 mod cross_site;
-mod door;
 mod drain;
 mod front;
 mod grpc;
 mod http;
 mod lingering;
 mod listen;
-mod patience;
+mod peer;
 mod server;
 #[cfg(feature = "test-util")]
 pub mod test_util;
 mod tls;
 mod wire;
 mod within;
+mod write_timeout;
 
 pub use address::{Address, NotAnAddress};
 pub use admin::{

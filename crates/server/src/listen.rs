@@ -12,16 +12,16 @@ use std::task::Poll;
 use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
-use tidegate_gateway::{AddressConnections, AddressPermit};
-use tidegate_identify::Proxies;
+use tidegate_gateway::{AddressConnections, AddressPermit, Gateway};
+use tidegate_identify::{self as identify, Proxies};
 use tokio::net::{TcpListener, TcpSocket, UnixListener};
 use tokio::task::unconstrained;
 use tokio::time::timeout;
 use tracing::{info, warn};
 
 use crate::connection::{Connection, Socket};
-use crate::door::Peer;
 use crate::drain::Drain;
+use crate::peer::Peer;
 use crate::tls::Tls;
 use crate::{Address, Front, ListenConfig};
 
@@ -36,8 +36,7 @@ pub(crate) struct Listener {
     address: Address,
     source: Source,
     places: Places,
-    /// The bound on connections of one address, unless the front has one of its own.
-    addresses: Option<AddressBound>,
+    addresses: AddressBound,
     backlog: u32,
     tls: Option<Arc<Tls>>,
     /// Whether the last accept failed, so that a row of failures is told once.
@@ -49,7 +48,15 @@ pub(crate) struct Listener {
 struct AddressBound {
     open: Arc<AddressConnections>,
     most: usize,
-    exempt: Proxies,
+    exempt: ExemptPeers,
+}
+
+/// Peers that may have any number of connections.
+#[derive(Debug)]
+enum ExemptPeers {
+    Listed(Proxies),
+    /// The proxies that the gateway trusts by its settings, which a reload may change.
+    Trusted(Arc<Gateway>),
 }
 
 #[derive(Debug)]
@@ -101,12 +108,16 @@ impl Listener {
             address,
             source,
             places: Places::new(config.max_connections),
-            // The gateway tells trusted proxies by its own settings, which a reload may change.
-            addresses: (front != Front::Gateway).then(|| AddressBound::of(config)),
+            addresses: AddressBound::of(config),
             backlog: config.backlog,
             tls,
             is_failing: false,
         })
+    }
+
+    /// Exempts the proxies that `gateway` trusts, in place of the peers of the listener's own settings.
+    pub(crate) fn exempt_proxies_of(&mut self, gateway: Arc<Gateway>) {
+        self.addresses.exempt = ExemptPeers::Trusted(gateway);
     }
 
     /// What it serves.
@@ -210,9 +221,9 @@ impl Listener {
     /// A permit for a connection of `peer`, or `None` if its address has as many as it may.
     #[expect(clippy::option_option, reason = "no permit is needed, or none is left")]
     fn permit(&self, peer: Peer) -> Option<Option<AddressPermit>> {
-        match (&self.addresses, peer) {
-            (Some(bound), Peer::Tcp(address)) => bound.take(address.ip()),
-            (None, _) | (_, Peer::Unix) => Some(None),
+        match peer {
+            Peer::Tcp(address) => self.addresses.take(address.ip()),
+            Peer::Unix => Some(None),
         }
     }
 
@@ -243,7 +254,7 @@ impl AddressBound {
         Self {
             open: Arc::default(),
             most: config.max_connections_per_address.unwrap_or(half).max(1),
-            exempt: config.exempt_peers.clone(),
+            exempt: ExemptPeers::Listed(config.exempt_peers.clone()),
         }
     }
 
@@ -253,6 +264,17 @@ impl AddressBound {
             return Some(None);
         }
         self.open.take(address, self.most).map(Some)
+    }
+}
+
+// === impl ExemptPeers ===
+
+impl ExemptPeers {
+    fn hold(&self, address: IpAddr) -> bool {
+        match self {
+            Self::Listed(peers) => peers.hold(address),
+            Self::Trusted(gateway) => gateway.trusts(identify::Peer::Address(address)),
+        }
     }
 }
 

@@ -193,7 +193,10 @@ impl Server {
         let admin = Arc::new(Balance::new(admin));
         let (gate, closing) = drain();
         let mut accepting = JoinSet::new();
-        for listener in self.listeners {
+        for mut listener in self.listeners {
+            if let (Front::Gateway, Some(gateway)) = (listener.front(), &parts.gateway) {
+                listener.exempt_proxies_of(Arc::clone(gateway));
+            }
             let balance = match listener.front() {
                 Front::Gateway | Front::Http | Front::Grpc => Arc::clone(&traffic),
                 Front::Admin | Front::Metrics => Arc::clone(&admin),
@@ -248,23 +251,21 @@ impl Running {
             self.switch.advance(Phase::Leaving);
             sleep(delay).await;
         }
-        // Without a delay, nobody is told to close a connection before: a client that comes back at once would meet a
-        // listener that is about to close, and the kernel resets what lies in its backlog then.
+        // Without a delay, no response says `connection: close` before this point: a client that reconnected at once would reach a
+        // listener that is about to close, and the kernel resets the connections in its backlog then.
         self.gate.begin();
         while self.accepting.join_next().await.is_some() {}
         self.keepers.shutdown().await;
         self.switch.begin();
-        info!(
-            "listeners closed; requests under way and one more of each idle connection are answered"
-        );
+        info!("listeners closed; draining connections, idle ones after one more request");
         if timeout(grace, self.ended()).await.is_ok() {
-            return info!("stopped: every call under way was answered");
+            return info!("stopped: all pending requests were answered");
         }
         self.switch.advance(Phase::Closing);
         if timeout(CLOSING_TIME, self.ended()).await.is_ok() {
-            info!("stopped: the grace period is over and idle connections were closed");
+            info!("stopped: grace period ended; idle connections were closed");
         } else {
-            warn!("stopped: the grace period is over and calls are cut off");
+            warn!("stopped: grace period ended; pending requests were cut off");
         }
     }
 

@@ -9,9 +9,10 @@ use tidegate_observe::Observatory;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::admin::Scope;
-use crate::door::{Door, Peer, SharedDoor};
+use crate::core_context::{CoreContext, SharedCoreContext};
 use crate::drain::{self, DrainSwitch};
 use crate::grpc::CallMemory;
+use crate::peer::Peer;
 use crate::wire::protobuf::write_response;
 use crate::wire::{EscapedTexts, Question};
 use crate::{Admin, Answers, AuthorizeConfig, GrpcConfig, admin, grpc};
@@ -19,7 +20,7 @@ use crate::{Admin, Answers, AuthorizeConfig, GrpcConfig, admin, grpc};
 /// One core of a server, for the gRPC connections that a test hands it.
 #[derive(Debug)]
 pub struct GrpcCore<S> {
-    door: SharedDoor<S>,
+    core: SharedCoreContext<S>,
     config: GrpcConfig,
     memory: Arc<CallMemory>,
     switch: DrainSwitch,
@@ -41,7 +42,7 @@ impl<S: Store + 'static> GrpcCore<S> {
     /// A core that asks `limiter`.
     pub fn new(limiter: Limiter<S>, config: GrpcConfig) -> Self {
         let (switch, drain) = drain::drain();
-        let door = Door {
+        let core = CoreContext {
             limiter: Arc::new(limiter),
             recorder: Rc::new(Arc::new(Observatory::default()).recorder()),
             answers: Answers::default(),
@@ -50,7 +51,7 @@ impl<S: Store + 'static> GrpcCore<S> {
             load: Arc::default(),
         };
         Self {
-            door: Rc::new(door),
+            core: Rc::new(core),
             config,
             memory: Arc::new(CallMemory::new(config.max_memory_bytes)),
             switch,
@@ -63,12 +64,12 @@ impl<S: Store + 'static> GrpcCore<S> {
     where
         I: AsyncRead + AsyncWrite + Unpin + 'static,
     {
-        let door = Rc::clone(&self.door);
+        let core = Rc::clone(&self.core);
         let (memory, drain) = (Arc::clone(&self.memory), self.drain.clone());
         grpc::serve_connection(
             io,
             Peer::Unix,
-            door,
+            core,
             self.config,
             memory,
             Arc::default(),
@@ -140,6 +141,6 @@ pub fn answer_question<S: Store>(
     let (domain, hits) = (question.domain, question.hits());
     let verdict = limiter.check_now(domain, &question.descriptors(), hits);
     let verdict = verdict.map_err(|error| error.to_string())?;
-    write_response(&verdict, &Answers::default().headers, out);
+    write_response(&verdict, &Answers::default(), out);
     Ok(())
 }

@@ -35,7 +35,7 @@ pub(crate) struct Tls {
     files: TlsConfig,
     names: Vec<ClientName>,
     in_force: ArcSwap<rustls::ServerConfig>,
-    seen: Mutex<Seen>,
+    digests: Mutex<FileDigests>,
     failure_log: LogSampler,
 }
 
@@ -43,25 +43,25 @@ pub(crate) struct Tls {
 #[derive(Clone, Debug)]
 pub struct Certificates(Arc<[Arc<Tls>]>);
 
-/// What was seen of the files, so that a change is acted on once.
+/// Digests of the files, so that each change is handled once.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
-    /// What was acted on last, whatever came of it.
-    settled: Digest,
-    /// What was seen last.
+struct FileDigests {
+    /// Of the content that was handled last, with or without success.
+    handled: Digest,
+    /// Of the content that was read last.
     latest: Digest,
 }
 
-/// When files that changed are acted on.
+/// The moment at which changed files are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Patience {
+enum ReloadMoment {
     /// At once.
-    None,
-    /// When they were the same twice: who replaces them may be between the certificate and its key.
-    UntilStill,
+    Now,
+    /// When two reads in a row gave the same: the certificate may be replaced already, and its key not yet.
+    OnceUnchanged,
 }
 
-/// How often the files are looked at.
+/// The time between two reads of the files.
 const LOOK: Duration = Duration::from_secs(1);
 
 // === impl Tls ===
@@ -78,8 +78,8 @@ impl Tls {
             files: files.clone(),
             names,
             in_force: ArcSwap::from_pointee(config),
-            seen: Mutex::new(Seen {
-                settled: digest,
+            digests: Mutex::new(FileDigests {
+                handled: digest,
                 latest: digest,
             }),
             failure_log: LogSampler::default(),
@@ -108,13 +108,13 @@ impl Tls {
     }
 
     /// Looks at the files, and acts if they have changed. Blocks for as long as reading takes.
-    fn look(&self, patience: Patience) -> Result<(), TlsError> {
+    fn look(&self, moment: ReloadMoment) -> Result<(), TlsError> {
         let read = Material::read(&self.files);
         let digest = match &read {
             Ok(material) => material.digest(),
             Err(error) => Digest::of(&error.to_string()),
         };
-        if !self.is_due(digest, patience) {
+        if !self.is_due(digest, moment) {
             return Ok(());
         }
         let taken = read.and_then(|material| self.take(&material));
@@ -122,25 +122,25 @@ impl Tls {
             Ok(()) => info!(
                 front = %self.front,
                 certificate = %self.files.certificate.display(),
-                "a new certificate is in force"
+                "reloaded TLS certificate"
             ),
             Err(error) => warn!(
                 front = %self.front,
                 %error,
-                "a new certificate is no good; the one before stays in force"
+                "cannot reload TLS certificate; the previous one stays in force"
             ),
         }
         taken
     }
 
-    fn is_due(&self, digest: Digest, patience: Patience) -> bool {
+    fn is_due(&self, digest: Digest, moment: ReloadMoment) -> bool {
         // No panic can happen while it is held.
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_still = seen.latest == digest;
-        let is_due = seen.settled != digest && (is_still || patience == Patience::None);
-        seen.latest = digest;
+        let mut digests = self.digests.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_unchanged = digests.latest == digest;
+        let is_due = digests.handled != digest && (is_unchanged || moment == ReloadMoment::Now);
+        digests.latest = digest;
         if is_due {
-            seen.settled = digest;
+            digests.handled = digest;
         }
         is_due
     }
@@ -163,7 +163,7 @@ impl Certificates {
     /// Reads all files again at once, and gives what is wrong with those that have changed and are no
     /// good; the certificates before them stay in force. Blocks for as long as reading takes.
     pub fn reload(&self) -> Vec<TlsError> {
-        let looks = self.0.iter().map(|tls| tls.look(Patience::None));
+        let looks = self.0.iter().map(|tls| tls.look(ReloadMoment::Now));
         looks.filter_map(Result::err).collect()
     }
 
@@ -177,7 +177,7 @@ impl Certificates {
             let look = move || {
                 for tls in all.iter() {
                     // It has been told.
-                    let _ = tls.look(Patience::UntilStill);
+                    let _ = tls.look(ReloadMoment::OnceUnchanged);
                 }
             };
             // A file system may be slow, and this thread accepts connections.

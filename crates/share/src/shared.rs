@@ -3,6 +3,7 @@
 mod alone;
 mod charge;
 mod refund;
+mod reserve;
 mod restore;
 
 use std::sync::Arc;
@@ -135,11 +136,7 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> SharedStore<R,
 impl<R: Store, W: Clock, M: Clock> SharedStore<R, W, M> {
     /// Whether `on_full` decided in the last minute on a limit that is not eventual.
     fn is_full(&self) -> bool {
-        // While the common store is well, only notes find no room among the counters of a node alone.
-        let is_alone = || self.remote().health() != StoreHealth::Whole;
-        self.local().is_full()
-            || self.split.is_full()
-            || (self.common.alone().is_full() && is_alone())
+        self.local().is_full() || self.split.is_full() || self.common.alone().is_full()
     }
 
     /// [`EmbeddedStore::recognise_idle`] for all stores in this node's memory.
@@ -150,12 +147,15 @@ impl<R: Store, W: Clock, M: Clock> SharedStore<R, W, M> {
         self.split.recognise_idle(part, parts);
     }
 
-    /// Charges that found no room in a store of this node. The counters of a node alone are left out, because notes
-    /// decide nothing.
+    /// Charges that found no room in a store of this node and were decided by `on_full`.
     fn untracked(&self) -> u64 {
-        let own = [self.local().stats(), self.eventual.shares().stats()];
-        let own = own.iter().map(|stats| stats.untracked).sum::<u64>();
-        own + self.split.untracked()
+        let stores = [
+            self.local().stats(),
+            self.eventual.shares().stats(),
+            self.common.alone().stats(),
+        ];
+        let untracked = stores.iter().map(|stats| stats.untracked).sum::<u64>();
+        untracked + self.split.untracked()
     }
 
     /// Looks at this node's share or, if that has no room, at the reserve in the common store.
@@ -325,6 +325,13 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> Store for Shar
         Ok(was_there? || was_here)
     }
 
+    fn reserve(
+        &self,
+        limits: &mut dyn Iterator<Item = (&Quota, Consistency)>,
+    ) -> Result<(), StoreError> {
+        self.reserve_room(limits)
+    }
+
     /// The common store's time or, if it does not answer, as far as it is known: whoever is banned stays
     /// so, and others can be.
     async fn now(&self) -> Result<Time, StoreError> {
@@ -366,7 +373,7 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> Store for Shar
                 refusals,
                 eventual: self.eventual.report(),
                 split: self.split.report(),
-                standby: self.standby().report(),
+                standby: self.standby().report(self.common.alone()),
             }),
             ..self.remote().report()
         }

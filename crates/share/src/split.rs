@@ -23,11 +23,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use tidegate_algorithms::Time;
+use tidegate_algorithms::{Quota, Time};
 use tidegate_store::report::SplitReport;
 use tidegate_store::{
-    Beat, Charge, Clock, LimitId, MAX_WANTS, Members, Monotonic, NodeId, Pulse, StoreConfig,
-    StoreError, Want,
+    Beat, Charge, Clock, LimitId, LimitReservation, MAX_WANTS, Members, Monotonic, NodeId, Pulse,
+    StoreConfig, StoreError, Want,
 };
 use tokio::sync::Notify;
 
@@ -165,6 +165,14 @@ impl<M: Clock> Split<M> {
             remember_denials: span,
             ..self
         }
+    }
+
+    /// Reserves room for shares of limits with these quotas.
+    pub(crate) fn reserve_limits(
+        &self,
+        quotas: &[&Quota],
+    ) -> Result<[LimitReservation<'_>; 2], StoreError> {
+        self.counters.reserve_limits(quotas)
     }
 
     /// Charges to shares that found no room and were decided by `on_full`.

@@ -217,11 +217,12 @@ impl Standby {
         }
     }
 
-    pub(crate) fn report(&self) -> StandbyReport {
+    pub(crate) fn report<W: Clock>(&self, store: &EmbeddedStore<W>) -> StandbyReport {
         StandbyReport {
             requests: self.requests.load(Ordering::Relaxed),
             refused: self.refused.load(Ordering::Relaxed),
             divided_by: u64::from(self.divided_by()),
+            used_bytes: store.stats().used_bytes,
         }
     }
 
@@ -258,7 +259,7 @@ impl Standby {
 fn write<W: Clock>(store: &EmbeddedStore<W>, charge: &Charge<'_>) -> Written {
     let note = Charge {
         mode: Mode::Enforce,
-        on_full: OnFull::Allow,
+        on_full: OnFull::Omit,
         ..*charge
     };
     let mut decisions = Decisions::new();

@@ -85,13 +85,16 @@ pub trait Store: Send + Sync {
         consistency: Consistency,
     ) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
-    /// Makes sure that limits with these quotas can all be counted: to be called before rules are
-    /// put in force. What only older rules needed may be forgotten.
+    /// Makes sure that limits with these quotas, shared in these ways, can all be counted: to be called before rules
+    /// are put in force. What only older rules needed may be forgotten.
     ///
     /// # Errors
     ///
     /// If they cannot; then nothing is changed.
-    fn reserve(&self, _quotas: &mut dyn Iterator<Item = &Quota>) -> Result<(), StoreError> {
+    fn reserve(
+        &self,
+        _limits: &mut dyn Iterator<Item = (&Quota, Consistency)>,
+    ) -> Result<(), StoreError> {
         Ok(())
     }
 
@@ -200,6 +203,8 @@ pub enum OnFull {
     Allow,
     /// It is denied.
     Deny,
+    /// It is allowed, uncounted, and the store does not count as full: for notes, which decide nothing.
+    Omit,
 }
 
 /// What a charge came to.

@@ -46,7 +46,7 @@ use tidegate_algorithms::{Decision, Quota, RefundTo, Time};
 use self::core::Core;
 pub use self::fingerprint::Digester;
 use self::fingerprint::Fingerprinter;
-use self::layout::Layout;
+pub use self::recycle::LimitReservation;
 pub use self::snapshot::{Restored, SnapshotError, Written};
 use crate::report::{StoreHealth, StoreReport};
 use crate::{
@@ -156,12 +156,13 @@ impl<C: Clock> EmbeddedStore<C> {
         self.core.was_full_at(self.clock.now())
     }
 
-    /// Recognises the counters in the `part`th of `parts` of the table that nobody requested lately, if `on_full`
-    /// decided in the last minute. To be called for all parts once a second, so that new callers find room soon after
+    /// Recognises the counters in the `part`th of `parts` of the table that nobody requested lately, if one found no
+    /// room in the last minute. To be called for all parts once a second, so that new callers find room soon after
     /// a flood that kept all counters in use.
     pub fn recognise_idle(&self, part: u32, parts: u32) {
-        if self.is_full() {
-            self.core.age_marks(part, parts, self.clock.now());
+        let now = self.clock.now();
+        if self.core.lacked_room_at(now) {
+            self.core.age_marks(part, parts, now);
         }
     }
 
@@ -205,10 +206,17 @@ impl<C: Clock> EmbeddedStore<C> {
             .reset(&self.fingerprinter, &self.clock, key, quota)
     }
 
-    /// [`Store::reserve`], which this store needs for its table of layouts.
-    fn reserve_layouts(&self, quotas: &mut dyn Iterator<Item = &Quota>) -> Result<(), StoreError> {
-        let layouts: Vec<_> = quotas.map(Layout::of).collect();
-        self.core.reserve(&layouts, self.clock.now())
+    /// Reserves room for limits with these quotas: a number for each different pair of algorithm and window. For
+    /// [`Store::reserve`] of several stores, of which either all take the room or none.
+    ///
+    /// # Errors
+    ///
+    /// If they do not fit; then nothing is changed.
+    pub fn reserve_limits<'q>(
+        &self,
+        quotas: impl Iterator<Item = &'q Quota>,
+    ) -> Result<LimitReservation<'_>, StoreError> {
+        self.core.reserve(quotas, self.clock.now())
     }
 
     /// [`Store::list`] without a future.
@@ -254,8 +262,12 @@ impl<C: Clock> Store for EmbeddedStore<C> {
         ready(self.reset_now(key, quota))
     }
 
-    fn reserve(&self, quotas: &mut dyn Iterator<Item = &Quota>) -> Result<(), StoreError> {
-        self.reserve_layouts(quotas)
+    fn reserve(
+        &self,
+        limits: &mut dyn Iterator<Item = (&Quota, Consistency)>,
+    ) -> Result<(), StoreError> {
+        self.reserve_limits(limits.map(|(quota, _)| quota))
+            .map(LimitReservation::commit)
     }
 
     fn now(&self) -> impl Future<Output = Result<Time, StoreError>> + Send {

@@ -16,7 +16,9 @@ pub enum StoreError {
         most: usize,
     },
     /// Limits with more different algorithms and windows than the embedded store tells apart.
-    #[error("more than {most} different windows in use, the embedded store tells no more apart")]
+    #[error(
+        "the limits need more than the {most} pairs of algorithm and window that memory tells apart"
+    )]
     TooManyWindows {
         /// How many it tells apart.
         most: usize,

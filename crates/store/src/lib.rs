@@ -20,7 +20,8 @@ pub use contract::{
     Decisions, LimitId, MAX_CHARGES, Mode, OnFull, Page, Receipt, Store,
 };
 pub use embedded::{
-    Digester, EmbeddedStore, Restored, SnapshotError, StoreConfig, StoreStats, Written,
+    Digester, EmbeddedStore, LimitReservation, Restored, SnapshotError, StoreConfig, StoreStats,
+    Written,
 };
 pub use error::{ErrorKind, MemoryRefused, StoreError, Unfit};
 pub use lend::{Draw, GivenBack, Lender, Loan, lendable};

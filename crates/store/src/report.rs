@@ -231,6 +231,8 @@ pub struct StandbyReport {
     pub refused: u64,
     /// By how many a limit is divided for them.
     pub divided_by: u64,
+    /// Bytes that their counters take.
+    pub used_bytes: u64,
 }
 
 // === impl StoreReport ===

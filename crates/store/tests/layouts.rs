@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use tidegate_algorithms::{Algorithm, Allowance, Decision, Headroom, Quota, QuotaSpec, Time};
+use tidegate_algorithms::{
+    Algorithm, Allowance, Decision, Headroom, Quota, QuotaSpec, Rounding, Time,
+};
 use tidegate_store::{
     Charge, Charging, Consistency, CounterKey, Decisions, EmbeddedStore, LimitId, ManualClock,
     Mode, OnFull, Store as _, StoreConfig, StoreError,
@@ -22,8 +24,12 @@ fn store() -> EmbeddedStore<ManualClock> {
 
 /// 2 in so many milliseconds.
 fn quota(millis: u64, algorithm: Algorithm) -> Quota {
+    quota_of(2, millis, algorithm)
+}
+
+fn quota_of(limit: u64, millis: u64, algorithm: Algorithm) -> Quota {
     Quota::new(&QuotaSpec {
-        limit: 2,
+        limit,
         window: Duration::from_millis(millis),
         algorithm,
         allowance: Allowance::Hard,
@@ -36,7 +42,7 @@ fn windows(millis: std::ops::Range<u64>) -> Vec<Quota> {
 }
 
 fn reserve(store: &EmbeddedStore<ManualClock>, quotas: &[Quota]) -> Result<(), StoreError> {
-    store.reserve(&mut quotas.iter())
+    store.reserve(&mut quotas.iter().map(|quota| (quota, Consistency::Strict)))
 }
 
 fn charge(
@@ -128,4 +134,27 @@ fn a_number_of_a_live_counter_is_kept() {
     reserve(&store, &windows(1_000..1_000 + LAYOUTS)).expect("all are free");
     let late = charge(&store, "ann", &quota(day, Algorithm::FixedWindow));
     assert_eq!(late.map(|_| ()), error());
+}
+
+/// Of limits with one algorithm and window, the small ones have other shared counters than the large ones. Rules whose
+/// shared counters do not fit are rejected, although their own counters would.
+#[test]
+fn shared_counters_have_to_fit_too() {
+    let algorithm = Algorithm::SlidingCounter {
+        sub_windows: 1,
+        rounding: Rounding::Down,
+    };
+    let pairs = |windows: u64| -> Vec<Quota> {
+        (1_000..1_000 + windows)
+            .flat_map(|millis| [2, 1 << 40].map(|limit| quota_of(limit, millis, algorithm)))
+            .collect()
+    };
+    let store = store();
+    let error = Err(StoreError::TooManyWindows { most: 1_023 });
+    assert_eq!(reserve(&store, &pairs(LAYOUTS / 2 + 1)), error);
+    reserve(&store, &pairs(LAYOUTS / 2)).expect("two for each window");
+    // A sliding counter stands in for a log among the shared counters.
+    let log = Algorithm::SlidingLog { log_refused: false };
+    let logs: Vec<_> = (1_000..1_000 + LAYOUTS).map(|it| quota(it, log)).collect();
+    reserve(&store, &logs).expect("one for each window");
 }

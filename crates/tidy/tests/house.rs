@@ -135,7 +135,7 @@ fn only_the_store_reads_a_clock() {
                 reason: "it is shown to people, and decides nothing",
             },
             Exception {
-                place: "crates/server/src/door.rs",
+                place: "crates/server/src/core_context.rs",
                 reason: "it measures how long a decision takes, and decides nothing by it",
             },
             Exception {

@@ -27,9 +27,9 @@ class Envoy(World):
         )
         start_envoy(self, config, self.clients)
 
-    def featured(self):
+    def featured(self, *flags: str):
         api, self.clients, self.strict = start_api(self), free_port(), free_port()
-        self.tidegate = Tidegate(self)
+        self.tidegate = Tidegate(self, *flags)
         config = self.configure(
             ROOT / "tests/world/envoy/features.yaml",
             CLIENTS=self.clients,
@@ -86,6 +86,15 @@ class Envoy(World):
         self.assertEqual(problem["status"], 429)
         self.assertTrue(problem["violated-policies"])
 
+    def test_the_file_in_deploy_refuses_several_names(self):
+        self.deployed()
+        name, other = b"x-user-id: 42", b"x-user-id: 1"
+        self.assertEqual(raw_get(self.clients, name), 200)
+        for lines in ((name, other), (other, name), (b"x-user-id: 42,1",), (name, b"x-user-id:"), (name, name)):
+            self.assertEqual(raw_get(self.clients, *lines), 400, lines)
+        self.assertEqual(raw_get(self.clients, other), 200)
+        self.assertEqual(raw_get(self.clients), 200)
+
     def test_exactly_the_limit_passes(self):
         self.featured()
         statuses = [get(self.clients, headers={"x-user": "a"}).status for _ in range(5)]
@@ -93,12 +102,28 @@ class Envoy(World):
         self.assertEqual(get(self.clients, headers={"x-user": "b"}).status, 200)
         self.assertEqual(get(self.clients).status, 200, "no header, no descriptor, no limit")
 
+    def test_a_denial_may_have_no_body(self):
+        settings = self.folder / "tidegate.yaml"
+        settings.write_text("answers: {body: none}\n")
+        self.featured("--config", str(settings))
+        denied = [get(self.clients, headers={"x-user": "a"}) for _ in range(4)][-1]
+        self.assertEqual((denied.status, denied.body), (429, ""))
+        self.assertNotIn("content-type", denied.headers)
+        self.assertIn("retry-after", denied.headers)
+
     def test_bytes_that_are_not_utf8_are_counted(self):
         self.featured()
         for value in (b"bob\xff", b"\xff", b"\xc3(", b"\xed\xa0\x80"):
             statuses = [raw_get(self.clients, b"x-user: " + value) for _ in range(5)]
             self.assertEqual(statuses, [200, 200, 200, 429, 429], value)
         self.assertEqual(get(self.clients, headers={"x-user": "bob"}).status, 200)
+
+    def test_of_several_lines_the_first_is_asked_about(self):
+        self.featured()
+        name, other = b"x-user: a", b"x-user: b"
+        self.assertEqual([raw_get(self.clients, name, other) for _ in range(4)], [200, 200, 200, 429])
+        self.assertEqual(raw_get(self.clients, name), 429)
+        self.assertEqual(raw_get(self.clients, other), 200)
 
     def test_headers_count_down(self):
         self.featured()

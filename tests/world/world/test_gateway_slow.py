@@ -11,8 +11,10 @@ from .process import PATIENCE_SECONDS, World, eventually
 SHORT = "  bounds: { head_timeout: 1s, body_timeout: 1s, write_timeout: 1s }\n"
 N_SLOW = 100
 N_IDLE = 5000
-# The default of gateway.bounds.max_connections_per_address.
-PER_ADDRESS = 256
+MAX_CONNECTIONS = 1000
+# The default of gateway.bounds.max_connections_per_address is half of all.
+PER_ADDRESS = MAX_CONNECTIONS // 2
+BOUNDED = f"  bounds: {{ max_connections: {MAX_CONNECTIONS} }}\n"
 
 
 class Slow(World):
@@ -116,7 +118,7 @@ class Slow(World):
 
     def test_one_address_has_so_many_connections_and_others_have_theirs(self):
         """With the default bound, where loopback is not a proxy that is trusted."""
-        self.start_gateway("client_address: { trusted_proxies: [] }\n")
+        self.start_gateway(BOUNDED + "client_address: { trusted_proxies: [] }\n")
         clients = [self.connect("127.0.0.2") for _ in range(PER_ADDRESS + 100)]
         for client in clients:
             client.sendall(b"GET / HTTP/1.1\r\nhost: world.example\r\n\r\n")
@@ -133,8 +135,7 @@ class Slow(World):
         """More connections of one address than the gateway takes in all."""
         cert, key = make_certificate(self)
         listener = f"listeners: {{ gateway: {{ tls: {{ cert: {cert}, key: {key} }} }} }}\n"
-        bounds = "  bounds: { max_connections: 1000 }\n"
-        self.start_gateway(bounds + listener + "client_address: { trusted_proxies: [] }\n")
+        self.start_gateway(BOUNDED + listener + "client_address: { trusted_proxies: [] }\n")
         clients = [self.connect("127.0.0.2") for _ in range(1500)]
         got = Curl(self, f"https://127.0.0.1:{self.gateway.port}/", "--cacert", str(cert))
         self.assertEqual((got.exit_code, got.error), (0, ""))

@@ -21,6 +21,7 @@ pub struct DefaultNumbers {
 
 impl DefaultNumbers {
     /// The numbers, if [`headers`](super::headers) would tell them in the default dialect and nothing else.
+    #[inline]
     pub fn of(verdict: &Verdict, otherwise: &Headers) -> Option<Self> {
         let deciding = verdict.announced();
         let is_default = spoken(deciding.as_ref(), otherwise) == Ok(Dialect::XRateLimit)

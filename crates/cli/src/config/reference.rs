@@ -317,6 +317,7 @@ fn assumed() -> Vec<Written> {
         ("charging", "every_match"),
         ("store.consistency", "strict"),
         ("answers.headers", "none"),
+        ("answers.body", "none"),
         ("limits.connection_age", "24h"),
         ("limits.connection_age_grace", "1h"),
     ];

@@ -12,6 +12,7 @@ mod regions;
 mod rules;
 mod store;
 
+use tidegate_answer::Answers;
 use tidegate_gateway::RouteConfig;
 use tidegate_identify::MissingToken;
 use tidegate_limiter::Charging;
@@ -22,7 +23,6 @@ use super::reader::Section;
 use super::value::{Address, Count, Ratio, Words};
 use crate::sharing::Sharing;
 use admin::Admin;
-use answers::Answers;
 use gateway::Gateway;
 use limits::{Drain, Limits};
 use listeners::Listeners;
@@ -111,7 +111,7 @@ impl Config {
                 "From which share of a limit on its use is reported as near",
                 Ratio::NEAR,
             ),
-            answers: Answers::read(root.block("answers", "What clients are told")),
+            answers: answers::read(root.block("answers", "What clients are told")),
             authorize: authorize::read(root),
             identity: Identity::read(root.block(
                 "identity",

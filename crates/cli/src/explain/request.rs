@@ -15,7 +15,8 @@ use tidegate_gateway::{
     GatewayConfig, HeaderLines, Requirement, RouteAction, RouteConfig, is_preflight,
 };
 use tidegate_identify::{
-    Claims, DescribedPart, Identities, MissingToken, Recipes, Request as Described, TokenRejection,
+    Claims, DescribedPart, Descriptors, Entries, Identities, MissingToken, Recipes,
+    Request as Described, TokenRejection, Values,
 };
 use tidegate_rules::{Color, Compiled, Entry, RuleSet, explain};
 
@@ -207,13 +208,14 @@ impl DomainRules<'_> {
             say(format!("the rules have no domain `{}`", self.domain));
             return "not limited".to_owned();
         };
-        let values = match recipes.values(request) {
-            Ok(values) => values,
-            Err(ambiguous) => return format!("400, because {ambiguous}"),
-        };
-        let described = recipes.describe(&values, DescribedPart::All);
+        let (mut values, mut list) = (Values::default(), Entries::default());
+        if let Err(ambiguous) = recipes.read(request, &mut values) {
+            return format!("400, because {ambiguous}");
+        }
         let mut n_limits = 0;
-        for descriptor in &*described.descriptors() {
+        let mut descriptors = Descriptors::new();
+        recipes.describe(&values, DescribedPart::All, &mut list, &mut descriptors);
+        for descriptor in &descriptors {
             let entries: Vec<Entry<'_>> = descriptor.entries.to_vec();
             n_limits += domain.find(&entries).map_or(0, |rule| rule.limits().len());
             say(String::new());

@@ -112,7 +112,8 @@ impl Schedule {
         self.since_fetch = self.since_fetch.saturating_add(1);
     }
 
-    /// Whether the keys are to be fetched now, where so many tokens have named unknown keys so far.
+    /// Returns true if the keys are to be fetched now. `unknown` is the number of tokens so far that named a key which is
+    /// not in the set.
     pub(super) fn is_due(&mut self, has_keys: bool, unknown: u64) -> bool {
         let least = match has_keys {
             false => NO_KEYS,

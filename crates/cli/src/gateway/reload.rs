@@ -161,7 +161,7 @@ impl SettingsReloader {
                     error!(
                         trigger,
                         findings = findings_field(&findings),
-                        "the settings were not reloaded, those before stay in force: {reason}"
+                        "settings reload failed; the previous settings stay in force: {reason}"
                     );
                 }
                 in_force.last_failure = Some(reason);

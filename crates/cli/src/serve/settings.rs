@@ -7,7 +7,7 @@ use tidegate_observe::{
     DecisionConfig, KeyLogging, MetricNames, ObserveConfig, RefusalLog, Sampling, TopConfig,
 };
 use tidegate_server::{
-    AdminConfig, AdminReach, AdminReads, AdminToken, Answers, CoreCount, DrainConfig, GrpcConfig,
+    AdminConfig, AdminReach, AdminReads, AdminToken, CoreCount, DrainConfig, GrpcConfig,
     HttpConfig, ListenConfig, ServerConfig, TlsConfig,
 };
 
@@ -29,9 +29,7 @@ pub(super) fn server(config: &Config) -> ServerConfig {
         metrics: listen(&config.listeners.metrics),
         http_bounds: http_bounds(config),
         grpc_bounds: grpc_bounds(config),
-        answers: Answers {
-            headers: config.answers.headers.clone(),
-        },
+        answers: config.answers.clone(),
         authorize: config.authorize.clone(),
         cores: cores(config),
         drain: DrainConfig {
@@ -136,9 +134,10 @@ fn listen(config: &Config, listener: &Listener) -> Option<ListenConfig> {
 /// The gateway has clients, not programs, so its connections have a bound of their own.
 fn gateway_listener(config: &Config) -> Vec<ListenConfig> {
     let listener = listen(config, &config.listeners.gateway);
-    let max_connections = config.gateway.bounds.max_connections;
+    let bounds = &config.gateway.bounds;
     let bounded = listener.map(|listener| ListenConfig {
-        max_connections,
+        max_connections: bounds.max_connections,
+        max_connections_per_address: bounds.max_connections_per_address,
         ..listener
     });
     bounded.into_iter().collect()

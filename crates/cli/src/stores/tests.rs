@@ -35,7 +35,7 @@ fn the_future_of_a_charge_is_small() {
     assert!(size_of_val(&charge) <= 256, "{}", size_of_val(&charge));
 }
 
-/// A store whose Redis is not there, with no memory for eventual limits.
+/// A store whose Redis is not there, with little memory for the standby and none for eventual limits.
 fn shared() -> AnyStore {
     let config = ClientConfig::from_url("redis://127.0.0.1:1").expect("a URL");
     let client = Client::new(&config).expect("no TLS");
@@ -44,6 +44,9 @@ fn shared() -> AnyStore {
         ..EventualConfig::default()
     };
     let config = SharedConfig {
+        standby_memory: StoreConfig {
+            max_memory: 1 << 20,
+        },
         eventual,
         ..SharedConfig::default()
     };
@@ -80,6 +83,12 @@ fn overflow(store: &AnyStore, consistency: Consistency) {
         consistency,
     };
     let (charges, mut decisions) = ([charge], Decisions::new());
+    if let (AnyStore::Shared(_), Consistency::Strict) = (store, consistency) {
+        // As the limiter does when Redis does not answer.
+        let charged = store.charge_alone(&charges, Charging::AllOrNone, &mut decisions);
+        assert!(charged.is_ok(), "{charged:?}");
+        return;
+    }
     let mut charged = pin!(store.charge(&charges, Charging::AllOrNone, &mut decisions));
     let polled = charged
         .as_mut()
@@ -98,6 +107,39 @@ fn full_memory_is_logged() {
 #[test]
 fn full_memory_of_eventual_limits_is_logged() {
     check_full_memory(&shared(), Consistency::Eventual, 2 * 300_000 + 2);
+}
+
+#[test]
+fn full_memory_of_a_node_without_redis_is_logged() {
+    check_full_memory(&shared(), Consistency::Strict, 2);
+}
+
+/// Rules that the standby has no room for are rejected, and those of each store are counted apart.
+#[test]
+fn rules_have_to_fit_every_store() {
+    let quota = |it: u64| {
+        Quota::new(&QuotaSpec {
+            limit: 1,
+            window: Duration::from_mins(it),
+            algorithm: Algorithm::FixedWindow,
+            allowance: Allowance::Hard,
+        })
+    };
+    let quotas: Vec<_> = (1..=1_024).map(|it| quota(it).expect("valid")).collect();
+    let store = shared();
+    let reserve = |consistency: &dyn Fn(usize) -> Consistency| {
+        let limits = quotas.iter().enumerate();
+        store.reserve(&mut limits.map(|(index, quota)| (quota, consistency(index))))
+    };
+    assert_eq!(
+        reserve(&|_| Consistency::Strict),
+        Err(StoreError::TooManyWindows { most: 1_023 })
+    );
+    let mixed = |index: usize| match index % 2 {
+        0 => Consistency::Node,
+        _ => Consistency::Strict,
+    };
+    assert_eq!(reserve(&mixed), Ok(()));
 }
 
 /// A full memory is logged once for all requests since the last look, and is part of the health.

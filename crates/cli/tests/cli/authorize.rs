@@ -72,6 +72,21 @@ fn a_question_that_makes_no_sense_is_logged_with_the_reason() {
 }
 
 #[test]
+fn a_denial_may_have_no_body() {
+    let rules =
+        "{domain: api, descriptors: [{key: all, rate_limit: {unit: day, requests_per_unit: 0}}]}";
+    for (body, ending) in [("problem", "}"), ("none", "\r\n\r\n")] {
+        let settings = format!(
+            "{{authorize: {{descriptors: [{{all: 'constant:x'}}]}}, answers: {{body: {body}}}}}"
+        );
+        let server = start(&format!("body_{body}"), rules, &settings);
+        let answer = ask(&server, "/v1/authorize?domain=api");
+        assert!(answer.starts_with("HTTP/1.1 429 "), "{answer}");
+        assert!(answer.ends_with(ending), "{answer}");
+    }
+}
+
+#[test]
 fn a_request_behind_a_proxy_is_explained() {
     let args = ["explain", "--config", "authorize.yaml", "--domain", "shop"];
     let request = ["--request", "GET /login?x=1", "-H", "x-user-id: 7"];

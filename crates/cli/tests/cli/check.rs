@@ -124,6 +124,21 @@ fn what_a_store_makes_of_limits_is_noted() {
 }
 
 #[test]
+fn a_postpaid_limit_is_never_lent_or_split() {
+    let redis = ["--store", "redis://127.0.0.1:6379"];
+    check(
+        "check_postpaid",
+        &[&["check", "postpaid.yaml"], &redis[..]].concat(),
+    );
+    let rules = ["explain", "--rules", "postpaid.yaml", "--domain", "llm"];
+    let descriptors = ["leased=1", "split=1", "eventual=1"];
+    check(
+        "explain_postpaid",
+        &[&rules[..], &redis, &descriptors].concat(),
+    );
+}
+
+#[test]
 fn a_flag_that_does_nothing_is_told() {
     let told = |args: &[&str]| {
         let checked = run(&[&["check", "valid.yaml", "--consistency", "strict"], args].concat());

@@ -52,7 +52,7 @@ fn a_request_under_way_is_answered_before_the_end() {
     half.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     assert!(answer.contains("connection: close\r\n"), "{answer}");
-    server.next_line("every call under way was answered");
+    server.next_line("all pending requests were answered");
     assert_eq!(server.wait().code(), Some(0));
 }
 
@@ -100,14 +100,14 @@ fn a_client_that_never_finishes_is_cut_off_after_the_grace_period() {
     let mut server = Server::start_with(&RULES, &[("TIDEGATE_DRAIN_GRACE", "50ms")]);
     let mut half = half_a_request(&server);
     server.send("-TERM");
-    server.next_line("calls are cut off");
+    server.next_line("pending requests were cut off");
     assert_eq!(half.read(&mut [0]).unwrap_or(0), 0);
     assert_eq!(server.wait().code(), Some(0));
 }
 
 #[test]
 fn with_few_file_descriptors_a_listener_takes_fewer_connections() {
-    let mut server = Server::start_with_files("-n", 192);
+    let mut server = Server::start_with_files("-n", 192, &[]);
     let line = server.next_line("the limit of open files is lower");
     assert!(line.contains("limit=192 needed=12416"), "{line}");
     let connect = |_| TcpStream::connect(&server.address).unwrap();
@@ -120,7 +120,7 @@ fn with_few_file_descriptors_a_listener_takes_fewer_connections() {
 
 #[test]
 fn the_soft_limit_of_open_files_is_raised() {
-    let server = Server::start_with_files("-Sn", 64);
+    let server = Server::start_with_files("-Sn", 64, &[]);
     let connect = |_| TcpStream::connect(&server.address).unwrap();
     let many: Vec<TcpStream> = (0..100).map(connect).collect();
     assert!(health(&server).starts_with("HTTP/1.1 200 OK\r\n"));
@@ -130,7 +130,7 @@ fn the_soft_limit_of_open_files_is_raised() {
 
 fn stop_without_failed_accepts(mut server: Server) {
     server.send("-TERM");
-    let ended = |line: &String| line.contains("every call under way was answered");
+    let ended = |line: &String| line.contains("all pending requests were answered");
     let log = server.log_until(ended);
     assert!(
         !log.iter().any(|line| line.contains("cannot accept")),

@@ -8,6 +8,7 @@ mod config;
 mod drain;
 mod explain;
 mod faults;
+mod full_memory;
 mod gateway;
 mod health;
 mod help;

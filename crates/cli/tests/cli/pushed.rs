@@ -12,7 +12,7 @@ use crate::program::{Run, command, run, scratch};
 use crate::server::{Server, USER, number, value};
 
 const RELOADED: &str = "reloaded the rules: 1 domain, 1 rule, 1 limit";
-const KEPT: &str = "the rules were not reloaded, those before stay in force: ";
+const KEPT: &str = "rules reload failed; the previous rules stay in force: ";
 
 /// A Redis, files to push to it, and servers that have their rules from it.
 struct Stage {

@@ -120,6 +120,25 @@ fn the_image_leaves_room_for_the_variables_of_the_reference() {
     assert_eq!(rules, serde_json::json!(["/data/config"]));
 }
 
+/// The image begins empty: `rediss://` and `https://` upstreams would trust nobody there.
+#[test]
+fn the_image_has_the_certificate_authorities_of_the_system() {
+    let dockerfile = include_str!("../../../../deploy/docker/Dockerfile");
+    // Where rustls-native-certs looks first.
+    let bundle = "/etc/ssl/certs/ca-certificates.crt";
+    let has_line = |parts: &[&str]| {
+        let mut lines = dockerfile.lines().filter(|line| !line.starts_with('#'));
+        lines.any(|line| parts.iter().all(|part| line.contains(part)))
+    };
+    assert!(has_line(&["apk add ", " ca-certificates "]));
+    assert!(has_line(&[
+        "install -D ",
+        bundle,
+        &format!(" /image{bundle}")
+    ]));
+    assert!(has_line(&["COPY --from=build /image /"]));
+}
+
 #[test]
 fn called_by_the_name_of_the_reference_it_serves() {
     let program = Path::new(env!("CARGO_BIN_EXE_tidegate"));

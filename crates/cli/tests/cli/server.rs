@@ -41,8 +41,8 @@ impl Server {
     }
 
     /// Starts a server that may not have more than this many files open; `options` are those of `ulimit`.
-    pub(crate) fn start_with_files(options: &str, count: u32) -> Self {
-        let server = command(&["serve", "--http", "127.0.0.1:0"]);
+    pub(crate) fn start_with_files(options: &str, count: u32, args: &[&str]) -> Self {
+        let server = command(&[&["serve", "--http", "127.0.0.1:0"], args].concat());
         let mut shell = Command::new("sh");
         shell.args([
             "-c",

@@ -29,7 +29,7 @@ pub struct AddressPermit {
 impl AddressConnections {
     /// A permit for a connection of `address`, unless that has `most` already.
     pub fn take(self: &Arc<Self>, address: IpAddr, most: usize) -> Option<AddressPermit> {
-        let address = network(address);
+        let address = client_network(address);
         let mut table = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let open = table.entry(address).or_default();
         if *open >= most {
@@ -66,7 +66,8 @@ impl Drop for AddressPermit {
     }
 }
 
-fn network(address: IpAddr) -> IpAddr {
+/// The address that stands for all of one client: for IPv6 that of the /64.
+pub fn client_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
             let bits = address.to_bits() >> 64 << 64;

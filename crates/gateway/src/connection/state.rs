@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::Notify;
 
-use super::ConnectionActivity;
+use super::{ConnectionActivity, HeldMemory};
 
 /// Requests in progress on one connection, and how many there ever were.
 ///
@@ -33,6 +33,8 @@ pub(crate) struct RequestGuard {
     state: Arc<ConnectionState>,
     /// True if it is the last one that the connection may carry.
     pub(crate) is_last: bool,
+    /// Its memory, if the client speaks HTTP/2.
+    pub(crate) memory: Option<HeldMemory>,
 }
 
 // === impl ConnectionState ===
@@ -65,6 +67,7 @@ impl ConnectionState {
         RequestGuard {
             state: Arc::clone(self),
             is_last,
+            memory: None,
         }
     }
 
@@ -74,6 +77,7 @@ impl ConnectionState {
         RequestGuard {
             state: Arc::clone(self),
             is_last: true,
+            memory: None,
         }
     }
 

@@ -1,5 +1,6 @@
-//! Tests of HTTP/1 connections over a pipe, in paused time. No route fits any request, so all are answered 404.
+//! Tests of connections over a pipe, in paused time. No route fits any request, so all are answered 404.
 
+mod http2;
 mod tls;
 
 use std::future::pending;
@@ -71,14 +72,19 @@ impl Client {
             stream: theirs,
             last_read: Arc::clone(&last_read),
         };
-        let permit = thread.permit(Peer::Unix, Arc::default()).unwrap();
         let connection = ClientConnection {
             peer: Peer::Unix,
             is_tls: false,
             protocol: None,
             certificate: None,
         };
-        spawn_local(serve_connection(probed, connection, permit, thread, drain));
+        spawn_local(serve_connection(
+            probed,
+            connection,
+            Arc::default(),
+            thread,
+            drain,
+        ));
         Self { stream, last_read }
     }
 
@@ -420,7 +426,6 @@ fn a_client_of_known_protocol_is_parked_until_its_first_byte() {
             last_read: Arc::clone(&last_read),
         };
         let thread = thread(bounds());
-        let permit = thread.permit(Peer::Unix, Arc::default()).unwrap();
         let connection = ClientConnection {
             peer: Peer::Unix,
             is_tls: true,
@@ -430,7 +435,7 @@ fn a_client_of_known_protocol_is_parked_until_its_first_byte() {
         spawn_local(serve_connection(
             probed,
             connection,
-            permit,
+            Arc::default(),
             thread,
             pending(),
         ));

@@ -3,10 +3,10 @@
 //! Places bound the connections: a request over HTTP/1 and a connection of HTTP/2 take one each. An idle HTTP/1 connection has none,
 //! yet connections never exceed places: a new one is opened only by a holder of a place who found no idle one, or closed one.
 //!
-//! HTTP/2 requests that find no stream stand in one line: the first of them opens a connection or waits for a stream, and the others
-//! find what it opened. Nobody who comes later passes them.
+//! HTTP/2 requests that find no free stream wait in one queue: the first of them opens a connection or waits for a stream, and the
+//! others use the connection that it opened. No later request overtakes them.
 //!
-//! The deadline of a request ends its wait in line and for a place. A connection that is being opened for it has a timeout of its own.
+//! The deadline of a request ends its wait in the queue and for a place. A connection that is being opened for it has a timeout of its own.
 //! A target that closes such a connection at once has failed: it is not opened again for the same request.
 
 use std::cell::{Cell, RefCell};

@@ -176,7 +176,7 @@ impl ReadState {
         self.was_read.load(Relaxed)
     }
 
-    /// Notes that a request is sent, of whose response nothing was read.
+    /// Marks the start of a request: nothing of its response was read yet.
     pub(super) fn begin(&self) {
         self.was_read.store(false, Relaxed);
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tidegate_limiter::{
     Consistency, Descriptor, Entry, Hits, LimitOverride, LimiterError, Retry, Store,
 };
-use tidegate_observe::{Asked, TraceHeaders};
+use tidegate_observe::{LimiterRequest, TraceHeaders};
 
 use super::frame::FrameKind;
 use super::session::WebSocketSession;
@@ -96,14 +96,14 @@ impl<'a, S: Store> FrameMeter<'a, S> {
         if descriptors.is_empty() {
             return Ok(FrameDecision::Allowed);
         }
-        let asked = Asked {
+        let request = LimiterRequest {
             domain: self.domain,
             descriptors,
             hits: 1,
             route: None,
             trace: TraceHeaders::default(),
         };
-        let decided = self.thread.check(&asked, |verdict, _| {
+        let decided = self.thread.check(&request, |verdict, _| {
             if verdict.is_allowed() {
                 return FrameDecision::Allowed;
             }

@@ -151,7 +151,7 @@ fn a_place_prints_as_it_reads() {
         assert_eq!(place.to_string(), text);
     }
     let fault = "query:".parse::<ApiKeyPlace>().expect_err("no name");
-    assert_eq!(fault.to_string(), "nothing stands after `query:`");
+    assert_eq!(fault.to_string(), "`query:` needs a text after the colon");
 }
 
 #[test]

@@ -56,7 +56,7 @@ pub enum Source {
 pub enum SourceFault {
     /// The word is unknown.
     #[error(
-        "`{word}` is no source; write client_address, method, path, path_segment:N, host, header:NAME, \
+        "`{word}` is not a source; write client_address, method, path, path_segment:N, host, header:NAME, \
          cookie:NAME, query:NAME, constant:TEXT, route, certificate, claim:NAME, api_key, plan, tenant or \
          label:TABLE"
     )]
@@ -65,41 +65,41 @@ pub enum SourceFault {
         word: String,
     },
     /// A name or text is missing after the colon.
-    #[error("nothing stands after `{word}:`")]
+    #[error("`{word}:` needs a text after the colon")]
     Nameless {
         /// The word before the colon.
         word: &'static str,
     },
-    /// The text after `header:` is no name of a header.
-    #[error("`{name}` is no name of a header")]
+    /// The text after `header:` is not a valid header name.
+    #[error("`{name}` is not a valid header name")]
     BadHeaderName {
         /// The text.
         name: String,
     },
-    /// The word after the name of a header says nothing about its values.
+    /// The word after the name of a header is not `first`, `last` or `each`.
     #[error("`{word}` does not say which values of a header count; write first, last or each")]
     BadListChoice {
         /// The text.
         word: String,
     },
-    /// The text after `cookie:` is no name of a cookie.
-    #[error("`{name}` is no name of a cookie")]
+    /// The text after `cookie:` is not a valid cookie name.
+    #[error("`{name}` is not a valid cookie name")]
     BadCookieName {
         /// The text.
         name: String,
     },
-    /// The text after `path_segment:` is no number of a segment.
-    #[error("`{number}` is no number of a path segment; write 1 to 255")]
+    /// The text after `path_segment:` is not the number of a segment.
+    #[error("`{number}` is not the number of a path segment; write 1 to 255")]
     BadSegment {
         /// The text.
         number: String,
     },
-    /// The text after `claim:` is no place of a claim.
+    /// The text after `claim:` does not name a claim.
     #[error(transparent)]
     BadClaim(#[from] ClaimPathFault),
-    /// The prefixes after `client_address` are none.
+    /// The text after `client_address` is not a list of prefixes.
     #[error(
-        "`{text}` are no prefixes; write ipv4/24, ipv6/56 or both, with at most 32 and 128 bits"
+        "`{text}` is not a list of prefixes; write ipv4/24, ipv6/56 or both, with at most 32 and 128 bits"
     )]
     BadGrouping {
         /// The text.

@@ -90,15 +90,16 @@ fn describe(recipes: &Recipes, request: &Request<'_>) -> String {
 }
 
 fn describe_part(recipes: &Recipes, request: &Request<'_>, part: DescribedPart) -> String {
-    let values = recipes.values(request).expect("one meaning");
-    let described = recipes.describe(&values, part);
-    assert_eq!(described.is_empty(), described.descriptors().is_empty());
+    let (mut values, mut entries) = (Values::default(), Entries::default());
+    recipes.read(request, &mut values).expect("one meaning");
+    let mut descriptors = Descriptors::new();
+    recipes.describe(&values, part, &mut entries, &mut descriptors);
     let line = |descriptor: &Descriptor<'_>| {
         let entry = |entry: &Entry<'_>| format!("{}={}", entry.key, entry.value);
         let entries: Vec<_> = descriptor.entries.iter().map(entry).collect();
         entries.join(" ")
     };
-    let lines: Vec<_> = described.descriptors().iter().map(line).collect();
+    let lines: Vec<_> = descriptors.iter().map(line).collect();
     lines.join("\n")
 }
 
@@ -326,26 +327,26 @@ fn what_is_no_source_is_named() {
         let fault = text.parse::<Source>().expect_err(text);
         assert!(fault.to_string().contains(expected), "{fault}");
     };
-    check("", "`` is no source; write client_address, ");
-    check("Path", "`Path` is no source");
-    check("path x", "`path x` is no source");
-    check("body:x", "`body:x` is no source");
-    check("header:", "nothing stands after `header:`");
-    check("header:x(y", "`x(y` is no name of a header");
+    check("", "`` is not a source; write client_address, ");
+    check("Path", "`Path` is not a source");
+    check("path x", "`path x` is not a source");
+    check("body:x", "`body:x` is not a source");
+    check("header:", "`header:` needs a text after the colon");
+    check("header:x(y", "`x(y` is not a valid header name");
     check(
         "header:x y",
         "`y` does not say which values of a header count",
     );
-    check("path with_slash", "`path with_slash` is no source");
-    check("constant:", "nothing stands after `constant:`");
-    check("cookie:", "nothing stands after `cookie:`");
-    check("cookie:a;b", "`a;b` is no name of a cookie");
-    check("label:", "nothing stands after `label:`");
+    check("path with_slash", "`path with_slash` is not a source");
+    check("constant:", "`constant:` needs a text after the colon");
+    check("cookie:", "`cookie:` needs a text after the colon");
+    check("cookie:a;b", "`a;b` is not a valid cookie name");
+    check("label:", "`label:` needs a text after the colon");
     check("claim:", "the name of a claim is missing; write a name");
     check("claim:/~", "`/~` is not a JSON pointer");
-    check("api_key:x", "`api_key:x` is no source");
+    check("api_key:x", "`api_key:x` is not a source");
     for number in ["", "0", "256", "-1", "+1", "x"] {
-        let expected = format!("`{number}` is no number of a path segment; write 1 to 255");
+        let expected = format!("`{number}` is not the number of a path segment; write 1 to 255");
         check(&format!("path_segment:{number}"), &expected);
     }
     for prefixes in [
@@ -357,7 +358,10 @@ fn what_is_no_source_is_named() {
         "ipv4/1 ipv4/2",
         " ",
     ] {
-        check(&format!("client_address {prefixes}"), "are no prefixes");
+        check(
+            &format!("client_address {prefixes}"),
+            "is not a list of prefixes",
+        );
     }
 }
 

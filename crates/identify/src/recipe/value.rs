@@ -42,6 +42,34 @@ const INLINE_VALUES: usize = 3;
 /// The longest IPv6 address as text: eight groups of four digits.
 const ADDRESS_BYTES: usize = 39;
 
+// === impl Values ===
+
+impl Values<'_> {
+    /// The most values that a source has.
+    pub(super) fn n_most(&self) -> usize {
+        let counts = self.list.iter().flatten().map(ValueText::n_values);
+        counts.max().unwrap_or_default()
+    }
+
+    /// The number of descriptors made of the sources with these places; none if a source has no value.
+    pub(super) fn n_descriptors(&self, places: &[usize]) -> usize {
+        let n_values = |place: &usize| self.get(*place).map(ValueText::n_values);
+        let most = places
+            .iter()
+            .try_fold(1, |most, place| Some(n_values(place)?.max(most)));
+        most.unwrap_or_default()
+    }
+
+    /// The value with this index of the source with this place.
+    pub(super) fn nth(&self, place: usize, index: usize) -> &str {
+        self.get(place).map_or("", |value| value.nth(index))
+    }
+
+    fn get(&self, place: usize) -> Option<&ValueText<'_>> {
+        self.list.get(place)?.as_ref()
+    }
+}
+
 // === impl ValueText ===
 
 impl<'a> ValueText<'a> {

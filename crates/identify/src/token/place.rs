@@ -137,7 +137,7 @@ mod tests {
         check("", "`` is not a place for a token; write bearer, ");
         check("query:token", "`query:token` is not a place for a token");
         check("bearer:x", "`bearer:x` is not a place");
-        check("header:", "nothing stands after `header:`");
-        check("cookie:a b", "`a b` is no name of a cookie");
+        check("header:", "`header:` needs a text after the colon");
+        check("cookie:a b", "`a b` is not a valid cookie name");
     }
 }

@@ -23,7 +23,7 @@ use super::{
 use crate::core::Answered;
 use crate::dice::Dice;
 use crate::rule_table::{NameNumber, RuleTable};
-use crate::{Asked, DecisionConfig, clock};
+use crate::{DecisionConfig, LimiterRequest, clock};
 
 /// The decisions of all threads.
 #[derive(Debug)]
@@ -179,7 +179,7 @@ impl DecisionWriter {
     pub(crate) fn keep(
         &self,
         answered: Answered,
-        asked: &Asked<'_>,
+        request: &LimiterRequest<'_>,
         verdict: &Verdict,
         table: &RuleTable,
     ) -> Option<DecisionId> {
@@ -195,7 +195,7 @@ impl DecisionWriter {
             Some(time) => (Duration::from_nanos(time.nanos()), DecisionClock::Store),
             None => (clock::since_epoch(), DecisionClock::Node),
         };
-        let cost = deciding.map_or(asked.hits.max(1), |status| cost(asked, &status));
+        let cost = deciding.map_or(request.hits.max(1), |status| cost(request, &status));
         let mut id = DecisionId(0);
         let is_kept = self.log.ring.write(&self.cursor, |number| {
             id = DecisionId(self.log.seed.hash_one(number));
@@ -211,7 +211,7 @@ impl DecisionWriter {
                 },
                 path: deciding.map_or(DecisionPath::Ban, |status| status.path()),
                 rule,
-                route: asked.route.map_or(NO_NAME, |route| self.route(route)),
+                route: request.route.map_or(NO_NAME, |route| self.route(route)),
                 limit_index,
                 n_limits: u16::try_from(verdict.limits().len()).unwrap_or(u16::MAX),
                 cost,
@@ -264,11 +264,15 @@ fn time_to_fill(span: Duration, kept: usize, capacity: usize) -> Duration {
 }
 
 /// The units that a request asked of a limit.
-fn cost(asked: &Asked<'_>, status: &LimitStatus<'_>) -> u64 {
-    match asked.descriptors.get(status.descriptor()).map(|it| it.hits) {
+fn cost(request: &LimiterRequest<'_>, status: &LimitStatus<'_>) -> u64 {
+    match request
+        .descriptors
+        .get(status.descriptor())
+        .map(|it| it.hits)
+    {
         Some(Hits::Refund(_)) => 0,
         Some(Hits::Take(hits)) => hits,
-        Some(Hits::OfRequest) | None => asked.hits.max(1),
+        Some(Hits::OfRequest) | None => request.hits.max(1),
     }
 }
 

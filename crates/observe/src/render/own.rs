@@ -2,7 +2,7 @@
 
 use tidegate_limiter::report::StoreReport;
 
-use super::Seen;
+use super::MetricsSnapshot;
 use super::family::Family;
 use super::page::{Page, Seconds};
 use super::{gateway, regions, server, sharing};
@@ -121,91 +121,91 @@ const SPANS_LOST: Family = Family::counter(
 );
 
 /// The page.
-pub(crate) fn page(seen: &Seen) -> String {
+pub(crate) fn page(snapshot: &MetricsSnapshot) -> String {
     let mut page = Page::default();
     let version = [("version", env!("CARGO_PKG_VERSION"))];
     page.family(&BUILD_INFO).add(&version, 1);
-    page.single(&START_TIME, Seconds(seen.started));
-    add_requests(&mut page, seen);
-    add_rules(&mut page, seen);
-    add_reloads(&mut page, seen);
-    add_connections(&mut page, seen);
-    add_store(&mut page, &seen.gauges.store);
-    if let Some(gateway) = &seen.gauges.gateway {
+    page.single(&START_TIME, Seconds(snapshot.started));
+    add_requests(&mut page, snapshot);
+    add_rules(&mut page, snapshot);
+    add_reloads(&mut page, snapshot);
+    add_connections(&mut page, snapshot);
+    add_store(&mut page, &snapshot.gauges.store);
+    if let Some(gateway) = &snapshot.gauges.gateway {
         gateway::add(&mut page, gateway);
     }
-    if let Some(state) = &seen.gauges.state {
+    if let Some(state) = &snapshot.gauges.state {
         add_state(&mut page, state);
     }
-    page.single(&SPANS_LOST, seen.totals.lost_spans);
+    page.single(&SPANS_LOST, snapshot.totals.lost_spans);
     page.into_text()
 }
 
-fn add_requests(page: &mut Page, seen: &Seen) {
+fn add_requests(page: &mut Page, snapshot: &MetricsSnapshot) {
     let mut series = page.family(&DECISIONS);
-    for (outcome, count) in Answered::ALL.iter().zip(seen.answered) {
+    for (outcome, count) in Answered::ALL.iter().zip(snapshot.answered) {
         series.add(&[("outcome", outcome.name())], count);
     }
-    page.times(&DURATION, &[], &seen.times);
-    page.single(&UNKNOWN_DOMAIN, seen.totals.unknown_domains);
+    page.times(&DURATION, &[], &snapshot.times);
+    page.single(&UNKNOWN_DOMAIN, snapshot.totals.unknown_domains);
     let mut series = page.family(&REJECTED);
-    for (reason, count) in Rejection::ALL.iter().zip(seen.rejected) {
+    for (reason, count) in Rejection::ALL.iter().zip(snapshot.rejected) {
         series.add(&[("reason", reason.name())], count);
     }
     let mut series = page.family(&FAILURES);
-    for (kind, count) in Failure::ALL.iter().zip(seen.failures) {
+    for (kind, count) in Failure::ALL.iter().zip(snapshot.failures) {
         series.add(&[("kind", kind.name())], count);
     }
     let mut series = page.family(&STAND_INS);
-    for (stand_in, count) in StandIn::ALL.iter().zip(seen.stand_ins) {
+    for (stand_in, count) in StandIn::ALL.iter().zip(snapshot.stand_ins) {
         series.add(&[("by", stand_in.name())], count);
     }
 }
 
-fn add_rules(page: &mut Page, seen: &Seen) {
+fn add_rules(page: &mut Page, snapshot: &MetricsSnapshot) {
     let mut series = page.family(&RULE_REQUESTS);
-    for (domain, rule, counts) in rules(seen) {
+    for (domain, rule, counts) in rules(snapshot) {
         for (outcome, count) in outcomes(&counts.own) {
             let labels = [("domain", domain), ("rule", rule), ("outcome", outcome)];
             series.add(&labels, count);
         }
     }
     let mut series = page.family(&RULE_HITS);
-    for (domain, rule, counts) in rules(seen) {
+    for (domain, rule, counts) in rules(snapshot) {
         series.add(&[("domain", domain), ("rule", rule)], counts.own.hits);
     }
     let mut series = page.family(&OVERRIDES);
-    for (outcome, count) in outcomes(&seen.overrides) {
+    for (outcome, count) in outcomes(&snapshot.overrides) {
         series.add(&[("outcome", outcome)], count);
     }
 }
 
-fn add_reloads(page: &mut Page, seen: &Seen) {
-    page.single(&RULES, seen.gauges.rules);
+fn add_reloads(page: &mut Page, snapshot: &MetricsSnapshot) {
+    page.single(&RULES, snapshot.gauges.rules);
     let mut series = page.family(&RELOADS);
-    series.add(&[("result", "success")], seen.totals.reloads);
-    series.add(&[("result", "failure")], seen.totals.failed_reloads);
+    series.add(&[("result", "success")], snapshot.totals.reloads);
+    series.add(&[("result", "failure")], snapshot.totals.failed_reloads);
     let mut series = page.family(&LAST_RELOAD);
-    if let Some(last) = seen.totals.last_reload {
+    if let Some(last) = snapshot.totals.last_reload {
         series.add(&[], Seconds(last));
     }
     let mut series = page.family(&LAST_SUCCESSFUL);
     for subject in ReloadSubject::ALL {
-        let is_successful = !seen.totals.failing.contains(subject);
+        let is_successful = !snapshot.totals.failing.contains(subject);
         series.add(&[("subject", subject.name())], u64::from(is_successful));
     }
-    if let Some(version) = seen.totals.rules_version {
+    if let Some(version) = snapshot.totals.rules_version {
         page.family(&RULES_VERSION).add(&[], version);
     }
 }
 
-fn add_connections(page: &mut Page, seen: &Seen) {
+fn add_connections(page: &mut Page, snapshot: &MetricsSnapshot) {
     let mut series = page.family(&CONNECTIONS);
-    for (protocol, (open, _)) in Protocol::ALL.iter().zip(seen.connections) {
+    for (protocol, (open, _)) in Protocol::ALL.iter().zip(snapshot.connections) {
         series.add(&[("protocol", protocol.name())], open);
     }
     let mut series = page.family(&CONNECTIONS_OPENED);
-    for (protocol, (_, total)) in Protocol::ALL.iter().zip(seen.connections) {
+    for (protocol, (_, total)) in Protocol::ALL.iter().zip(snapshot.connections) {
         series.add(&[("protocol", protocol.name())], total);
     }
 }
@@ -240,10 +240,10 @@ fn add_state(page: &mut Page, state: &StateGauges) {
 }
 
 /// The rules that were ever met, and then all others together.
-fn rules(seen: &Seen) -> impl Iterator<Item = (&str, &str, &Counts)> {
-    let named = seen.rules.by_name.iter();
+fn rules(snapshot: &MetricsSnapshot) -> impl Iterator<Item = (&str, &str, &Counts)> {
+    let named = snapshot.rules.by_name.iter();
     let named = named.map(|((domain, rule), counts)| (&**domain, &**rule, counts));
-    let other = &seen.rules.other;
+    let other = &snapshot.rules.other;
     let other = (*other != Counts::default()).then_some(other);
     named.chain(other.map(|other| (Observatory::OTHER, Observatory::OTHER, other)))
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::Ipv4Addr;
 
-use super::Seen;
+use super::MetricsSnapshot;
 use super::family::Family;
 use super::page::{Label, Page};
 use crate::MetricNames;
@@ -81,10 +81,10 @@ const RULE_STATS: [RuleStat; 5] = [
 type Labels<'a> = (&'a str, String, Option<String>);
 
 /// The page of metrics.
-pub(crate) fn page(seen: &Seen) -> String {
+pub(crate) fn page(snapshot: &MetricsSnapshot) -> String {
     let mut page = Page::default();
     let mut rules: BTreeMap<Labels<'_>, Counts> = BTreeMap::new();
-    for ((domain, path), counts) in &seen.rules.by_name {
+    for ((domain, path), counts) in &snapshot.rules.by_name {
         *rules.entry(labels(domain, path)).or_default() += *counts;
     }
     for (family, _, value) in &RULE_STATS {
@@ -96,19 +96,23 @@ pub(crate) fn page(seen: &Seen) -> String {
         }
     }
     let mut series = page.family(&ERRORS);
-    series.add(&[("err_type", "redis_error")], seen.totals.store_failures);
-    series.add(&[("err_type", "service_error")], seen.totals.rejected);
-    page.family(&TOTAL_REQUESTS).add(&[METHOD], requests(seen));
-    page.times(&RESPONSE_TIME, &[METHOD], &seen.times);
-    page.single(&LOAD_SUCCESS, seen.totals.reloads);
-    page.single(&LOAD_ERROR, seen.totals.failed_reloads);
+    series.add(
+        &[("err_type", "redis_error")],
+        snapshot.totals.store_failures,
+    );
+    series.add(&[("err_type", "service_error")], snapshot.totals.rejected);
+    page.family(&TOTAL_REQUESTS)
+        .add(&[METHOD], requests(snapshot));
+    page.times(&RESPONSE_TIME, &[METHOD], &snapshot.times);
+    page.single(&LOAD_SUCCESS, snapshot.totals.reloads);
+    page.single(&LOAD_ERROR, snapshot.totals.failed_reloads);
     page.into_text()
 }
 
 /// The counters as the reference's own page of them has it, sorted by name. Those of rules are left out
 /// where nobody counts by these names.
-pub(crate) fn stats(seen: &Seen, names: MetricNames) -> String {
-    let totals = &seen.totals;
+pub(crate) fn stats(snapshot: &MetricsSnapshot, names: MetricNames) -> String {
+    let totals = &snapshot.totals;
     let mut stats: BTreeMap<String, u64> = BTreeMap::new();
     let call = "ratelimit.service.call.should_rate_limit";
     stats.insert(format!("{call}.redis_error"), totals.store_failures);
@@ -121,10 +125,10 @@ pub(crate) fn stats(seen: &Seen, names: MetricNames) -> String {
     );
     stats.insert(format!("{service}.global_shadow_mode"), totals.shadowed);
     let method = "ratelimit_server.ShouldRateLimit";
-    stats.insert(format!("{method}.total_requests"), requests(seen));
+    stats.insert(format!("{method}.total_requests"), requests(snapshot));
     let rules = match names {
         MetricNames::Own => None,
-        MetricNames::WithReference => Some(&seen.rules.by_name),
+        MetricNames::WithReference => Some(&snapshot.rules.by_name),
     };
     for ((domain, path), counts) in rules.into_iter().flatten() {
         let keys: Vec<String> = levels(path).collect();
@@ -141,9 +145,9 @@ pub(crate) fn stats(seen: &Seen, names: MetricNames) -> String {
     text
 }
 
-fn requests(seen: &Seen) -> u64 {
-    let judged = seen.answered.iter().copied().fold(0, u64::wrapping_add);
-    judged.wrapping_add(seen.totals.rejected)
+fn requests(snapshot: &MetricsSnapshot) -> u64 {
+    let judged = snapshot.answered.iter().copied().fold(0, u64::wrapping_add);
+    judged.wrapping_add(snapshot.totals.rejected)
 }
 
 fn labels<'a>(domain: &'a str, path: &str) -> Labels<'a> {

@@ -14,7 +14,7 @@ use crate::core::Core;
 use crate::dice::Dice;
 use crate::rule_table::Outcome;
 use crate::ruled::Ruled;
-use crate::{Asked, TopConfig};
+use crate::{LimiterRequest, TopConfig};
 
 /// Looks at some of the requests of one core: at the first of every window, so that quiet times are
 /// seen whole, and then at one in so many.
@@ -64,7 +64,7 @@ impl Looker {
     pub(crate) fn pass(
         &self,
         looks: &mut Looks,
-        (asked, verdict, ruled): (&Asked<'_>, &Verdict, &Ruled<'_>),
+        (request, verdict, ruled): (&LimiterRequest<'_>, &Verdict, &Ruled<'_>),
         dice: &Dice,
     ) {
         let refused = if ruled.outcome >= Outcome::Shadowed {
@@ -74,7 +74,7 @@ impl Looker {
             0
         };
         if looks.busiest | refused != 0 {
-            self.look([looks.busiest, refused], asked, verdict, ruled);
+            self.look([looks.busiest, refused], request, verdict, ruled);
         }
     }
 
@@ -91,8 +91,15 @@ impl Looker {
 
     /// Looks at one rule of a request, with a weight for each [`TopKind`].
     #[cold]
-    fn look(&self, weights: [u32; 2], asked: &Asked<'_>, verdict: &Verdict, ruled: &Ruled<'_>) {
-        let (Some(rule), Some(descriptor)) = (ruled.rule, asked.descriptors.get(ruled.descriptor))
+    fn look(
+        &self,
+        weights: [u32; 2],
+        request: &LimiterRequest<'_>,
+        verdict: &Verdict,
+        ruled: &Ruled<'_>,
+    ) {
+        let (Some(rule), Some(descriptor)) =
+            (ruled.rule, request.descriptors.get(ruled.descriptor))
         else {
             return;
         };

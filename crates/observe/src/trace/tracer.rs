@@ -10,7 +10,7 @@ use super::span::Span;
 use super::{Sampling, SpanQueue, TraceContext, TraceHeaders};
 use crate::core::{Answered, Failure};
 use crate::dice::Dice;
-use crate::{Asked, clock};
+use crate::{LimiterRequest, clock};
 
 /// The longest `tracestate` that is passed on. The standard asks for as many at least.
 const MAX_STATE: usize = 512;
@@ -42,14 +42,20 @@ impl Tracer {
     }
 
     /// Makes a span of a decision, if it is one to be traced.
-    pub(crate) fn record(&self, asked: &Asked<'_>, verdict: &Verdict, took: Duration, dice: &Dice) {
-        let parent = asked.trace.traceparent.and_then(TraceContext::parse);
+    pub(crate) fn record(
+        &self,
+        request: &LimiterRequest<'_>,
+        verdict: &Verdict,
+        took: Duration,
+        dice: &Dice,
+    ) {
+        let parent = request.trace.traceparent.and_then(TraceContext::parse);
         let is_traced = match &parent {
             Some(parent) => parent.sampled,
             None => dice.in_millionths(self.sampling.millionths()),
         };
         if is_traced {
-            self.queue.add(self.span(parent, asked, verdict, took));
+            self.queue.add(self.span(parent, request, verdict, took));
         }
     }
 
@@ -57,11 +63,11 @@ impl Tracer {
     fn span(
         &self,
         parent: Option<TraceContext>,
-        asked: &Asked<'_>,
+        request: &LimiterRequest<'_>,
         verdict: &Verdict,
         took: Duration,
     ) -> Span {
-        let domain = verdict.rules().domain(asked.domain);
+        let domain = verdict.rules().domain(request.domain);
         let rule = verdict.deciding().and_then(|limit| match limit.origin() {
             Origin::Rule { rule, .. } => Some(rule.path().into()),
             Origin::Override(_) => None,
@@ -71,7 +77,9 @@ impl Tracer {
             trace_id: parent.map_or_else(|| self.ids.of_trace(), |parent| parent.trace_id),
             id: self.ids.next().to_be_bytes(),
             parent_id: parent.map(|parent| parent.parent_id),
-            state: parent.and_then(|_| state(&asked.trace)).unwrap_or_default(),
+            state: parent
+                .and_then(|_| state(&request.trace))
+                .unwrap_or_default(),
             start: end.saturating_sub(took),
             end,
             domain: domain.map(|domain| domain.name().into()),

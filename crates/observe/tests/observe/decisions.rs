@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tidegate_limiter::{DecisionPath, Descriptor, Entry, Retry};
 use tidegate_observe::{
-    Asked, DecisionClock, DecisionConfig, DecisionId, DecisionQuery, ObserveConfig, RecordedAnswer,
-    RecordedCounter, RecordedDecision, Recorder, TraceHeaders,
+    DecisionClock, DecisionConfig, DecisionId, DecisionQuery, LimiterRequest, ObserveConfig,
+    RecordedAnswer, RecordedCounter, RecordedDecision, Recorder, TraceHeaders,
 };
 
 use crate::fixture::{NOON, TOOK, Watched, rules, watched};
@@ -47,14 +47,14 @@ fn ask(watched: &Watched, recorder: &Recorder, key: &str, hits: u64) -> Option<D
         .limiter
         .check_now("test", &descriptors, hits)
         .unwrap();
-    let asked = Asked {
+    let request = LimiterRequest {
         domain: "test",
         descriptors: &descriptors,
         hits,
         route: Some("orders"),
         trace: TraceHeaders::default(),
     };
-    recorder.judged(&asked, &verdict, TOOK)
+    recorder.judged(&request, &verdict, TOOK)
 }
 
 /// The newest `most` decisions.
@@ -228,14 +228,14 @@ fn one_in_so_many_allowed_requests_is_kept() {
     };
     let watched = with(Some(config));
     let verdict = watched.ask(&[("user", "a")], 1);
-    let asked = Asked {
+    let request = LimiterRequest {
         domain: "test",
         descriptors: &[],
         hits: 1,
         route: None,
         trace: TraceHeaders::default(),
     };
-    let keeps = |_: &u32| watched.recorder.judged(&asked, &verdict, TOOK).is_some();
+    let keeps = |_: &u32| watched.recorder.judged(&request, &verdict, TOOK).is_some();
     let n_kept = (0..80_000).filter(keeps).count();
     // The gaps are uniform between 1 and 15: the count has a standard deviation of 54, and this is six of them.
     assert!(n_kept.abs_diff(10_000) < 324, "{n_kept}");

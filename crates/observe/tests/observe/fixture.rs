@@ -7,7 +7,8 @@ use tidegate_limiter::{
     Descriptor, Entry, Hits, Limiter, LimiterConfig, LimiterError, Time, Verdict,
 };
 use tidegate_observe::{
-    Asked, Exporter, Observatory, ObserveConfig, Recorder, RuleCounts, RuleReport, TraceHeaders,
+    Exporter, LimiterRequest, Observatory, ObserveConfig, Recorder, RuleCounts, RuleReport,
+    TraceHeaders,
 };
 use tidegate_rules::{CompileOptions, RuleSet, Source, compile};
 use tidegate_store::{EmbeddedStore, ManualClock, StoreConfig};
@@ -103,14 +104,14 @@ impl Watched {
         let judged = self.limiter.check_now(domain, &descriptors, hits);
         match &judged {
             Ok(verdict) => {
-                let asked = Asked {
+                let request = LimiterRequest {
                     domain,
                     descriptors: &descriptors,
                     hits,
                     route: None,
                     trace,
                 };
-                recorder.judged(&asked, verdict, TOOK);
+                recorder.judged(&request, verdict, TOOK);
             }
             Err(error) => recorder.rejected(error),
         }

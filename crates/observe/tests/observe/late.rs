@@ -1,7 +1,7 @@
 //! Verdicts by rules that were replaced while they were made.
 
 use tidegate_limiter::{Descriptor, Entry};
-use tidegate_observe::{Asked, ObserveConfig, TraceHeaders};
+use tidegate_observe::{LimiterRequest, ObserveConfig, TraceHeaders};
 
 use crate::fixture::{TOOK, rules, watched};
 
@@ -23,7 +23,7 @@ fn a_late_verdict_counts_for_its_own_rule() {
         value: "a",
     }];
     let descriptors = [Descriptor::new(&entries)];
-    let asked = Asked {
+    let request = LimiterRequest {
         domain: "test",
         descriptors: &descriptors,
         hits: 3,
@@ -39,7 +39,7 @@ descriptors:
 ";
     watched.limiter.replace_rules(rules(user));
     watched.ask(&[("user", "a")], 1);
-    watched.recorder.judged(&asked, &late, TOOK);
+    watched.recorder.judged(&request, &late, TOOK);
     watched.ask(&[("user", "a")], 1);
     let gone = watched.counts("gone");
     assert_eq!((gone.requests(), gone.hits), (2, 4));

@@ -66,6 +66,7 @@ fn gauges() -> Gauges {
                     requests: 8,
                     refused: 2,
                     divided_by: 5,
+                    ..StandbyReport::default()
                 },
                 ..SharingReport::default()
             }),

@@ -11,7 +11,7 @@ use tracing::{info, warn};
 
 use super::fault::Fault;
 use super::route::Route;
-use crate::door::Peer;
+use crate::peer::Peer;
 
 /// The target of all these lines.
 const TARGET: &str = "audit";

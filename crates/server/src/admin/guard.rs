@@ -15,7 +15,7 @@ use super::fault::Fault;
 use super::route::{Access, Route};
 use super::{AdminConfig, AdminReach, AdminReads, AdminToken};
 use crate::cross_site::is_cross_site;
-use crate::door::Peer;
+use crate::peer::Peer;
 
 /// What only the API hands out, such as callers' names. Probes and scrapers ask for the other paths by
 /// whatever name they know this machine.

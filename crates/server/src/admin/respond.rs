@@ -49,7 +49,7 @@ async fn answer<S: Store>(request: Request<Incoming>, visit: &Visit<S>) -> Resul
     dispatch(route.endpoint, visit, parameter, query, &body).await
 }
 
-/// Lets a client wait that sent a wrong token, ever longer. Meanwhile its connection may be evicted.
+/// Delays the answer to a wrong token, longer with each wrong token of the same address. The connection may be evicted meanwhile.
 async fn slow_down<S>(visit: &Visit<S>) {
     if let Some(token) = &visit.admin.config.token {
         visit.activity.end();

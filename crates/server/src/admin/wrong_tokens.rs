@@ -5,11 +5,12 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use tidegate_gateway::client_network;
 use tokio::time::{Instant, sleep};
 
-use crate::door::Peer;
+use crate::peer::Peer;
 
-/// The wrong tokens of each address in the last minute. The right token is never slowed.
+/// The wrong tokens of each address in the last minute, of IPv6 of each /64. The right token is never slowed.
 #[derive(Debug, Default)]
 pub(super) struct WrongTokens(Mutex<HashMap<Option<IpAddr>, Recent>>);
 
@@ -46,7 +47,7 @@ impl WrongTokens {
     /// Notes a wrong token of `peer`, and returns the time that its answer is to take.
     fn delay(&self, peer: Peer) -> Duration {
         let address = match peer {
-            Peer::Tcp(address) => Some(address.ip().to_canonical()),
+            Peer::Tcp(address) => Some(client_network(address.ip())),
             Peer::Unix => None,
         };
         let now = Instant::now();
@@ -77,7 +78,7 @@ impl WrongTokens {
 
 #[cfg(test)]
 mod tests {
-    use std::net::SocketAddr;
+    use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
     use super::*;
 
@@ -95,6 +96,26 @@ mod tests {
         assert_eq!(wrong.delay(peer(2)), Duration::ZERO);
         tokio::time::advance(MEMORY).await;
         assert_eq!(wrong.delay(peer(1)), Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_network_of_ipv6_is_slowed_as_one() {
+        let wrong = WrongTokens::default();
+        let delay = |network: u16, host: u16| {
+            let ip = Ipv6Addr::new(0x2001, 0xdb8, 0, network, 0, 0, 0, host);
+            wrong.delay(Peer::Tcp(SocketAddr::from((ip, 1))))
+        };
+        for host in 0..4 {
+            assert_eq!(delay(1, host), Duration::ZERO);
+        }
+        assert_eq!(delay(1, 4), FIRST);
+        assert_eq!(delay(2, 4), Duration::ZERO);
+        // An IPv4 address stays one, however it is written.
+        let mapped = Ipv4Addr::new(192, 0, 2, 1).to_ipv6_mapped();
+        for address in [IpAddr::from([192, 0, 2, 1]), mapped.into()].repeat(2) {
+            assert_eq!(wrong.delay(Peer::Tcp((address, 1).into())), Duration::ZERO);
+        }
+        assert_eq!(wrong.delay(Peer::Tcp((mapped, 1).into())), FIRST);
     }
 
     #[tokio::test(start_paused = true)]

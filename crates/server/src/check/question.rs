@@ -1,4 +1,4 @@
-//! From JSON to what the limiter is asked.
+//! The JSON body of a check, read into requests to the limiter.
 
 use std::ops::Range;
 
@@ -7,9 +7,9 @@ use tidegate_limiter::{Descriptor, Entry, Hits};
 use super::fault::{Faults, Place, excerpt};
 use super::json::{Field, Json};
 
-/// What a body asks.
+/// The checks that a body requests.
 #[derive(Debug)]
-pub(crate) enum Asked<'a> {
+pub(crate) enum CheckRequest<'a> {
     /// One check.
     One(Check<'a>),
     /// Several, each judged by itself, in order.
@@ -49,15 +49,14 @@ const MAX_ENTRIES: usize = 32;
 
 const ENTRIES_HINT: &str = r#"write {"key": "value"}, or [["key", "value"]]"#;
 
-// === impl Asked ===
+// === impl CheckRequest ===
 
-impl<'a> Asked<'a> {
+impl<'a> CheckRequest<'a> {
     /// Reads the body of a request.
     pub(crate) fn read(body: &'a Json<'a>) -> Result<Self, Faults> {
         let mut reader = Reader::default();
-        let asked = reader.asked(body, &Place::Body);
-        match asked {
-            Some(asked) if reader.faults.is_empty() => Ok(asked),
+        match reader.request(body, &Place::Body) {
+            Some(request) if reader.faults.is_empty() => Ok(request),
             _ => Err(reader.faults),
         }
     }
@@ -79,19 +78,19 @@ impl Check<'_> {
 // === impl Reader ===
 
 impl Reader {
-    fn asked<'a>(&mut self, body: &'a Json<'a>, place: &Place<'_>) -> Option<Asked<'a>> {
+    fn request<'a>(&mut self, body: &'a Json<'a>, place: &Place<'_>) -> Option<CheckRequest<'a>> {
         let checks = match body {
             Json::Object(fields) => Fields(fields).get("checks"),
             _ => None,
         };
         let Some(checks) = checks else {
-            return self.check(body, place).map(Asked::One);
+            return self.check(body, place).map(CheckRequest::One);
         };
         self.object(body, &["checks"], place);
         let place = place.field("checks");
         let checks = self.list(checks, MAX_CHECKS, &place)?.iter().enumerate();
         let checks = checks.filter_map(|(index, check)| self.check(check, &place.element(index)));
-        Some(Asked::Batch(checks.collect()))
+        Some(CheckRequest::Batch(checks.collect()))
     }
 
     fn check<'a>(&mut self, json: &'a Json<'a>, place: &Place<'_>) -> Option<Check<'a>> {

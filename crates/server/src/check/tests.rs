@@ -7,7 +7,7 @@ use tidegate_limiter::{Hits, Limiter, LimiterConfig};
 use tidegate_rules::{CompileOptions, Source, compile};
 use tidegate_store::{EmbeddedStore, ManualClock, StoreConfig};
 
-use super::{Asked, Check, Checked, Fault, Json};
+use super::{Check, CheckRequest, Checked, Fault, Json};
 
 /// One check as text: its domain, then each descriptor with its hits.
 fn text(check: &Check<'_>) -> String {
@@ -30,8 +30,8 @@ fn text(check: &Check<'_>) -> String {
 #[track_caller]
 fn check_one(body: &str, expected: &str) {
     let json: Json<'_> = serde_json::from_str(body).unwrap();
-    match Asked::read(&json) {
-        Ok(Asked::One(check)) => assert_eq!(text(&check), expected, "{body}"),
+    match CheckRequest::read(&json) {
+        Ok(CheckRequest::One(check)) => assert_eq!(text(&check), expected, "{body}"),
         other => panic!("{body}: {other:?}"),
     }
 }
@@ -87,7 +87,7 @@ fn a_batch_is_read_in_order() {
         {"domain": "a", "descriptors": [{"k": "1"}]},
         {"domain": "b", "descriptors": [{"k": "2"}], "cost": 5}]}"#;
     let json: Json<'_> = serde_json::from_str(body).unwrap();
-    let Ok(Asked::Batch(checks)) = Asked::read(&json) else {
+    let Ok(CheckRequest::Batch(checks)) = CheckRequest::read(&json) else {
         panic!("no batch");
     };
     let texts: Vec<String> = checks.iter().map(text).collect();
@@ -98,7 +98,7 @@ fn a_batch_is_read_in_order() {
 #[track_caller]
 fn check_faults(body: &str, expected: &[&str]) {
     let json: Json<'_> = serde_json::from_str(body).unwrap();
-    let faults = Asked::read(&json).unwrap_err();
+    let faults = CheckRequest::read(&json).unwrap_err();
     let line = |fault: &Fault| format!("{}: {}", fault.pointer, fault.detail);
     let lines: Vec<String> = faults.shown().iter().map(line).collect();
     assert_eq!(lines, expected, "{body}");
@@ -176,7 +176,7 @@ fn what_is_too_large_is_a_fault() {
 fn very_many_faults_are_counted() {
     let body = json!({"checks": vec![json!({}); 100]}).to_string();
     let json: Json<'_> = serde_json::from_str(&body).unwrap();
-    let faults = Asked::read(&json).unwrap_err();
+    let faults = CheckRequest::read(&json).unwrap_err();
     assert_eq!(faults.shown().len(), 20);
     assert_eq!(
         faults.to_string(),
@@ -210,7 +210,7 @@ fn limiter() -> Limiter<EmbeddedStore<ManualClock>> {
 fn answer(limiter: &Limiter<EmbeddedStore<ManualClock>>, descriptors: &Value) -> Value {
     let body = json!({"domain": "d", "descriptors": descriptors}).to_string();
     let json: Json<'_> = serde_json::from_str(&body).unwrap();
-    let Ok(Asked::One(check)) = Asked::read(&json) else {
+    let Ok(CheckRequest::One(check)) = CheckRequest::read(&json) else {
         panic!("{body}");
     };
     let verdict = limiter.check_now(check.domain, &check.descriptors(), 1);

@@ -10,7 +10,7 @@ use h2::RecvStream;
 use h2::server::SendResponse;
 use http::{HeaderMap, Request};
 use tidegate_limiter::Store;
-use tidegate_observe::{Asked, TraceHeaders};
+use tidegate_observe::{LimiterRequest, TraceHeaders};
 
 use super::head::{Head, Rejection};
 use super::memory::ConnectionMemory;
@@ -19,7 +19,7 @@ use super::method::Method;
 use super::status::{self, Code, Status};
 use super::timeout::{less_margin, until};
 use super::{GrpcConfig, answer, health, reflection};
-use crate::door::SharedDoor;
+use crate::core_context::SharedCoreContext;
 use crate::drain::Drain;
 use crate::wire::protobuf::{write_denial, write_response};
 use crate::wire::{EscapedTexts, Question};
@@ -31,7 +31,7 @@ pub(super) type Call = (Request<RecvStream>, SendResponse<Bytes>);
 /// What the calls of one connection share.
 #[derive(Debug)]
 pub(super) struct Office<S> {
-    pub(super) door: SharedDoor<S>,
+    pub(super) core: SharedCoreContext<S>,
     pub(super) config: GrpcConfig,
     pub(super) drain: Drain,
     pub(super) memory: ConnectionMemory,
@@ -108,15 +108,15 @@ impl<S: Store> Office<S> {
         let (message, waited) = received.ok_or_else(Status::late)?;
         let message = message.inspect_err(|status| {
             if status.code == Code::ResourceExhausted {
-                self.door.recorder.malformed();
+                self.core.recorder.malformed();
             }
         })?;
         let texts = EscapedTexts::default();
         let mut question = Question::default();
         question
             .read(&message, &texts)
-            .inspect_err(|_| self.door.recorder.malformed())?;
-        let asked = Asked {
+            .inspect_err(|_| self.core.recorder.malformed())?;
+        let request = LimiterRequest {
             domain: question.domain,
             descriptors: &question.descriptors(),
             hits: question.hits(),
@@ -125,15 +125,15 @@ impl<S: Store> Office<S> {
         };
         // The caller has waited since its headers.
         let left = less_margin(most).saturating_sub(waited);
-        let verdict = self.door.check_within(&asked, left).await?;
+        let verdict = self.core.check_within(&request, left).await?;
         Ok(framed(&mut self.out.borrow_mut(), |out| {
-            write_response(&verdict, &self.door.answers.headers, out);
+            write_response(&verdict, &self.core.answers, out);
         }))
     }
 
     /// The trace that the call is part of, looked up only if somebody wants to know.
     fn trace<'a>(&self, headers: &'a HeaderMap) -> TraceHeaders<'a> {
-        if !self.door.recorder.traces() {
+        if !self.core.recorder.traces() {
             return TraceHeaders::default();
         }
         let header = |name| headers.get(name)?.to_str().ok();

@@ -21,12 +21,13 @@ use super::keepalive::Keepalive;
 use super::life::{Life, Order};
 use super::memory::{CallMemory, ConnectionMemory};
 use super::worker::Worker;
-use crate::door::{Peer, SharedDoor};
+use crate::core_context::SharedCoreContext;
 use crate::drain::Drain;
-use crate::patience::Patient;
+use crate::peer::Peer;
+use crate::write_timeout::WriteTimeoutStream;
 
 /// HTTP/2 over a stream that gives up on a peer who does not read.
-pub(super) type H2<I> = server::Connection<Patient<I>, Bytes>;
+pub(super) type H2<I> = server::Connection<WriteTimeoutStream<I>, Bytes>;
 
 /// One connection.
 pub(super) struct Connection<S, I> {
@@ -58,7 +59,7 @@ pub(super) async fn handshake<I>(
 where
     I: AsyncRead + AsyncWrite + Unpin,
 {
-    let io = Patient::new(io, config.write_timeout, activity).unvectored();
+    let io = WriteTimeoutStream::new(io, config.write_timeout, activity).unvectored();
     let handshake = builder(config).handshake(io);
     timeout(config.handshake_timeout, handshake)
         .await
@@ -87,14 +88,14 @@ where
     pub(super) fn new(
         mut h2: H2<I>,
         peer: Peer,
-        door: SharedDoor<S>,
+        core: SharedCoreContext<S>,
         config: GrpcConfig,
         memory: Arc<CallMemory>,
         activity: Arc<ConnectionActivity>,
         drain: Drain,
     ) -> Self {
         let office = Rc::new(Office {
-            door,
+            core,
             config,
             drain: drain.clone(),
             memory: ConnectionMemory::new(memory),

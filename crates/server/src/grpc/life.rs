@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::GrpcConfig;
-use crate::door::Peer;
 use crate::drain::Drain;
+use crate::peer::Peer;
 
 /// Says when a connection is to do something about its end.
 pub(super) struct Life {

@@ -32,7 +32,7 @@ pub(super) async fn authorize<S: Store + 'static>(
     // Some proxies hand the body on. It says nothing about who asks, but while it lies unread the
     // connection is good for nothing else.
     visit.read(body).await?;
-    let config = &visit.door.authorize;
+    let config = &visit.core.authorize;
     let asked = Parameters::read(head.uri.query().unwrap_or_default())?;
     let domain = asked.domain(&config.domain)?;
     let caller = Caller {
@@ -44,8 +44,8 @@ pub(super) async fn authorize<S: Store + 'static>(
     };
     match caller.check().await? {
         Some(verdict) => {
-            let headers = &visit.door.answers.headers;
-            Ok(answer::authorization(&verdict, headers, asked.deny()))
+            let answers = &visit.core.answers;
+            Ok(answer::authorization(&verdict, answers, asked.deny()))
         }
         // As Envoy has it: who cannot be described is not limited.
         None => Ok(answer::pass()),

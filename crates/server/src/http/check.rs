@@ -7,7 +7,7 @@ use tidegate_limiter::{LimiterError, Store, Verdict};
 
 use super::Visit;
 use crate::answer::{self, Refusal, Response};
-use crate::check::{Asked, Check, Json};
+use crate::check::{Check, CheckRequest, Json};
 use crate::cross_site::is_cross_site;
 
 const SAMPLE: &str = r#"a check, such as {"domain": "api", "descriptors": [{"user_id": "42"}]}"#;
@@ -28,12 +28,12 @@ pub(super) async fn check<S: Store>(
         return Err(Refusal::BodyEmpty { sample: SAMPLE });
     }
     let body: Json<'_> = serde_json::from_slice(&bytes).map_err(Refusal::NotJson)?;
-    match Asked::read(&body)? {
-        Asked::One(check) => {
+    match CheckRequest::read(&body)? {
+        CheckRequest::One(check) => {
             let verdict = judge(&check, &head.headers, visit).await?;
-            Ok(answer::checked(&verdict, &visit.door.answers.headers))
+            Ok(answer::checked(&verdict, &visit.core.answers.headers))
         }
-        Asked::Batch(checks) => {
+        CheckRequest::Batch(checks) => {
             let mut judged = Vec::with_capacity(checks.len());
             for check in &checks {
                 judged.push(judge(check, &head.headers, visit).await);

@@ -40,7 +40,7 @@ pub(super) async fn respond<S: Store + 'static>(
     answered.unwrap_or_else(|refusal| {
         // A path that is not there is nobody's request, and the limiter's errors are counted by kind.
         if !matches!(refusal, Refusal::NoSuchPath { .. } | Refusal::Limiter(_)) {
-            visit.door.recorder.malformed();
+            visit.core.recorder.malformed();
         }
         refusal.into_response()
     })
@@ -51,7 +51,7 @@ fn log_rejected_question<S>(refusal: &Refusal, visit: &Visit<S>) {
     if refusal.status() != StatusCode::BAD_REQUEST {
         return;
     }
-    if let Some(n_questions) = visit.door.rejected_questions.count() {
+    if let Some(n_questions) = visit.core.rejected_questions.count() {
         let reason: String = with_causes(refusal).chars().take(MAX_LOGGED).collect();
         // As a quoted string: parts of it may come from a client.
         warn!(n_questions, ?reason, "/v1/authorize answered 400");
@@ -68,7 +68,7 @@ fn only_get(method: &Method) -> Result<(), Refusal> {
 }
 
 fn health<S: Store>(visit: &Visit<S>) -> Response {
-    let store = visit.door.limiter.store().health();
+    let store = visit.core.limiter.store().health();
     answer::health(visit.drain.health(), store)
 }
 
@@ -93,5 +93,5 @@ async fn judge<S: Store + 'static>(
     let verdict = visit
         .check(&head.headers, question.domain, &descriptors, hits)
         .await?;
-    Ok(answer::verdict(&verdict, &visit.door.answers.headers))
+    Ok(answer::verdict(&verdict, &visit.core.answers.headers))
 }

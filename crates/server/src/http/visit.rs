@@ -4,17 +4,18 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Body, Bytes, Incoming};
 use hyper::header::HeaderMap;
 use tidegate_limiter::{Descriptor, LimiterError, Store, Verdict};
-use tidegate_observe::{Asked, TraceHeaders};
+use tidegate_observe::{LimiterRequest, TraceHeaders};
 use tokio::time::timeout;
 
 use super::HttpConfig;
 use crate::answer::Refusal;
-use crate::door::{Peer, SharedDoor};
+use crate::core_context::SharedCoreContext;
 use crate::drain::Drain;
+use crate::peer::Peer;
 
 /// What the requests of one connection share.
 pub(super) struct Visit<S> {
-    pub(super) door: SharedDoor<S>,
+    pub(super) core: SharedCoreContext<S>,
     pub(super) peer: Peer,
     pub(super) config: HttpConfig,
     pub(super) drain: Drain,
@@ -52,19 +53,19 @@ impl<S: Store> Visit<S> {
         descriptors: &[Descriptor<'_>],
         hits: u64,
     ) -> Result<Verdict, LimiterError> {
-        let trace = if self.door.recorder.traces() {
+        let trace = if self.core.recorder.traces() {
             trace(headers)
         } else {
             TraceHeaders::default()
         };
-        let asked = Asked {
+        let request = LimiterRequest {
             domain,
             descriptors,
             hits,
             route: None,
             trace,
         };
-        self.door.check(&asked).await
+        self.core.check(&request).await
     }
 }
 

@@ -32,8 +32,8 @@ pub(crate) struct Place {
     activity: Arc<ConnectionActivity>,
 }
 
-/// The part of the connections that is evicted at once, so that a flood pays for one look at all of them only
-/// with each so many it brings.
+/// One connection in this many is evicted at a time. A search for the idlest looks at all connections, so a flood of new ones must
+/// not cause a search for each of them.
 const EVICTED_AT_ONCE: usize = 64;
 
 // === impl Places ===

@@ -1,12 +1,14 @@
 //! What a connection is allowed.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tidegate_server::test_util::AdminCore;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 use tokio::net::TcpStream;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::desk::{Desk, Hooks, TOKEN, admin, exchange, guarded, local};
 use crate::store::TestStore;
@@ -93,15 +95,17 @@ async fn a_body_without_a_length_is_bounded_too() {
     assert!(answer[..n_read].starts_with(b"HTTP/1.1 413 "));
 }
 
+/// A request with this token.
+fn bring(token: &str) -> String {
+    format!(
+        "POST /api/v1/reload HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
+         Connection: close\r\nContent-Length: 0\r\n\r\n"
+    )
+}
+
 #[tokio::test(start_paused = true)]
 async fn wrong_tokens_are_slowed_and_the_right_one_is_not() {
     let core = AdminCore::new(admin(Arc::new(Hooks::new()), guarded()));
-    let bring = |token: &str| {
-        format!(
-            "POST /api/v1/reload HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
-             Connection: close\r\nContent-Length: 0\r\n\r\n"
-        )
-    };
     let mut delays = Vec::new();
     for _ in 0..8 {
         let (answer, took) = converse_with(&core, &bring("guess")).await;
@@ -113,4 +117,24 @@ async fn wrong_tokens_are_slowed_and_the_right_one_is_not() {
     let (answer, took) = converse_with(&core, &bring(TOKEN)).await;
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     assert_eq!(took, Duration::ZERO);
+}
+
+/// Nobody gets more guesses by asking before the answers are there.
+#[tokio::test(start_paused = true)]
+async fn wrong_tokens_in_parallel_are_slowed_as_those_one_after_the_other() {
+    let core = AdminCore::new(admin(Arc::new(Hooks::new()), guarded()));
+    let (guess, right) = (bring("guess"), bring(TOKEN));
+    let mut guesses = pin!(join_all((0..40).map(|_| converse_with(&core, &guess))));
+    let soon = timeout(Duration::from_millis(1), &mut guesses).await;
+    assert!(soon.is_err(), "the others wait");
+    let (answer, took) = converse_with(&core, &right).await;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    assert_eq!(took, Duration::ZERO);
+    let (mut n_at_once, mut n_longest) = (0, 0);
+    for (answer, took) in guesses.await {
+        assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+        n_at_once += usize::from(took.is_zero());
+        n_longest += usize::from(took >= Duration::from_secs(2));
+    }
+    assert_eq!((n_at_once, n_longest), (4, 30));
 }

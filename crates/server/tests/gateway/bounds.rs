@@ -16,7 +16,7 @@ fn short() -> GatewayBounds {
         idle_timeout: Duration::from_millis(300),
         max_body_bytes: 10,
         max_requests: 3,
-        max_connections_per_address: 2,
+        max_connections_per_address: Some(2),
         ..GatewayBounds::default()
     }
 }

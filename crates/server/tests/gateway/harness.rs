@@ -15,8 +15,8 @@ use tidegate_rules::{CompileOptions, Source as RulesSource, compile};
 use tidegate_server::{Address, CoreCount, ListenConfig, Parts, Server, ServerConfig, Stop};
 use tidegate_store::{EmbeddedStore, ManualClock, StoreConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::{Notify, mpsc};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
@@ -50,6 +50,7 @@ pub(crate) struct RunningGateway {
 pub(crate) struct RecordingUpstream {
     pub(crate) address: SocketAddr,
     received: Arc<Mutex<Vec<Vec<u8>>>>,
+    accepted: Arc<Notify>,
     task: JoinHandle<()>,
 }
 
@@ -72,7 +73,11 @@ impl RunningGateway {
         let cores = CoreCount::default();
         let gateway = Arc::new(Gateway::new(config, cores.0).unwrap());
         let server = Server::bind(ServerConfig {
-            gateway: vec![ListenConfig::new(SocketAddr::from(([127, 0, 0, 1], 0)))],
+            gateway: vec![ListenConfig {
+                max_connections: bounds.max_connections,
+                max_connections_per_address: bounds.max_connections_per_address,
+                ..ListenConfig::new(SocketAddr::from(([127, 0, 0, 1], 0)))
+            }],
             gateway_bounds: bounds,
             cores,
             ..ServerConfig::default()
@@ -104,6 +109,13 @@ impl RunningGateway {
         TcpStream::connect(self.address).await.unwrap()
     }
 
+    /// A connection from another address of this machine.
+    pub(crate) async fn connect_from(&self, source: [u8; 4]) -> TcpStream {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::from((source, 0))).unwrap();
+        socket.connect(self.address).await.unwrap()
+    }
+
     /// Sends bytes on a new connection and reads until the other side closes or a whole response is there.
     pub(crate) async fn send(&self, bytes: &[u8]) -> Option<Received> {
         let mut stream = self.connect().await;
@@ -130,17 +142,21 @@ impl RecordingUpstream {
         let address = listener.local_addr().unwrap();
         let received = Arc::<Mutex<Vec<Vec<u8>>>>::default();
         let record = Arc::clone(&received);
+        let accepted = Arc::<Notify>::default();
+        let was_accepted = Arc::clone(&accepted);
         let task = tokio::spawn(async move {
             // They end with this task.
             let mut connections = JoinSet::new();
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
+                was_accepted.notify_one();
                 connections.spawn(record_requests(stream, Arc::clone(&record), response));
             }
         });
         Self {
             address,
             received,
+            accepted,
             task,
         }
     }
@@ -148,6 +164,12 @@ impl RecordingUpstream {
     /// An upstream that says `ok`.
     pub(crate) async fn ok() -> Self {
         Self::start(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await
+    }
+
+    /// Waits until the gateway has connected since the last such wait.
+    pub(crate) async fn connected(&self) {
+        let accepted = timeout(LONG, self.accepted.notified()).await;
+        accepted.expect("a connection");
     }
 
     /// The requests so far, head and body, in the order of their ends.

@@ -1,10 +1,11 @@
 //! Denials as clients see them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use http::HeaderValue;
-use tidegate_gateway::{CorsConfig, DenialBody, GatewayBounds, Requirement};
+use tidegate_gateway::{CorsConfig, DenialBody, GatewayBounds, HealthCheck, Requirement};
 use tidegate_identify::Source;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -133,6 +134,34 @@ async fn pages_of_other_origins_can_read_denials() {
         .matches("access-control-expose-headers")
         .count();
     assert_eq!(exposed, 2, "{}", allowed.text);
+}
+
+#[tokio::test]
+async fn pages_of_other_origins_can_read_that_the_gateway_is_unavailable() {
+    let gone = RecordingUpstream::ok().await;
+    let mut config = config(gone.address);
+    drop(gone);
+    config.cors = Some(CorsConfig {
+        origins: vec![HeaderValue::from_static("https://shop.example")],
+        credentials: false,
+    });
+    Arc::make_mut(&mut config.upstreams[0]).health_check = Some(HealthCheck {
+        interval: Duration::from_millis(1),
+        ..HealthCheck::new("/")
+    });
+    let gateway = RunningGateway::start_with(config, GatewayBounds::default());
+    let mut status = 0;
+    // First nobody can connect, and once that was noticed nobody tries to.
+    while status != 503 {
+        let failed = ask(&gateway, "Origin: https://shop.example\r\n").await;
+        status = failed.status;
+        assert!(matches!(status, 502 | 503), "{failed:?}");
+        let allowed = failed.header("access-control-allow-origin");
+        assert_eq!(allowed, Some("https://shop.example"));
+        assert_eq!(failed.header("vary"), Some("origin"));
+        let exposed = failed.header("access-control-expose-headers").unwrap();
+        assert!(exposed.contains("retry-after"), "{exposed}");
+    }
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod bounds;
+mod connections;
 mod forwarding;
 mod harness;
 mod http2;

@@ -65,9 +65,12 @@ async fn a_full_listener_evicts_the_idlest_connection() {
 async fn a_connection_with_a_request_under_way_is_not_evicted() {
     let server = Running::start(http(places(2)));
     let mut busy = server.connect(0).await;
-    // The server waits for the body.
+    // The server waits for the body, and says so.
     let begin = head("POST /json", QUESTION.len());
+    let begin = begin.replace("Host", "Expect: 100-continue\r\nHost");
     busy.write_all(begin.as_bytes()).await.unwrap();
+    let mut go_on = [0; 25];
+    busy.read_exact(&mut go_on).await.unwrap();
     let mut idle = server.connect(0).await;
     assert_eq!(ask(&mut idle, &post()).await.status, 200);
     for _ in 0..8 {

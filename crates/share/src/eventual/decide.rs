@@ -300,7 +300,7 @@ impl<C: Clock> Eventual<C> {
                     ..Took::new(decision, Some(ask.now))
                 }),
             OnFull::Deny if cost > 0 => denied.into(),
-            OnFull::Allow | OnFull::Deny => decision.into(),
+            OnFull::Allow | OnFull::Deny | OnFull::Omit => decision.into(),
         }
     }
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tidegate_algorithms::{Decision, Meter, Quota, RefundTo};
 use tidegate_store::{
-    Charge, Charging, Clock, CounterKey, Decisions, EmbeddedStore, Mode, StoreConfig, StoreError,
+    Charge, Charging, Clock, CounterKey, Decisions, EmbeddedStore, LimitReservation, Mode,
+    StoreConfig, StoreError,
 };
 
 use super::store_time::StoreTime;
@@ -31,6 +32,19 @@ impl<M: Clock> Counters<M> {
             aligned: EmbeddedStore::with_clock(half, StoreTime::new(Arc::clone(&clock))),
             measured: EmbeddedStore::with_clock(half, clock),
         }
+    }
+
+    /// Reserves room for shares of limits with these quotas.
+    pub(super) fn reserve_limits(
+        &self,
+        quotas: &[&Quota],
+    ) -> Result<[LimitReservation<'_>; 2], StoreError> {
+        let (aligned, measured): (Vec<&Quota>, Vec<&Quota>) =
+            quotas.iter().partition(|quota| is_aligned(quota));
+        Ok([
+            self.aligned.reserve_limits(aligned.into_iter())?,
+            self.measured.reserve_limits(measured.into_iter())?,
+        ])
     }
 
     /// Charges that found no room and were decided by `on_full`.
@@ -114,5 +128,58 @@ pub(crate) const fn is_aligned(quota: &Quota) -> bool {
         | Meter::SlidingCounter(_)
         | Meter::SubWindows(_) => true,
         Meter::TokenBucket(_) | Meter::LeakyBucket(_) | Meter::SlidingLog(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tidegate_algorithms::{Algorithm, Allowance, QuotaSpec, Time};
+    use tidegate_store::{Consistency, LimitId, ManualClock};
+
+    use super::*;
+
+    fn quota(millis: u64, algorithm: Algorithm) -> Quota {
+        Quota::new(&QuotaSpec {
+            limit: 2,
+            window: Duration::from_millis(millis),
+            algorithm,
+            allowance: Allowance::Hard,
+        })
+        .unwrap()
+    }
+
+    /// Shares of further windows are rejected while those in use leave no number, by the clock that they count by.
+    #[test]
+    fn shares_have_to_fit() {
+        let config = StoreConfig {
+            max_memory: 2 << 20,
+        };
+        let clock = ManualClock::at(Time::from_nanos(1_800_000_000_000_000_000));
+        let counters = Counters::new(config, Arc::new(clock));
+        let log = Algorithm::SlidingLog { log_refused: false };
+        for millis in 1_000..2_023 {
+            let quota = quota(millis, log);
+            let key = CounterKey {
+                limit: LimitId(millis.into()),
+                values: &["caller"],
+            };
+            let charge = Charge {
+                cost: 1,
+                ..Charge::look(key, &quota, Consistency::Split)
+            };
+            counters
+                .charge(&charge, &quota, Charging::AllOrNone)
+                .unwrap();
+        }
+        let (window, log) = (quota(999, Algorithm::FixedWindow), quota(999, log));
+        let reserve = |quotas: &[&Quota]| {
+            let reserved = counters.reserve_limits(quotas);
+            reserved.map(|all| all.map(LimitReservation::commit))
+        };
+        let error = Err(StoreError::TooManyWindows { most: 1_023 });
+        assert_eq!(reserve(&[&window]), Ok([(); 2]));
+        assert_eq!(reserve(&[&window, &log]), error);
     }
 }

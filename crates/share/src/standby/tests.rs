@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tidegate_algorithms::{Algorithm, Allowance, Headroom, QuotaSpec, RefundTo, Time};
+use tidegate_store::report::StoreHealth;
 use tidegate_store::{
     Consistency, Cursor, Draw, Lender, LimitId, Loan, ManualClock, Mode, OnFull, Page, Receipt,
     Store, StoreConfig,
@@ -262,8 +263,32 @@ fn a_node_alone_enforces_its_share() {
         requests: 4,
         refused: 1,
         divided_by: 3,
+        ..report.standby
     };
     assert_eq!(report.standby, expected);
+}
+
+/// Callers that find no room while the node is alone are counted, and seen in its health. Notes that find none while
+/// the common store answers are not, because they decide nothing.
+#[test]
+fn only_charges_alone_are_reported_without_room() {
+    // A log that is larger than all memory.
+    let limit = 300_000;
+    let log = quota(limit, Algorithm::SlidingLog { log_refused: false });
+    let store = node(&common(), StandbyLimit::Share, 1);
+    let seen = || (store.report().untracked(), store.health());
+    let mut decisions = Decisions::new();
+    let charges = [charge(1, &log, limit)];
+    let charged = store.charge(&charges, Charging::AllOrNone, &mut decisions);
+    assert_eq!(wait(charged).unwrap().admission, Admission::Admitted);
+    assert_eq!(seen(), (0, StoreHealth::Whole));
+    store.remote().set(Fault::Lost);
+    for (on_full, expected) in [(OnFull::Allow, 1), (OnFull::Deny, 2), (OnFull::Shared, 3)] {
+        let [charge] = charges;
+        alone(&store, &[Charge { on_full, ..charge }]);
+        assert_eq!(seen(), (expected, StoreHealth::Full), "{on_full:?}");
+    }
+    assert!(store.report().sharing.unwrap().standby.used_bytes > 0);
 }
 
 #[test]

@@ -4,4 +4,5 @@
 mod late_refunds;
 mod mixed;
 mod no_room;
+mod reload;
 mod subject;

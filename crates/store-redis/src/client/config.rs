@@ -165,7 +165,8 @@ impl Credentials {
     }
 }
 
-/// The content of a regular file of at most so many bytes. To open or to read a FIFO or a device may take for ever.
+/// Reads a regular file of at most `max_bytes`. Other files are rejected, because opening or reading a FIFO or a device can
+/// block for ever.
 pub(super) fn read_regular(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
     let look = fs::metadata(path)?;
     if !look.is_file() {

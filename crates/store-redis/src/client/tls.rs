@@ -248,7 +248,7 @@ fn authorities(options: &TlsOptions, content: &FileContent) -> Result<RootCertSt
         let n_bad = n_bad + found.errors.len();
         warn!(
             n_bad,
-            "certificates that the system trusts are left out because they are bad"
+            "ignored invalid certificates in the trust store of the system"
         );
     }
     Ok(roots)

@@ -15,12 +15,11 @@ use tidegate_store::{
 
 const START: Time = Time::from_nanos(1_800_000_000_000_000_000);
 
-/// The limit of every caller, in a day, so that nothing of a flood expires before its end.
-const LIMIT: u64 = 4;
-const WINDOW: Duration = Duration::from_hours(24);
+/// Requests that use up a limit: each costs a quarter of it.
+const REQUESTS: u64 = 4;
 
-/// The pause between two requests of a caller that asks for more than its quota.
-const PAUSE: Duration = Duration::from_millis(950);
+/// The longest pause between two requests of a caller.
+const LONGEST_PAUSE: Duration = Duration::from_millis(950);
 
 /// Callers that ask five times their quota, one after the other.
 const GREEDY_CALLERS: u64 = 8;
@@ -46,11 +45,12 @@ pub(crate) struct Attack {
 /// What others got.
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
-    /// Requests of the offender that were allowed after it was denied for the first time.
+    /// Requests of the offender that were allowed after it was denied for the first time, beyond those that are
+    /// without a flood.
     pub(crate) offender: u64,
-    /// The most that a fresh caller was allowed which asked five times its quota.
+    /// The most requests that a fresh caller was allowed which asked five times its quota.
     pub(crate) greedy: u64,
-    /// What such a caller is allowed in a store of its own.
+    /// The requests that the same caller is allowed without a flood.
     pub(crate) quota: u64,
     /// Honest callers that were allowed all that they asked for.
     pub(crate) honest: u64,
@@ -69,6 +69,8 @@ pub(crate) struct Target {
     pub(crate) name: &'static str,
     pub(crate) quota: Quota,
     limit: LimitId,
+    /// The pause between two requests of a caller.
+    pause: Duration,
 }
 
 /// A caller among the flood, by its number.
@@ -124,47 +126,77 @@ impl Target {
             rounding: Rounding::Down,
         };
         let log = Algorithm::SlidingLog { log_refused: false };
+        let (hard, window) = (Allowance::Hard, Algorithm::FixedWindow);
+        let (second, minute) = (Duration::from_secs(1), Duration::from_mins(1));
+        // Nothing of a flood expires before its end.
+        let day = Duration::from_hours(24);
+        let leaky = Algorithm::LeakyBucket { queue: None };
+        let continuous = bucket(Refill::Continuous);
         let kinds = [
-            ("fixed_window", Algorithm::FixedWindow, Allowance::Hard),
-            ("fixed_window soft_for", Algorithm::FixedWindow, soft_for),
-            ("token_bucket", bucket(Refill::Continuous), Allowance::Hard),
-            ("interval bucket", bucket(Refill::Interval), Allowance::Hard),
-            (
-                "leaky_bucket",
-                Algorithm::LeakyBucket { queue: None },
-                Allowance::Hard,
-            ),
-            ("sliding_log", log, Allowance::Hard),
-            ("sliding_log soft_for", log, soft_for),
-            ("sliding_counter", counter(1), Allowance::Hard),
-            ("sub_windows", counter(60), Allowance::Hard),
+            ("fixed_window", 4, day, window, hard),
+            ("fixed_window soft_for", 4, day, window, soft_for),
+            ("token_bucket", 4, day, continuous, hard),
+            ("interval bucket", 4, day, bucket(Refill::Interval), hard),
+            ("leaky_bucket", 4, day, leaky, hard),
+            ("sliding_log", 4, day, log, hard),
+            ("sliding_log soft_for", 4, day, log, soft_for),
+            ("sliding_counter", 4, day, counter(1), hard),
+            ("sub_windows", 4, day, counter(60), hard),
+            ("sliding_log of 100", 100, day, log, hard),
+            ("sliding_log a minute", 4, minute, log, hard),
+            ("token_bucket a minute", 4, minute, continuous, hard),
+            ("fixed_window a second", 4, second, window, hard),
         ];
         (1..)
             .zip(kinds)
-            .map(|(number, (name, algorithm, allowance))| Self {
-                name,
-                quota: Quota::new(&QuotaSpec {
-                    limit: LIMIT,
-                    window: WINDOW,
-                    algorithm,
-                    allowance,
-                })
-                .expect("a valid quota"),
-                limit: LimitId(number),
-            })
+            .map(
+                |(number, (name, limit, window, algorithm, allowance))| Self {
+                    name,
+                    quota: Quota::new(&QuotaSpec {
+                        limit,
+                        window,
+                        algorithm,
+                        allowance,
+                    })
+                    .expect("a valid quota"),
+                    limit: LimitId(number),
+                    // Five times the quota within half a window.
+                    pause: LONGEST_PAUSE.min(window / 50),
+                },
+            )
             .collect()
     }
 
     /// Requests by which a key is driven over this limit.
     pub(crate) fn to_be_denied(&self) -> u64 {
-        LIMIT + self.quota.most_extra() + 1
+        REQUESTS + self.quota.most_extra() / self.cost() + 1
+    }
+
+    /// The cost of each request.
+    fn cost(&self) -> u64 {
+        self.quota.limit() / REQUESTS
+    }
+
+    /// Counters of denied callers that a store has room for while all of them are in use.
+    pub(crate) fn most_in_use(&self, max_memory: usize) -> u64 {
+        let store = EmbeddedStore::with_clock(StoreConfig { max_memory }, ManualClock::at(START));
+        let (mut with_room, mut without_room) = (0, 0);
+        while without_room <= with_room / 16 {
+            let key = format!("in use {}", with_room + without_room);
+            let before = store.stats().untracked;
+            while self.charge(&store, &key) && store.stats().untracked == before {}
+            if store.stats().untracked == before {
+                with_room += 1;
+            } else {
+                without_room += 1;
+            }
+        }
+        with_room
     }
 
     /// Runs a flood, and reports what other callers got.
     pub(crate) fn attack(&self, attack: Attack) -> Outcome {
-        let quota = self.quota_alone();
-        let mut scene = Scene::new(self, attack.max_memory);
-        scene.invite(attack.duration());
+        let mut scene = Scene::new(self, attack);
         scene.flood(attack);
         // As the server does, once a second.
         for _ in 0..60 {
@@ -176,31 +208,29 @@ impl Target {
             .filter(|target| !target.is_counted_exactly(&scene.store))
             .map(|target| target.name)
             .collect();
+        let mut alone = Scene::new(self, attack);
+        alone.play_until(START.plus(attack.duration()));
         let [offender, greedy, honest] = &scene.allowed;
+        let pairs = greedy.iter().zip(&alone.allowed[1]);
+        // A bucket that was just used may allow less than its limit.
+        let pairs = pairs.map(|(&allowed, &alone)| (allowed, alone.max(REQUESTS)));
+        let worst = pairs.max_by_key(|&(allowed, alone)| allowed * 1_000 / alone);
+        let (greedy, quota) = worst.expect("some are greedy");
         Outcome {
-            offender: offender[0],
-            greedy: greedy.iter().copied().max().unwrap_or(0),
+            offender: offender[0].saturating_sub(alone.allowed[0][0]),
+            greedy,
             quota,
-            honest: honest.iter().filter(|&&n| n == LIMIT / 2).count() as u64,
+            honest: honest.iter().filter(|&&n| n == REQUESTS / 2).count() as u64,
             is_bounded: scene.is_bounded,
             inexact,
             stats: scene.store.stats(),
         }
     }
 
-    /// What a caller is allowed in an empty store that asks five times its quota.
-    fn quota_alone(&self) -> u64 {
-        let mut scene = Scene::new(self, 1 << 20);
-        let start = scene.store.clock().now();
-        scene.queue.push(Reverse((start, Caller::Greedy(0))));
-        scene.play_until(Time::MAX);
-        scene.allowed[1][0].max(LIMIT)
-    }
-
     /// Whether a fresh caller of this limit is allowed just its quota of what it asks at once.
     fn is_counted_exactly(&self, store: &EmbeddedStore<ManualClock>) -> bool {
         let ask = |store: &_, _| u64::from(self.charge(store, "after the flood"));
-        let ask_all = |store| (0..5 * LIMIT).map(|n| ask(store, n)).sum::<u64>();
+        let ask_all = |store| (0..5 * REQUESTS).map(|n| ask(store, n)).sum::<u64>();
         let config = StoreConfig {
             max_memory: 1 << 20,
         };
@@ -216,7 +246,7 @@ impl Target {
                 values: &[caller],
             },
             quota: &self.quota,
-            cost: 1,
+            cost: self.cost(),
             mode: Mode::Enforce,
             headroom: Headroom::Absent,
             on_full: OnFull::default(),
@@ -242,20 +272,25 @@ impl Attack {
 // === impl Scene ===
 
 impl<'a> Scene<'a> {
-    fn new(target: &'a Target, max_memory: usize) -> Self {
-        let config = StoreConfig { max_memory };
+    /// A store with an offender, and the other callers of an attack on their way.
+    fn new(target: &'a Target, attack: Attack) -> Self {
+        let config = StoreConfig {
+            max_memory: attack.max_memory,
+        };
         let counts = || {
             [1, GREEDY_CALLERS, HONEST_CALLERS]
                 .map(|callers| vec![0; usize::try_from(callers).expect("few")])
         };
-        Self {
+        let mut scene = Self {
             store: EmbeddedStore::with_clock(config, ManualClock::at(START)),
             target,
             queue: BinaryHeap::new(),
             allowed: counts(),
             asked: counts(),
             is_bounded: true,
-        }
+        };
+        scene.invite(attack.duration());
+        scene
     }
 
     /// Schedules the callers: the offender at once, the others from a quarter of the flood on.
@@ -263,14 +298,14 @@ impl<'a> Scene<'a> {
         while self.target.charge(&self.store, "offender") {}
         let quarter = duration / 4;
         // The last one has asked all that it will when the flood ends.
-        let span = duration.saturating_sub(quarter + 5 * 2 * PAUSE * 4);
-        let at = |n: u64, of: u64| {
+        let at = |n: u64, of: u64, requests: u32| {
+            let span = duration.saturating_sub(quarter + self.target.pause * requests);
             let part = span * u32::try_from(n).expect("few") / u32::try_from(of).expect("few");
             START.plus(quarter + part)
         };
-        let offender = (START.plus(PAUSE), Caller::Offender);
-        let greedy = (0..GREEDY_CALLERS).map(|n| (at(n, GREEDY_CALLERS), Caller::Greedy(n)));
-        let honest = (0..HONEST_CALLERS).map(|n| (at(n, HONEST_CALLERS), Caller::Honest(n)));
+        let offender = (START.plus(self.target.pause), Caller::Offender);
+        let greedy = (0..GREEDY_CALLERS).map(|n| (at(n, GREEDY_CALLERS, 40), Caller::Greedy(n)));
+        let honest = (0..HONEST_CALLERS).map(|n| (at(n, HONEST_CALLERS, 2), Caller::Honest(n)));
         let all = [offender].into_iter().chain(greedy).chain(honest);
         self.queue.extend(all.map(Reverse));
     }
@@ -304,16 +339,14 @@ impl<'a> Scene<'a> {
             self.set_clock(at);
             self.ask(caller, at);
         }
-        if now < Time::MAX {
-            self.set_clock(now);
-        }
+        self.set_clock(now);
     }
 
     fn ask(&mut self, caller: Caller, at: Time) {
         let (sort, number, most) = match caller {
             Caller::Offender => (0, 0, u64::MAX),
-            Caller::Greedy(n) => (1, n, 5 * LIMIT),
-            Caller::Honest(n) => (2, n, LIMIT / 2),
+            Caller::Greedy(n) => (1, n, 5 * REQUESTS),
+            Caller::Honest(n) => (2, n, REQUESTS / 2),
         };
         let number = usize::try_from(number).expect("few");
         let name = match caller {
@@ -324,7 +357,8 @@ impl<'a> Scene<'a> {
         self.allowed[sort][number] += u64::from(self.target.charge(&self.store, &name));
         self.asked[sort][number] += 1;
         if self.asked[sort][number] < most {
-            self.queue.push(Reverse((at.plus(PAUSE), caller)));
+            self.queue
+                .push(Reverse((at.plus(self.target.pause), caller)));
         }
     }
 

@@ -12,6 +12,7 @@ use tidegate_algorithms::{
 };
 
 use super::Subject;
+use super::bench::START;
 
 /// The latest time of a history: two windows of ten years before time ends.
 const LATEST: u64 = Time::MAX.nanos() - 20 * 366 * 86_400 * 1_000_000_000;
@@ -124,16 +125,18 @@ impl Course {
     }
 }
 
-/// Checks `property` on at least so many random values; `PROPTEST_CASES` asks for more.
-pub(super) fn for_all<T: Debug>(
-    least: u32,
+/// Checks `property` on `many` random values, or on as many as the subject has time for; `PROPTEST_CASES` asks for more.
+pub(super) fn for_all<S: Subject, T: Debug>(
+    many: u32,
     values: impl Strategy<Value = T>,
     property: impl Fn(T) -> TestCaseResult,
 ) {
+    // Fails once and clearly if the subject does not start. Inside the property every input would fail, and be made smaller many times.
+    drop(S::new(START));
     let asked = std::env::var("PROPTEST_CASES").ok();
     let asked = asked.and_then(|cases| cases.parse().ok()).unwrap_or(0);
     let mut runner = TestRunner::new(ProptestConfig {
-        cases: least.max(asked),
+        cases: S::cases(many).max(asked),
         failure_persistence: None,
         ..ProptestConfig::default()
     });

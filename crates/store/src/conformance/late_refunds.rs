@@ -80,18 +80,14 @@ pub fn late_refunds_make_no_room_of_their_own<S: Subject>() {
         allowance: Allowance::Hard,
         ..spec
     });
-    for_all(
-        S::cases(500),
-        (spec, start::<S>(), acts),
-        |(spec, start, acts)| {
-            let mut oracle = Oracle::new(&spec).expect("valid");
-            for (stamp, cost) in net_charges::<S>(&spec, start, &acts) {
-                let decision = oracle.decide(cost, Headroom::Absent, stamp.at, Commit::Charge);
-                prop_assert!(decision.is_allowed(), "{} at {:?}", cost, stamp.at);
-            }
-            Ok(())
-        },
-    );
+    for_all::<S, _>(500, (spec, start::<S>(), acts), |(spec, start, acts)| {
+        let mut oracle = Oracle::new(&spec).expect("valid");
+        for (stamp, cost) in net_charges::<S>(&spec, start, &acts) {
+            let decision = oracle.decide(cost, Headroom::Absent, stamp.at, Commit::Charge);
+            prop_assert!(decision.is_allowed(), "{} at {:?}", cost, stamp.at);
+        }
+        Ok(())
+    });
 }
 
 /// What is left of a history of charges and refunds, in order of time.

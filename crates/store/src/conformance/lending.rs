@@ -105,7 +105,7 @@ pub fn a_bucket_that_was_full_takes_nothing_back<S: Subject<Store: Lender>>() {
 pub fn what_is_not_given_back_fits_the_limit<S: Subject<Store: Lender>>() {
     let scene = prop_oneof![2 => step().prop_map(|step| vec![step]), 1 => loans_apart()];
     let scenes = prop::collection::vec(scene, 5..30);
-    for_all(S::cases(600), (spec(), scenes), |(spec, scenes)| {
+    for_all::<S, _>(600, (spec(), scenes), |(spec, scenes)| {
         let mut world = World::<S>::new(&spec);
         for step in scenes.into_iter().flatten() {
             world.step(step);

@@ -54,8 +54,8 @@ pub fn one_limit_decides_as_the_oracle<S: Subject>() {
         3 => Just(Charging::AllOrNone),
         1 => Just(Charging::EveryMatch),
     ];
-    for_all(
-        S::cases(1_000),
+    for_all::<S, _>(
+        1_000,
         (spec::<S>(), start::<S>(), charging, steps),
         |(spec, start, charging, steps)| {
             let mut pair = Pair::<S>::new(&spec, start);

@@ -25,8 +25,8 @@ struct Step {
 /// the next decision is that of the new numbers on the old counts.
 pub fn changed_numbers_apply_to_the_old_counts<S: Subject>() {
     let steps = prop::collection::vec(step(), 1..60);
-    for_all(
-        S::cases(500),
+    for_all::<S, _>(
+        500,
         (related_specs::<S>(), start::<S>(), steps),
         |(specs, start, steps)| check::<S>(&specs, start, &steps),
     );

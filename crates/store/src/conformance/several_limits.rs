@@ -51,8 +51,8 @@ struct Limit {
 pub fn several_limits_decide_as_the_model<S: Subject>() {
     let specs = prop::collection::vec(spec::<S>(), 1..5);
     let requests = prop::collection::vec(request(), 1..40);
-    for_all(
-        S::cases(700),
+    for_all::<S, _>(
+        700,
         (specs, start::<S>(), requests),
         |(specs, start, requests)| {
             let mut cast = Cast::<S>::new(&specs, start);

@@ -88,6 +88,12 @@ impl<'a> Account<'a> {
         }
     }
 
+    /// Returns true if there is no room for the counter.
+    #[inline]
+    pub(super) fn has_no_room(&self) -> bool {
+        matches!(self.memory, Memory::NoRoom { .. })
+    }
+
     /// Whether anything is to be written that says more than an empty slot.
     pub(super) fn is_changed(&self) -> bool {
         self.change != Change::default() || self.soft_period != self.old_soft_period
@@ -199,7 +205,7 @@ impl<'a> Account<'a> {
             return None;
         };
         // There is room for shared counters unless a single request fills all slots of one.
-        if charge.on_full == OnFull::Allow {
+        if matches!(charge.on_full, OnFull::Allow | OnFull::Omit) {
             return None;
         }
         let wait = until.since(now);

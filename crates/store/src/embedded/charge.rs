@@ -10,8 +10,10 @@ use super::claim::{Claim, Claims, Hold, claim_all, claim_one};
 use super::core::Core;
 use super::fingerprint::Fingerprinter;
 use super::shared::{Overflow, substitutes};
+use super::sync::Ordering;
 use crate::{
-    Admission, Charge, Charging, Clock, Decisions, MAX_CHARGES, ManualClock, Receipt, StoreError,
+    Admission, Charge, Charging, Clock, Decisions, MAX_CHARGES, ManualClock, OnFull, Receipt,
+    StoreError,
 };
 
 // === impl Core ===
@@ -65,9 +67,9 @@ impl Core {
         for claim in &claims {
             accounts.push(self.open(claim, &hold));
         }
-        let is_full =
-            |(charge, &of): (&Charge<'_>, &usize)| self.shared_for(&accounts[of], charge).is_some();
-        if charges.iter().zip(&claim_of).any(is_full) {
+        if accounts.iter().any(Account::has_no_room)
+            && self.count_untracked(charges, &claim_of, &accounts, hold.now)
+        {
             let held = (claims.as_slice(), &hold);
             return self.charge_shared(charges, &claim_of, held, accounts, charging, decisions);
         }
@@ -83,6 +85,27 @@ impl Core {
             self.close(account, claim, &hold);
         }
         Ok(Receipt::new(hold.now, admission))
+    }
+
+    /// Counts the charges on which `on_full` decides, and returns true if some of them go to shared counters.
+    #[cold]
+    fn count_untracked(
+        &self,
+        charges: &[Charge<'_>],
+        claim_of: &[usize],
+        accounts: &[Account<'_>],
+        now: Time,
+    ) -> bool {
+        let mut is_shared = false;
+        for (charge, &of) in charges.iter().zip(claim_of) {
+            is_shared |= self.shared_for(&accounts[of], charge).is_some();
+            let is_note = charge.on_full == OnFull::Omit;
+            if accounts[of].has_no_room() && charge.cost > 0 && !is_note {
+                self.untracked.add_one();
+                self.full_at.store(now.nanos(), Ordering::Relaxed);
+            }
+        }
+        is_shared
     }
 
     /// Charges a request of which some counters found no room: those in shared counters.

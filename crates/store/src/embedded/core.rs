@@ -8,7 +8,7 @@ use super::border::Border;
 use super::layout::{Layouts, Shape};
 use super::rebalance::Rebalance;
 use super::state::narrow_expires_at;
-use super::sync::{AtomicU64, Ordering};
+use super::sync::{AtomicU32, AtomicU64, Ordering};
 use super::table::{LockedSet, Table};
 use super::tag::{Form, Tag};
 
@@ -25,13 +25,17 @@ pub(super) struct Core {
     pub(super) layouts: Layouts,
     /// When layout numbers were last recycled, in nanoseconds; 0 if never.
     pub(super) recycled_at: AtomicU64,
-    /// Where the search for blocks to free goes on.
-    pub(super) hand: AtomicU64,
-    /// The pass in which that search found nothing to free.
-    pub(super) swept_in_vain: AtomicU64,
+    /// The number of sets that sweeps for blocks have visited, which gives the next one to visit.
+    pub(super) sweep_position: AtomicU64,
+    /// The last pass in which a sweep freed nothing.
+    pub(super) fruitless_pass: AtomicU64,
+    /// Searches for an idle counter in other sets, since the last one that found one.
+    pub(super) idle_searches_in_vain: AtomicU32,
     pub(super) max_bytes: u64,
     pub(super) evicted: Tally,
     pub(super) untracked: Tally,
+    /// When a counter last found no room, in nanoseconds; 0 if never.
+    pub(super) no_room_at: AtomicU64,
     /// When `on_full` decided last, in nanoseconds; 0 if never.
     pub(super) full_at: AtomicU64,
     /// Evicted counters that could not be added to their shared one.
@@ -59,11 +63,13 @@ impl Core {
             table,
             layouts: Layouts::new(),
             recycled_at: AtomicU64::new(0),
-            hand: AtomicU64::new(0),
-            swept_in_vain: AtomicU64::new(0),
+            sweep_position: AtomicU64::new(0),
+            fruitless_pass: AtomicU64::new(0),
+            idle_searches_in_vain: AtomicU32::new(0),
             max_bytes: max_bytes as u64,
             evicted: Tally::zero(),
             untracked: Tally::zero(),
+            no_room_at: AtomicU64::new(0),
             full_at: AtomicU64::new(0),
             unfolded: Tally::zero(),
             shared: None,

@@ -11,7 +11,7 @@ use super::block_counts::BlockCounts;
 use super::block_log::BlockLog;
 use super::core::Core;
 use super::layout::{Layout, Shape};
-use super::shared::{shared_hash, shared_layouts};
+use super::shared::shared_layouts;
 use super::state::{State, narrow_expires_at};
 use super::tag::{Form, Pass, Tag};
 
@@ -59,7 +59,7 @@ impl Core {
 
     /// Adds to the shared counters of a counter what it left; `None` if one of them cannot be had at once.
     fn take_in(&self, tag: Tag, layout: Layout, left: Remainder, now: Time) -> Option<()> {
-        let hash = shared_hash(layout, tag);
+        let hash = self.shared_hash(layout, tag);
         let home = self.table.home(hash);
         let primary = self.table.try_lock(home.primary)?;
         let secondary = self.table.try_lock(home.secondary)?;

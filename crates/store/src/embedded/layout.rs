@@ -37,7 +37,7 @@ const WINDOWS: RangeInclusive<u64> = 1_000_000..=1 << 59;
 pub(super) struct LayoutId(u16);
 
 /// The shape of a state and the window it counts in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Layout {
     pub(super) shape: Shape,
     /// The window in nanoseconds, at least one millisecond.
@@ -45,7 +45,7 @@ pub(super) struct Layout {
 }
 
 /// What a narrow state word holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Shape {
     /// An instant in nanoseconds: the theoretical arrival time, or the next departure.
     Instant = 1,
@@ -72,6 +72,7 @@ pub(super) struct Layouts {
 }
 
 /// The right to assign and recycle numbers, which one thread has at a time. Taken before any set.
+#[derive(Debug)]
 pub(super) struct Assignment<'l> {
     layouts: &'l Layouts,
     _guard: MutexGuard<'l, ()>,

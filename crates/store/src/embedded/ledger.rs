@@ -38,8 +38,7 @@ impl Core {
             return Account::new(claim.quota, Memory::Unseen, None);
         }
         if !is_look {
-            self.untracked.add_one();
-            self.full_at.store(hold.now.nanos(), Ordering::Relaxed);
+            self.no_room_at.store(hold.now.nanos(), Ordering::Relaxed);
         }
         let until = self.room_at(&hold.locks, claim, hold.now);
         Account::new(claim.quota, Memory::NoRoom { until }, None)

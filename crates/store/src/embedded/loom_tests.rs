@@ -17,6 +17,7 @@ use super::core::Core;
 use super::fingerprint::Fingerprinter;
 use super::grow::Growth;
 use super::layout::{Layout, Layouts, Shape};
+use super::recycle::LimitReservation;
 use super::table::{Home, SET_BYTES};
 use crate::{
     Admission, Charge, Charging, Clock, Consistency, CounterKey, Decisions, LimitId, Mode, OnFull,
@@ -363,18 +364,14 @@ fn a_number_is_not_recycled_under_a_charge() {
     interrupted(2, || {
         let store = store(TWO_SETS);
         for minutes in 1..4 {
-            store
-                .core
-                .reserve(&[windows(minutes)], NOW)
-                .expect("room for three");
+            reserve(&store, &[minutes]).expect("room for three");
         }
         let [admitted, _] = race(&store, |store, thread| {
             if thread == 0 {
                 charge(store, &[("a", 2, 1)], Algorithm::FixedWindow)
             } else {
-                let kept = [windows(2), windows(3), windows(4)];
                 // Refused if the counter was there before.
-                drop(store.core.reserve(&kept, NOW));
+                drop(reserve(store, &[2, 3, 4]));
                 Admission::Admitted
             }
         });
@@ -389,6 +386,24 @@ fn a_number_is_not_recycled_under_a_charge() {
         );
         assert_eq!(admitted, Admission::Admitted);
     });
+}
+
+/// Makes sure that fixed windows of so many minutes each can be counted.
+fn reserve(store: &EmbeddedStore<Frozen>, minutes: &[u64]) -> Result<(), StoreError> {
+    let quotas: Vec<_> = minutes
+        .iter()
+        .map(|&minutes| {
+            Quota::new(&QuotaSpec {
+                limit: 2,
+                window: Duration::from_mins(minutes),
+                algorithm: Algorithm::FixedWindow,
+                allowance: Allowance::Hard,
+            })
+            .expect("valid")
+        })
+        .collect();
+    let reserved = store.core.reserve(quotas.iter(), NOW);
+    reserved.map(LimitReservation::commit)
 }
 
 /// The layout of a fixed window of so many minutes.

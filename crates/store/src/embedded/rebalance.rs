@@ -25,7 +25,7 @@ use std::sync::TryLockError;
 
 use tidegate_algorithms::Time;
 
-use self::table_side::Shrinking;
+use self::table_side::ShrinkProgress;
 use super::core::Core;
 use super::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use super::tag::EvictionRank;
@@ -54,7 +54,7 @@ const PART: u32 = 8;
 #[derive(Debug)]
 pub(super) struct Rebalance {
     /// The work on the table, while it is made smaller.
-    under_way: Mutex<Option<Shrinking>>,
+    under_way: Mutex<Option<ShrinkProgress>>,
     /// Nanoseconds before which nothing is done.
     not_before: AtomicU64,
     /// How many more of the evicted counters were requested lately than a table without need evicts.
@@ -79,7 +79,7 @@ impl Rebalance {
     }
 
     /// The right to make a step at `now`, which one thread has at a time.
-    fn begin_step(&self, now: Time) -> Option<MutexGuard<'_, Option<Shrinking>>> {
+    fn begin_step(&self, now: Time) -> Option<MutexGuard<'_, Option<ShrinkProgress>>> {
         if now.nanos() < self.not_before.load(Ordering::Relaxed) {
             return None;
         }

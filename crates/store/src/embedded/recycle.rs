@@ -3,12 +3,16 @@
 //! Numbers run out only after many reloads with ever other windows, so all slots are looked at then,
 //! one shard at a time, and no decision pays for it.
 
-use tidegate_algorithms::Time;
+use std::collections::BTreeSet;
+
+use tidegate_algorithms::{Quota, Time};
 
 use super::core::Core;
 use super::layout::{Assignment, LAYOUTS, Layout, LayoutId};
+use super::shared::{shared_layouts, substitute};
 use super::sync::Ordering;
 use super::table::{LockedSet, WAYS};
+use super::tag::Form;
 use crate::{Clock, StoreError};
 
 /// The least nanoseconds between two attempts to recycle on behalf of a request, because each looks
@@ -17,6 +21,37 @@ const PAUSE: u64 = 1_000_000_000;
 
 /// The error for a layout that gets no number.
 const TOO_MANY: StoreError = StoreError::TooManyWindows { most: LAYOUTS - 1 };
+
+/// Room in one store for the limits of new rules. Nobody else is given it before this is [committed](Self::commit) or
+/// dropped.
+#[derive(Debug)]
+#[must_use = "dropped, it reserves nothing"]
+pub struct LimitReservation<'s> {
+    own: NewNumbers<'s>,
+    shared: Option<NewNumbers<'s>>,
+}
+
+/// Layouts that have no number yet.
+#[derive(Debug)]
+struct NewNumbers<'c> {
+    assignment: Assignment<'c>,
+    /// Those for which a number is left come first.
+    layouts: Vec<Layout>,
+}
+
+// === impl LimitReservation ===
+
+impl LimitReservation<'_> {
+    /// Takes the room.
+    pub fn commit(self) {
+        for numbers in [Some(self.own), self.shared].into_iter().flatten() {
+            for layout in numbers.layouts {
+                // There may be none left for those that are only useful.
+                let _ = numbers.assignment.number(layout);
+            }
+        }
+    }
+}
 
 // === impl Core ===
 
@@ -40,38 +75,63 @@ impl Core {
             if last != 0 && now.nanos().abs_diff(last) < PAUSE {
                 return None;
             }
-            self.recycle(&assignment, &[], now);
+            self.recycle(&assignment, &BTreeSet::new(), now);
             assignment.number(layout)
         });
         number.ok_or(TOO_MANY)
     }
 
-    /// Gives every one of `layouts` a number, or none of those that have none yet if there are too few.
-    pub(super) fn reserve(&self, layouts: &[Layout], now: Time) -> Result<(), StoreError> {
+    /// Reserves numbers for limits with these quotas, and for their shared counters.
+    pub(super) fn reserve<'q>(
+        &self,
+        quotas: impl Iterator<Item = &'q Quota>,
+        now: Time,
+    ) -> Result<LimitReservation<'_>, StoreError> {
+        let (mut own, mut charged, mut folded) =
+            (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        for quota in quotas {
+            let layout = Layout::of(quota);
+            own.insert(layout);
+            charged.insert(Layout::of(&substitute(quota)));
+            folded.extend(shared_layouts(layout, Form::Boxed));
+        }
+        // In this order: a request that holds sets of this core may wait for a number of the shared one.
+        let own = self.find_numbers(&own, &BTreeSet::new(), now)?;
+        let shared = self.shared.as_ref();
+        let shared = shared.map(|shared| shared.find_numbers(&charged, &folded, now));
+        Ok(LimitReservation {
+            own,
+            shared: shared.transpose()?,
+        })
+    }
+
+    /// Finds numbers for all `needed` layouts that have none yet and, as far as numbers are left, for the `useful`
+    /// ones.
+    fn find_numbers(
+        &self,
+        needed: &BTreeSet<Layout>,
+        useful: &BTreeSet<Layout>,
+        now: Time,
+    ) -> Result<NewNumbers<'_>, StoreError> {
         let assignment = self.layouts.assignment();
-        let mut new: Vec<Layout> = Vec::new();
-        for &layout in layouts {
-            if self.layouts.search(layout).is_none() && !new.contains(&layout) {
-                new.push(layout);
-            }
+        let is_new = |layout: &&Layout| self.layouts.search(**layout).is_none();
+        if self.layouts.unused() < needed.union(useful).filter(is_new).count() {
+            self.recycle(&assignment, needed, now);
         }
-        if self.layouts.unused() < new.len() {
-            self.recycle(&assignment, layouts, now);
-        }
-        if self.layouts.unused() < new.len() {
+        let mut layouts: Vec<Layout> = needed.iter().filter(is_new).copied().collect();
+        if self.layouts.unused() < layouts.len() {
             return Err(TOO_MANY);
         }
-        let is_numbered = |&layout: &Layout| assignment.number(layout).is_some();
-        if new.iter().all(is_numbered) {
-            Ok(())
-        } else {
-            Err(TOO_MANY)
-        }
+        layouts.extend(useful.iter().filter(is_new));
+        Ok(NewNumbers {
+            assignment,
+            layouts,
+        })
     }
 
     /// Frees the numbers that no live slot names, those of `kept` aside. Slots that have expired and
     /// name one are emptied.
-    fn recycle(&self, assignment: &Assignment<'_>, kept: &[Layout], now: Time) {
+    fn recycle(&self, assignment: &Assignment<'_>, kept: &BTreeSet<Layout>, now: Time) {
         self.recycled_at.store(now.nanos(), Ordering::Relaxed);
         let mut is_named = vec![false; LAYOUTS];
         for shard in 0..self.table.shards() {

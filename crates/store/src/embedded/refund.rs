@@ -11,12 +11,12 @@ use super::claim::{Claim, Hold, claim_one};
 use super::core::Core;
 use super::fingerprint::Fingerprinter;
 use super::state::{EXPIRES, State};
-use super::sync::Ordering;
+use super::sync::{AtomicU64, Ordering};
 use super::table::{SetId, WAYS};
 use super::tag::Tag;
 use crate::{Clock, CounterKey, StoreError};
 
-/// The time for which a store counts as full after `on_full` decided.
+/// The time for which a store counts as full after a counter found no room.
 const FULL_FOR: Duration = Duration::from_mins(1);
 
 // === impl Core ===
@@ -96,10 +96,14 @@ impl Core {
         }
     }
 
-    /// Whether `on_full` decided in the minute before `now`.
+    /// Returns true if `on_full` decided in the minute before `now`.
     pub(super) fn was_full_at(&self, now: Time) -> bool {
-        let last = self.full_at.load(Ordering::Relaxed);
-        last > 0 && now.since(Time::from_nanos(last)) < FULL_FOR
+        is_recent(&self.full_at, now)
+    }
+
+    /// Returns true if a counter found no room in the minute before `now`, also one that decides nothing.
+    pub(super) fn lacked_room_at(&self, now: Time) -> bool {
+        is_recent(&self.no_room_at, now)
     }
 
     fn refund_held(
@@ -149,6 +153,12 @@ impl Core {
             self.block(state).put(EXPIRES, expires_at.nanos());
         }
     }
+}
+
+/// Returns true if `moment`, in nanoseconds, is in the minute before `now`; 0 stands for never.
+fn is_recent(moment: &AtomicU64, now: Time) -> bool {
+    let last = moment.load(Ordering::Relaxed);
+    last > 0 && now.since(Time::from_nanos(last)) < FULL_FOR
 }
 
 fn refund_fixed(quota: &Quota, state: State, cost: u64, to: RefundTo, now: Time) -> State {

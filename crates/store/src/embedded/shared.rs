@@ -1,7 +1,7 @@
 //! Shared counters: the last resort for callers that find no room for a counter of their own.
 //!
 //! They lie in a small [`Core`] inside the cap, beside the main one. The callers of a limit are spread over
-//! [`COUNTERS`] of them by their keyed hash, so that nobody can aim at the counter of another caller, and each is
+//! a number of them by their keyed hash, so that nobody can aim at the counter of another caller, and each is
 //! charged by the limit's own quota. Limits of one algorithm and window have their shared counters in common,
 //! because a slot tells no more of its limit than that, and what is evicted from the main core is
 //! [folded](Core::fold) into them.
@@ -28,8 +28,12 @@ use super::state::fits_narrow;
 use super::tag::{Form, Tag};
 use crate::{Charge, Clock, ManualClock, OnFull, StoreError};
 
-/// Shared counters for each pair of algorithm and window.
-pub(super) const COUNTERS: u64 = 2_048;
+/// The fewest shared counters for each pair of algorithm and window.
+const FEWEST_COUNTERS: u64 = 2_048;
+
+/// The pairs of algorithm and window that have room for their shared counters at a time, where memory allows more than
+/// [`FEWEST_COUNTERS`].
+const PAIRS: u64 = 32;
 
 /// The algorithm that stands in for a log and for sub-windows.
 const PAIR: Algorithm = Algorithm::SlidingCounter {
@@ -61,6 +65,11 @@ impl Core {
         self.shared.as_deref().filter(|_| is_shared)
     }
 
+    /// The hash of the shared counter, in this core, of a counter elsewhere, by what its slot tells.
+    pub(super) fn shared_hash(&self, layout: Layout, tag: Tag) -> u64 {
+        shared_hash(layout, tag, counters(self.table.max_slots()))
+    }
+
     /// Refunds a charge that went to the shared counter of a claim.
     #[cold]
     pub(super) fn refund_shared(
@@ -74,7 +83,7 @@ impl Core {
             return Ok(());
         };
         let quota = substitute(claim.quota);
-        let hash = shared_hash(claim.layout, claim.tag);
+        let hash = shared.shared_hash(claim.layout, claim.tag);
         let mut claims = Claims::from_iter([Claim::at(shared, clock, hash, &quota)?]);
         let hold = shared.hold(&mut claims, clock)?;
         shared.refund_claim(&claims[0], &hold, cost, to);
@@ -109,7 +118,7 @@ impl<'q> Overflow<'q> {
             };
             charge.quota = quotas.next().expect("one for each that finds no room");
             charge.headroom = Headroom::Absent;
-            let hash = shared_hash(claim.layout, claim.tag);
+            let hash = shared.shared_hash(claim.layout, claim.tag);
             let own = Claim::at(shared, &clock, hash, charge.quota)?;
             *account_of = accounts.len() + own.join(&mut overflow.claims, charge.cost);
         }
@@ -134,7 +143,7 @@ pub(super) fn substitutes(
 
 /// The quota of a shared counter: the limit's own if its state fits a word, else one of the same limit and window with
 /// the first of its [shared layouts](shared_layouts) that fits.
-fn substitute(quota: &Quota) -> Quota {
+pub(super) fn substitute(quota: &Quota) -> Quota {
     let layout = Layout::of(quota);
     if fits_narrow(quota, layout) {
         return quota.clone();
@@ -204,13 +213,21 @@ pub(super) fn shared_layouts(
         .map(move |&shape| Layout { shape, ..layout })
 }
 
-/// The hash of the shared counter of a counter, by what its slot tells.
-pub(super) fn shared_hash(layout: Layout, tag: Tag) -> u64 {
-    let kind = layout.window.rotate_left(16) ^ ((layout.shape as u64) << 12);
-    let counter = (tag.fingerprint() % COUNTERS) ^ kind;
-    // The finaliser of SplitMix64: a bijection after which every bit depends on all bits of the number. The number
-    // itself comes from a keyed hash, so this one needs no key.
-    let mut hash = counter.wrapping_add(0x9E37_79B9_7F4A_7C15);
+/// Shared counters of each pair of algorithm and window in a core with that many slots.
+fn counters(slots: u64) -> u64 {
+    (slots / PAIRS).max(FEWEST_COUNTERS)
+}
+
+/// The hash of one of `counters` shared counters.
+fn shared_hash(layout: Layout, tag: Tag, counters: u64) -> u64 {
+    let kind = mix(layout.window ^ (layout.shape as u64).rotate_right(4));
+    mix(kind ^ (tag.fingerprint() % counters))
+}
+
+/// The finaliser of `SplitMix64`: a bijection after which every bit depends on all bits of the number. The number
+/// of a counter comes from a keyed hash, so this one needs no key.
+fn mix(number: u64) -> u64 {
+    let mut hash = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     hash = (hash ^ (hash >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     hash ^ (hash >> 31)

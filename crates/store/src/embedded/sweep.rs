@@ -1,8 +1,8 @@
-//! Finding a block when the arena has none left: a hand goes round the table and frees the blocks
-//! of the expired or, if there are none within its reach, of live counters in the order of eviction.
+//! Frees blocks when the arena has none left. A sweep goes on where the last one ended and visits a limited number of
+//! sets: it frees the blocks of expired counters or, if it finds none, of live counters in the order of eviction.
 //!
-//! Without it blocks of the expired would come back only as new keys happen upon their slots, and
-//! a flood of keys would keep all others from being counted until it expires.
+//! Without it the block of an expired counter would be freed only when a new key needs the same slot. A flood of keys
+//! would then leave no block for other callers until the window of the flood is over.
 
 use tidegate_algorithms::Time;
 
@@ -21,7 +21,7 @@ enum Victims {
     Live(EvictionRank),
 }
 
-/// After this many sets the hand stops in any case: a fraction of a millisecond.
+/// The most sets that one sweep visits: a fraction of a millisecond.
 const REACH: usize = 4_096;
 
 /// The same while nothing was found in the present pass, because all blocks are in use.
@@ -54,7 +54,7 @@ impl Core {
     #[cold]
     fn sweep(&self, words: usize, now: Time) -> Option<Handle> {
         let pass = Pass::at(now).number();
-        let is_in_vain = self.swept_in_vain.load(Ordering::Relaxed) == pass;
+        let is_in_vain = self.fruitless_pass.load(Ordering::Relaxed) == pass;
         let reach = if is_in_vain { SHORT_REACH } else { REACH };
         let victims = [
             Victims::Expired,
@@ -76,7 +76,7 @@ impl Core {
             }
         }
         if !has_freed {
-            self.swept_in_vain.store(pass, Ordering::Relaxed);
+            self.fruitless_pass.store(pass, Ordering::Relaxed);
         }
         None
     }
@@ -127,10 +127,10 @@ impl Core {
         }
     }
 
-    /// Moves the hand on by a set.
+    /// Moves the sweep on by a set.
     pub(super) fn next_set(&self) -> SetId {
         // Relaxed: two that look at the same set do no harm.
-        let turn = self.hand.fetch_add(1, Ordering::Relaxed);
+        let turn = self.sweep_position.fetch_add(1, Ordering::Relaxed);
         let shards = u64::from(self.table.shards());
         let below = |n: u64, end: u64| u32::try_from(n % end).expect("below a size");
         let shard = below(turn, shards);

@@ -145,6 +145,11 @@ impl Table {
         self.max_sets
     }
 
+    /// The most slots of all shards.
+    pub(super) fn max_slots(&self) -> u64 {
+        self.sizes.len() as u64 * u64::from(self.max_sets) * WAYS as u64
+    }
+
     /// Sets in use in a shard.
     #[inline]
     pub(super) fn size(&self, shard: u32) -> u32 {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate_algorithms::{Algorithm, Allowance, Decision, Quota, QuotaSpec, Refill, RefundTo};
-use tidegate_store::{Charge, OnFull};
+use tidegate_store::{Charge, LimitId, OnFull};
 
 use crate::small_store::{
     ALGORITHMS, HOUR, MOST_SLOTS, SLIDING_LOG, SUB_WINDOWS, SmallStore, TOKEN_BUCKET, charge,
@@ -223,6 +223,73 @@ fn an_evicted_count_is_charged_to_the_shared_counter() {
         }
         let untracked = store.stats().untracked - before.untracked;
         assert_eq!(untracked, CALLERS, "{algorithm:?}: none found room");
+    }
+}
+
+/// A caller that used up its quota, paused and was evicted starts anew where it finds room, and gets one quota for each
+/// time that this happens. Where it finds none, its shared counter knows what it used.
+#[test]
+fn an_evicted_caller_starts_anew_only_where_it_finds_room() {
+    for algorithm in [Algorithm::FixedWindow, SLIDING_LOG, SUB_WINDOWS] {
+        let store = SmallStore::new();
+        let three = hourly(3, algorithm);
+        let callers: Vec<_> = (0..50).map(|n| format!("caller {n}")).collect();
+        let allowed = || {
+            let ask = |caller: &&String| store.charge(caller, &three, OnFull::Shared).is_allowed();
+            (0..6)
+                .map(|_| callers.iter().filter(ask).count())
+                .collect::<Vec<_>>()
+        };
+        let quota = [50, 50, 50, 0, 0, 0];
+        assert_eq!(allowed(), quota, "{algorithm:?}");
+        store.advance(Duration::from_secs(3));
+        // Of another window, so that nothing of it is added to the shared counters of the callers.
+        store.flood("flood", 4 * MOST_SLOTS, &daily(3, Algorithm::FixedWindow));
+        store.advance(Duration::from_secs(3));
+        assert_eq!(allowed(), quota, "{algorithm:?}: with room");
+        store.advance(Duration::from_secs(3));
+        store.use_up(&daily(3, Algorithm::FixedWindow));
+        let without_room = callers.iter().filter(|caller| {
+            let before = store.stats().untracked;
+            let is_allowed = store.charge(caller, &three, OnFull::Shared).is_allowed();
+            let has_room = store.stats().untracked == before;
+            assert!(has_room || !is_allowed, "{algorithm:?}: without room");
+            !has_room
+        });
+        // Chance may leave room for one or two.
+        assert!(without_room.count() > 40, "{algorithm:?}");
+    }
+}
+
+/// Limits of the same algorithm and window have their shared counters in common: each is held, and callers of the
+/// smaller limit are denied where callers of the larger one have used their counter.
+#[test]
+fn two_limits_of_one_window_are_both_held() {
+    const LARGE_CALLERS: u64 = 200;
+    for algorithm in [Algorithm::FixedWindow, SLIDING_LOG] {
+        let store = full_store();
+        let allowed = |limit, quota: &Quota, caller: &str, requests| {
+            let caller = [caller];
+            let mut ask = charge(&caller, quota, OnFull::Shared);
+            ask.key.limit = limit;
+            let is_allowed = |_: &u64| store.charge_all(&[ask]).1[0].is_allowed();
+            (0..requests).filter(is_allowed).count()
+        };
+        let (small, large) = (hourly(4, algorithm), hourly(40, algorithm));
+        for n in 0..LARGE_CALLERS {
+            let most = allowed(LimitId(2), &large, &format!("large {n}"), 80);
+            assert!(most <= 40, "{algorithm:?}: {most}");
+        }
+        let callers = (0..1_000).map(|n| format!("small {n}"));
+        let counts = callers.map(|caller| allowed(LimitId(3), &small, &caller, 2));
+        let served = counts.filter(|&n| n == 2).count();
+        // 2,048 counters: 200 callers use a tenth of them, and one in thirty is the third on its counter.
+        assert!((800..950).contains(&served), "{algorithm:?}: {served}");
+        let greedy = (0..100).map(|n| format!("greedy {n}"));
+        let most = greedy
+            .map(|caller| allowed(LimitId(3), &small, &caller, 20))
+            .max();
+        assert!(most <= Some(4), "{algorithm:?}: {most:?}");
     }
 }
 

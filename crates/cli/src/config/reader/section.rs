@@ -195,7 +195,7 @@ impl<'s, 'r> Section<'s, 'r> {
         }
     }
 
-    /// Whether anybody wrote a setting, or a block of them, and something in it.
+    /// Returns true if a setting has a value, or a block of settings is not empty.
     pub(crate) fn is_written(&self, name: &str) -> bool {
         let written = self.reader.find(&self.inner(name)).next();
         written.is_some_and(|found| match &found.node.kind {

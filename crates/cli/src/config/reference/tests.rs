@@ -180,6 +180,7 @@ fn where_the_reference_ran_its_defaults_hold() {
             ("listeners.admin.address", "0.0.0.0:6070"),
             ("charging", "every_match"),
             ("answers.headers", "none"),
+            ("answers.body", "none"),
             ("limits.connection_age", "1d"),
         ],
     );

@@ -1,16 +1,10 @@
 //! What clients are told.
 
-use tidegate_answer::{Dialect, HeaderNames, Headers};
+use tidegate_answer::{Answers, DenialBody, Dialect, HeaderNames, Headers};
 use tidegate_rules::document::Code;
 
 use crate::config::reader::Section;
 use crate::config::value::Words;
-
-/// How answers look.
-#[derive(Clone, Debug)]
-pub(crate) struct Answers {
-    pub(crate) headers: Headers,
-}
 
 /// In which headers clients are told about limits, as it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,22 +15,23 @@ enum HeaderChoice {
     Named,
 }
 
-// === impl Answers ===
-
-impl Answers {
-    pub(super) fn read(mut section: Section<'_, '_>) -> Self {
-        let choice = section.value(
-            "headers",
-            "In which headers clients are told about limits, where a rule does not say",
-            HeaderChoice::Dialect(Dialect::default()),
-        );
-        let names = header_names(section.block("names", "The names of headers: named"));
-        let headers = match choice {
-            HeaderChoice::Dialect(dialect) => Headers::Dialect(dialect),
-            HeaderChoice::Named => Headers::Named(names),
-        };
-        Self { headers }
-    }
+pub(super) fn read(mut section: Section<'_, '_>) -> Answers {
+    let choice = section.value(
+        "headers",
+        "In which headers clients are told about limits, where a rule does not say",
+        HeaderChoice::Dialect(Dialect::default()),
+    );
+    let names = header_names(section.block("names", "The names of headers: named"));
+    let headers = match choice {
+        HeaderChoice::Dialect(dialect) => Headers::Dialect(dialect),
+        HeaderChoice::Named => Headers::Named(names),
+    };
+    let body = section.value(
+        "body",
+        "The body of a denial over gRPC and of /v1/authorize",
+        DenialBody::default(),
+    );
+    Answers { headers, body }
 }
 
 fn header_names(mut section: Section<'_, '_>) -> HeaderNames {
@@ -80,4 +75,10 @@ impl Words for HeaderChoice {
         ("none", Self::Dialect(Dialect::None)),
         ("named", Self::Named),
     ];
+}
+
+impl Words for DenialBody {
+    const EXPECTED: &'static str = "a body";
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("problem", Self::Problem), ("none", Self::Empty)];
 }

@@ -1,6 +1,6 @@
 //! Restarts under load: no request on a kept-alive connection is lost.
 //!
-//! `TIDEGATE_TEST_RESTARTS=20` runs as many restarts as that; fewer do for an ordinary run of the tests.
+//! `TIDEGATE_TEST_RESTARTS=20` runs as many restarts as that, as `scripts/attack restarts` does; fewer do for an ordinary run of the tests.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read, Write as _};
@@ -72,18 +72,16 @@ fn check(listener: Listener, n_restarts: usize, variables: &[(&str, &str)]) {
             fleet.addresses.lock().unwrap()[place] = listener.address(&next);
             let mut last = std::mem::replace(&mut nodes[place], next);
             last.send("-TERM");
-            last.next_line("every call under way was answered");
+            last.next_line("all pending requests were answered");
             assert_eq!(last.wait().code(), Some(0));
         }
         fleet.is_over.store(true, Ordering::Relaxed);
     });
     let broken = fleet.broken.into_inner().unwrap();
     let n_answered = fleet.n_answered.into_inner();
-    assert!(
-        broken.is_empty(),
-        "{} broken, {n_answered} answered: {broken:?}",
-        broken.len()
-    );
+    let n_broken = broken.len();
+    println!("{n_restarts} restarts: {n_answered} requests answered, {n_broken} broken");
+    assert!(broken.is_empty(), "{broken:?}");
 }
 
 // === impl Listener ===

@@ -6,10 +6,6 @@ use std::collections::BTreeSet;
 #[derive(Debug)]
 pub(crate) struct Page(String);
 
-/// The histogram of decisions: an upper bound in seconds, and how many took no longer.
-#[derive(Debug)]
-pub(crate) struct Durations(Vec<(f64, u64)>);
-
 // === impl Page ===
 
 impl Page {
@@ -50,17 +46,6 @@ impl Page {
         of_series.collect()
     }
 
-    /// How long decisions took.
-    pub(crate) fn durations(&self) -> Durations {
-        let bucket = |(labels, count): (&str, &str)| {
-            let bound = labels.strip_prefix("{le=\"")?.strip_suffix("\"}")?;
-            let bound = bound.replace("+Inf", "inf").parse().unwrap();
-            Some((bound, count.parse().unwrap()))
-        };
-        let buckets = self.series("tidegate_decision_duration_seconds_bucket");
-        Durations(buckets.filter_map(bucket).collect())
-    }
-
     /// The labels and the value of each series of a metric.
     fn series<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.0.lines().filter_map(move |line| {
@@ -68,17 +53,5 @@ impl Page {
             let (labels, value) = rest.rsplit_once(' ')?;
             (labels.is_empty() || labels.starts_with('{')).then_some((labels, value))
         })
-    }
-}
-
-// === impl Durations ===
-
-impl Durations {
-    /// The bound that so many of a hundred were within.
-    pub(crate) fn within(&self, of_hundred: u64) -> f64 {
-        let (_, total) = self.0.last().unwrap();
-        assert!(*total > 0, "nothing was decided");
-        let is_within = |(_, count): &&(f64, u64)| *count * 100 >= *total * of_hundred;
-        self.0.iter().find(is_within).unwrap().0
     }
 }

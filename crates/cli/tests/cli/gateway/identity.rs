@@ -123,7 +123,7 @@ fn new_token_keys_come_into_force_beside_a_broken_table() {
     let token = signed_by(SECRET, r#","kid":"k1""#, r#""sub":"ann""#);
     assert_eq!(ask(&server, "GET /", &[&token]).status(), 401);
     fs::write(folder.join("keys.yaml"), "keys: [{id: half").unwrap();
-    server.next_line("the settings were not reloaded, those before stay in force");
+    server.next_line("settings reload failed; the previous settings stay in force");
     *keys.lock().unwrap() = key_set();
     server.next_line("fetched new token keys");
     assert_eq!(ask(&server, "GET /", &[&token]).status(), 200);

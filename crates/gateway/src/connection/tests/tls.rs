@@ -53,7 +53,6 @@ async fn connect() -> (TlsStream<DuplexStream>, Arc<AtomicUsize>) {
         last_read: Arc::clone(&last_read),
     };
     let thread = thread(bounds());
-    let permit = thread.permit(Peer::Unix, Arc::default()).unwrap();
     let connection = ClientConnection {
         peer: Peer::Unix,
         is_tls: true,
@@ -63,7 +62,7 @@ async fn connect() -> (TlsStream<DuplexStream>, Arc<AtomicUsize>) {
     spawn_local(serve_connection(
         probed,
         connection,
-        permit,
+        Arc::default(),
         thread,
         pending(),
     ));

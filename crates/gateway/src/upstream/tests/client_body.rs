@@ -12,7 +12,7 @@ use tokio::io::{AsyncWriteExt, DuplexStream, duplex};
 use tokio::sync::mpsc;
 use tokio::task::spawn_local;
 
-use crate::body::{RequestBody, StreamedBody};
+use crate::body::{ClientBody, RequestBody, StreamedBody};
 
 /// A body of this length, and the client that has yet to write it. The body fails if the client is dropped before.
 pub(super) async fn client_body(length: usize) -> (RequestBody, DuplexStream) {
@@ -25,8 +25,11 @@ pub(super) async fn client_body(length: usize) -> (RequestBody, DuplexStream) {
         std::future::pending::<Result<Response<Empty<Bytes>>, hyper::Error>>()
     });
     spawn_local(http1::Builder::new().serve_connection(TokioIo::new(server), service));
-    let incoming = bodies.recv().await.unwrap();
-    let (body, _) = StreamedBody::new(incoming, u64::MAX, Duration::from_mins(1), None);
+    let body = ClientBody {
+        incoming: bodies.recv().await.unwrap(),
+        window: Ok(None),
+    };
+    let (body, _) = StreamedBody::new(body, u64::MAX, Duration::from_mins(1), None);
     (RequestBody::Stream(Box::new(body)), client)
 }
 

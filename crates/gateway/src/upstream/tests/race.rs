@@ -92,7 +92,7 @@ async fn start() -> (BytesServer, Arrivals) {
     (server.await, arrivals)
 }
 
-/// As many as `TIDEGATE_RACE_REQUESTS` says, or as CI has time for.
+/// As many as `TIDEGATE_RACE_REQUESTS` says (`scripts/attack races` does), or as CI has time for.
 fn n_requests() -> usize {
     let asked = std::env::var("TIDEGATE_RACE_REQUESTS").ok();
     asked.map_or(20_000, |asked| asked.parse().unwrap())

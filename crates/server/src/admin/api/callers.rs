@@ -13,7 +13,7 @@ use crate::admin::fault::Fault;
 use crate::admin::query::Query;
 use crate::admin::reply::{self, Reply};
 use crate::admin::view::{BanView, EntryView, LimitView};
-use crate::door::Peer;
+use crate::peer::Peer;
 
 /// Hits to give back.
 #[derive(Debug, Deserialize)]

@@ -9,7 +9,7 @@ use crate::admin::fault::Fault;
 use crate::admin::reply::{self, Reply};
 use crate::admin::timestamp;
 use crate::admin::{AdminHooks, ReloadOutcome, ReloadReport, ReloadTrigger};
-use crate::door::Peer;
+use crate::peer::Peer;
 
 /// A level of the log.
 #[derive(Debug, Deserialize, Serialize)]

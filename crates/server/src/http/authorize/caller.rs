@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use hyper::header::HeaderMap;
 use tidegate_gateway::{HeaderLines, ReceiptGuard, unix_seconds};
-use tidegate_identify::{Claims, DescribedPart, Identities, LimitSteps, MissingToken};
+use tidegate_identify::{
+    Claims, DescribedPart, Descriptors, Entries, Identities, LimitSteps, MissingToken, Values,
+};
 use tidegate_limiter::{Store, Verdict};
 
 use super::original::Original;
@@ -54,7 +56,7 @@ impl<S: Store + 'static> Caller<'_, S> {
         } else {
             self.identities.missing_token()
         };
-        let recipes = &self.visit.door.authorize.descriptors;
+        let recipes = &self.visit.core.authorize.descriptors;
         if !recipes.needs_token() && missing == MissingToken::Anonymous {
             let charged = self.decide(None, DescribedPart::All).await?;
             return Ok(charged.keep());
@@ -91,19 +93,21 @@ impl<S: Store + 'static> Caller<'_, S> {
         claims: Option<&Arc<Claims>>,
         part: DescribedPart,
     ) -> Result<Charged<'_, S>, NotAllowed> {
-        let recipes = &self.visit.door.authorize.descriptors;
-        let limiter = &self.visit.door.limiter;
+        let recipes = &self.visit.core.authorize.descriptors;
+        let limiter = &self.visit.core.limiter;
         let claims = claims.map(|claims| &**claims);
         let request = self.original.request(&self.identities, claims);
-        let values = recipes.values(&request).map_err(Refusal::from)?;
-        let described = recipes.describe(&values, part);
-        if described.is_empty() {
+        let (mut values, mut entries) = (Values::default(), Entries::default());
+        let read = recipes.read(&request, &mut values);
+        read.map_err(Refusal::from)?;
+        let mut descriptors = Descriptors::new();
+        recipes.describe(&values, part, &mut entries, &mut descriptors);
+        if descriptors.is_empty() {
             return Ok(Charged {
                 verdict: None,
                 guard: ReceiptGuard::new(limiter, None),
             });
         }
-        let descriptors = described.descriptors();
         let verdict = self
             .visit
             .check(self.headers, self.domain, &descriptors, 1)

@@ -8,7 +8,7 @@ use tidegate_gateway::{HeaderLines, is_preflight};
 use tidegate_identify::{Claims, HeaderText, Headers, Identities, Request, text_of, uri_text};
 
 use super::{AuthorizeConfig, HeaderForm};
-use crate::door::Peer;
+use crate::peer::Peer;
 
 /// The client's request. A peer that is not trusted speaks for itself alone, and only of its headers.
 pub(super) struct Original<'a> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::BytesMut;
-use tidegate_answer::{Headers, PROBLEM_JSON};
+use tidegate_answer::{Answers, PROBLEM_JSON};
 use tidegate_limiter::{Answer, LimitStatus, Status, Verdict};
 use tidegate_rules::MetadataValue;
 
@@ -13,16 +13,16 @@ use crate::wire::response::{UNLIMITED, saturate, until_reset};
 use crate::wire::unit::Unit;
 
 /// Writes `envoy.service.ratelimit.v3.RateLimitResponse` at the end of `out`.
-pub(crate) fn write_response(verdict: &Verdict, headers: &Headers, out: &mut BytesMut) {
+pub(crate) fn write_response(verdict: &Verdict, answers: &Answers, out: &mut BytesMut) {
     let mut response = Writer(out);
     response.uint(1, code(verdict.answer()));
     for status in verdict.statuses() {
         response.message(2, |it| write_status(&status, it));
     }
-    tidegate_answer::headers(verdict, headers, |name, value| {
+    tidegate_answer::headers(verdict, &answers.headers, |name, value| {
         write_header(name, value, &mut response);
     });
-    if let Some(problem) = tidegate_answer::problem(verdict, TOO_MANY_REQUESTS, None) {
+    if let Some(problem) = answers.body(verdict, TOO_MANY_REQUESTS) {
         write_header("content-type", PROBLEM_JSON, &mut response);
         response.bytes(5, problem);
     }

@@ -98,7 +98,15 @@ fn range(value: Value<'_>, asked: &Address) -> Option<Range> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::time::Duration;
+
     use super::*;
+    use crate::client::change_log::ChangeLog;
+    use crate::client::config::Changes;
+    use crate::client::server::{Manners, Place};
+    use crate::client::time::now;
+    use crate::client::timeout::TimeoutBounds;
 
     #[test]
     fn masters_are_read_and_nameless_ones_are_where_they_were_asked() {
@@ -121,5 +129,47 @@ mod tests {
                 range(7, 8, "seed", 7003),
             ]
         );
+    }
+
+    fn server() -> Arc<Server> {
+        let timeout = Duration::from_secs(1);
+        let manners = Manners {
+            credentials: None,
+            database: 0,
+            tls: None,
+            timeouts: TimeoutBounds {
+                min: timeout,
+                max: timeout,
+            },
+            connect_timeout: timeout,
+            change_log: ChangeLog::new(now()),
+            changes: Changes::Logged,
+        };
+        let place = Place::Alone(Address::tcp("h", 1));
+        Server::new(place, Arc::new(manners))
+    }
+
+    #[test]
+    fn masters_are_bounded_and_the_slots_of_further_ones_are_nobodys() {
+        let most = u16::try_from(MAX_MASTERS).unwrap();
+        // Each slot has a master of its own, and then the first one has another slot.
+        let range = |slot: u16, port| Range {
+            first: slot,
+            last: slot,
+            master: Address::tcp("h", port),
+        };
+        let mut ranges: Vec<Range> = (0..2 * most).map(|slot| range(slot, slot)).collect();
+        ranges.push(range(2 * most, 0));
+        let (server, n_made) = (server(), Cell::new(0));
+        let map = Map::new(ranges, |_| {
+            n_made.set(n_made.get() + 1);
+            Arc::clone(&server)
+        });
+        assert_eq!(n_made.get(), MAX_MASTERS);
+        assert_eq!(map.servers().len(), MAX_MASTERS);
+        for slot in 0..=2 * most {
+            let is_known = slot < most || slot == 2 * most;
+            assert_eq!(map.server_of(slot).is_some(), is_known, "{slot}");
+        }
     }
 }

@@ -9,7 +9,7 @@ use super::super::table::{LockedSet, WAYS};
 use super::super::tag::{EvictionRank, Form, Pass, Tag};
 use super::PART;
 
-/// Sets that the hand looks at in one step.
+/// The sets that one step of a sweep visits.
 const REACH: usize = 128;
 
 // === impl Core ===

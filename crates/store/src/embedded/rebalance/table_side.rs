@@ -9,9 +9,9 @@ use super::super::table::{LockedSet, STEP_SETS, SetId, WAYS};
 use super::super::tag::{EvictionRank, Pass};
 use super::{PART, RETRY_PAUSE};
 
-/// What became of one shard.
+/// The result of an attempt to shrink one shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+enum ShrinkResult {
     /// It is small enough.
     Done,
     /// A set of it is held.
@@ -20,9 +20,9 @@ enum Step {
     Full,
 }
 
-/// How far the shards have been made smaller.
+/// The progress of making all shards smaller.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Shrinking {
+pub(in super::super) struct ShrinkProgress {
     /// The layers that the table keeps.
     kept: u32,
     /// The next shard.
@@ -44,14 +44,14 @@ const ROUND_PAUSE: u64 = 1 << 30;
 
 impl Core {
     /// Makes the next shard smaller.
-    pub(in super::super) fn shrink_table(&self, under_way: &mut Option<Shrinking>, now: Time) {
+    pub(in super::super) fn shrink_table(&self, under_way: &mut Option<ShrinkProgress>, now: Time) {
         let Some(mut work) = under_way.take().or_else(|| self.begin_to_shrink()) else {
             return self.rebalance.pause(now, RETRY_PAUSE);
         };
         match self.shrink_shard(work.shard, work.kept * STEP_SETS, now) {
-            Step::Busy => {}
-            Step::Done => work.shard += 1,
-            Step::Full => {
+            ShrinkResult::Busy => {}
+            ShrinkResult::Done => work.shard += 1,
+            ShrinkResult::Full => {
                 work.shard += 1;
                 work.is_full = true;
             }
@@ -63,20 +63,20 @@ impl Core {
     }
 
     /// Lets the table grow again.
-    pub(super) fn stop_shrinking(&self, under_way: &mut Option<Shrinking>) {
+    pub(super) fn stop_shrinking(&self, under_way: &mut Option<ShrinkProgress>) {
         *under_way = None;
         self.border.limit_table(None);
     }
 
     /// Gives the layers back if all shards are small enough, or goes round again.
-    fn end_round(&self, under_way: &mut Option<Shrinking>, work: Shrinking, now: Time) {
+    fn end_round(&self, under_way: &mut Option<ShrinkProgress>, work: ShrinkProgress, now: Time) {
         if !work.is_full {
             // The limit stays as long as blocks find no room, or the table would take the layers again.
             self.border.release(Side::Table, work.kept);
             *under_way = None;
         } else if work.rounds > 1 {
             self.rebalance.pause(now, ROUND_PAUSE);
-            *under_way = Some(Shrinking {
+            *under_way = Some(ShrinkProgress {
                 shard: 0,
                 is_full: false,
                 rounds: work.rounds - 1,
@@ -89,14 +89,14 @@ impl Core {
     }
 
     /// Begins with the first shard; `None` if the table has no more than its part.
-    fn begin_to_shrink(&self) -> Option<Shrinking> {
+    fn begin_to_shrink(&self) -> Option<ShrinkProgress> {
         let layers = self.border.taken(Side::Table);
         let kept = layers - (layers / PART).max(1);
         let kept = kept.max(self.border.guaranteed()).max(1);
         // From now on no shard grows beyond that. One that is about to is found by the look at it.
         (kept < layers).then(|| {
             self.border.limit_table(Some(kept));
-            Shrinking {
+            ShrinkProgress {
                 kept,
                 shard: 0,
                 is_full: false,
@@ -106,19 +106,19 @@ impl Core {
     }
 
     /// Makes sure that a shard has no more than `size` sets.
-    fn shrink_shard(&self, shard: u32, size: u32, now: Time) -> Step {
+    fn shrink_shard(&self, shard: u32, size: u32, now: Time) -> ShrinkResult {
         let seen = self.table.size(shard);
         // Growth holds all sets of a shard, so the first one is enough where there is nothing to do.
         let held = if seen > size { seen } else { 1 };
         let sets = (0..held).map(|set| self.table.try_lock(SetId { shard, set }));
         let Some(mut sets) = sets.collect::<Option<Vec<LockedSet<'_>>>>() else {
-            return Step::Busy;
+            return ShrinkResult::Busy;
         };
         if self.table.size(shard) != seen {
-            return Step::Busy;
+            return ShrinkResult::Busy;
         }
         if seen <= size {
-            return Step::Done;
+            return ShrinkResult::Done;
         }
         let slots = size as usize * WAYS;
         // Not all slots can be filled, because each counter lies in one of two sets.
@@ -127,13 +127,13 @@ impl Core {
             Layout::of(&self.collect_live(&sets, now), size)
         });
         let Some(layout) = layout else {
-            return Step::Full;
+            return ShrinkResult::Full;
         };
         let given = sets.split_off(size as usize);
         layout.write(&sets);
         self.table.resize(shard, size);
         given.into_iter().for_each(LockedSet::give_away);
-        Step::Done
+        ShrinkResult::Done
     }
 
     /// Evicts counters that nobody requested lately, those that expire first, until no more than `most` are left.

@@ -79,22 +79,35 @@ fn a_substitute_is_folded_into_and_allows_no_more() {
 #[test]
 fn callers_are_spread_over_all_counters() {
     let tag = |n: u64| Tag::new(n.wrapping_mul(0x9E37_79B9_7F4A_7C15), LayoutId::new(1));
-    let hashes = |shape, window| {
-        let layout = Layout { shape, window };
-        let hash = |n| shared_hash(layout, tag(n));
-        let mut hashes: Vec<_> = (0..100_000).map(hash).collect();
-        hashes.sort_unstable();
-        hashes.dedup();
-        hashes
+    for counters in [FEWEST_COUNTERS, 16 * FEWEST_COUNTERS] {
+        let hashes = |shape, window| {
+            let layout = Layout { shape, window };
+            let hash = |n| shared_hash(layout, tag(n), counters);
+            let mut hashes: Vec<_> = (0..50 * counters).map(hash).collect();
+            hashes.sort_unstable();
+            hashes.dedup();
+            hashes
+        };
+        let kinds = [
+            hashes(Shape::Log, 1_000_000_000),
+            hashes(Shape::Window, 1_000_000_000),
+            hashes(Shape::Window, 60_000_000_000),
+        ];
+        assert!(kinds.iter().all(|it| it.len() as u64 == counters));
+        let mut all = kinds.concat();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len() as u64, 3 * counters, "others for each kind");
+    }
+}
+
+/// There are more shared counters where there is more memory, and never fewer than the docs promise.
+#[test]
+fn shared_counters_grow_with_memory() {
+    let counters_in = |mebibytes: usize| {
+        let core = Core::with_shared(mebibytes << 20).expect("memory");
+        counters(core.shared.expect("shared counters").table.max_slots())
     };
-    let kinds = [
-        hashes(Shape::Log, 1_000_000_000),
-        hashes(Shape::Window, 1_000_000_000),
-        hashes(Shape::Window, 60_000_000_000),
-    ];
-    assert!(kinds.iter().all(|it| it.len() as u64 == COUNTERS));
-    let mut all = kinds.concat();
-    all.sort_unstable();
-    all.dedup();
-    assert_eq!(all.len() as u64, 3 * COUNTERS, "others for each kind");
+    assert_eq!(counters_in(1), FEWEST_COUNTERS);
+    assert_eq!(counters_in(256), 16 * FEWEST_COUNTERS);
 }

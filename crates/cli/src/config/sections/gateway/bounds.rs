@@ -44,15 +44,19 @@ pub(super) fn read(mut section: Section<'_, '_>) -> GatewayBounds {
         "Streams open at once on one HTTP/2 connection",
         Count(default.max_streams),
     );
+    let http2_memory = section.value(
+        "http2_memory",
+        "Memory that HTTP/2 requests of all clients hold, beside one request of each connection",
+        Bytes(default.http2_memory_bytes),
+    );
     let max_connections: Count<1> = section.value(
         "max_connections",
-        "Connections of all clients; further ones wait",
+        "Connections of all clients; further ones evict the idlest, or wait if none is idle",
         count(default.max_connections),
     );
-    let max_per_address: Count<1> = section.value(
+    let max_per_address: Option<Count<1>> = section.optional(
         "max_connections_per_address",
-        "Connections of one client address; trusted proxies are exempt",
-        count(default.max_connections_per_address),
+        "Connections of one client address; by default half of all. Trusted proxies are exempt",
     );
     GatewayBounds {
         max_headers: max_headers.get(),
@@ -60,8 +64,9 @@ pub(super) fn read(mut section: Section<'_, '_>) -> GatewayBounds {
         max_body_bytes: bytes(max_body),
         max_requests: max_requests.0.into(),
         max_streams: max_streams.0,
+        http2_memory_bytes: http2_memory.0,
         max_connections: max_connections.get(),
-        max_connections_per_address: max_per_address.get(),
+        max_connections_per_address: max_per_address.map(Count::get),
         ..timeouts(&mut section, &default)
     }
 }
@@ -91,6 +96,12 @@ fn timeouts(section: &mut Section<'_, '_>, default: &GatewayBounds) -> GatewayBo
             "write_timeout",
             "Time a client may take nothing of an answer that waits for it",
             default.write_timeout,
+        ),
+        keepalive_interval: longer_than_zero(
+            section,
+            "keepalive_interval",
+            "Time without a frame after which an HTTP/2 client is pinged, and time that it has for the answer",
+            default.keepalive_interval,
         ),
         ..default.clone()
     }

@@ -1,6 +1,5 @@
-//! What every front door holds: the limiter, and what a core keeps for itself.
+//! The state that the connections of one core share: the limiter, and what belongs to that core alone.
 
-use std::net::SocketAddr;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -9,54 +8,48 @@ use std::time::Duration;
 use quanta::Instant;
 use tidegate_answer::Answers;
 use tidegate_limiter::{Limiter, LimiterError, Store, StoreError, Verdict};
-use tidegate_observe::{Asked, LogSampler, Recorder};
+use tidegate_observe::{LimiterRequest, LogSampler, Recorder};
 
 use crate::AuthorizeConfig;
 use crate::cores::Load;
 use crate::within::within;
 
-/// What the connections of one core share.
+/// The state that the connections of one core share.
 #[derive(Debug)]
-pub(crate) struct Door<S> {
-    /// Who decides.
+pub(crate) struct CoreContext<S> {
+    /// Decides on requests.
     pub(crate) limiter: Arc<Limiter<S>>,
-    /// What this core writes down.
+    /// Records the decisions of this core.
     pub(crate) recorder: Rc<Recorder>,
-    /// How answers look.
+    /// The form of answers.
     pub(crate) answers: Answers,
-    /// How `/v1/authorize` reads requests.
+    /// The settings of `/v1/authorize`.
     pub(crate) authorize: AuthorizeConfig,
-    /// Log lines about questions of proxies that made no sense, of all cores together.
+    /// Bounds the log lines about invalid questions of proxies, of all cores together.
     pub(crate) rejected_questions: Arc<LogSampler>,
-    /// How much this core has to do.
+    /// Counts the calls of this core.
     pub(crate) load: Arc<Load>,
 }
 
-/// A door, as a connection holds it.
-pub(crate) type SharedDoor<S> = Rc<Door<S>>;
+/// The same, as a connection holds it.
+pub(crate) type SharedCoreContext<S> = Rc<CoreContext<S>>;
 
-/// Who is at the other end of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Peer {
-    /// Somebody at an address.
-    Tcp(SocketAddr),
-    /// Somebody on this machine.
-    Unix,
-}
+// === impl CoreContext ===
 
-// === impl Door ===
-
-impl<S: Store> Door<S> {
+impl<S: Store> CoreContext<S> {
     /// Judges one request, which may be part of a trace, and writes down what came of it.
-    pub(crate) async fn check(&self, asked: &Asked<'_>) -> Result<Verdict, LimiterError> {
+    pub(crate) async fn check(
+        &self,
+        request: &LimiterRequest<'_>,
+    ) -> Result<Verdict, LimiterError> {
         self.load.count_call();
         // Twice 15 ns instead of twice 45 with the clock of the standard library.
         let started = Instant::now();
         let judged = self
             .limiter
-            .check(asked.domain, asked.descriptors, asked.hits)
+            .check(request.domain, request.descriptors, request.hits)
             .await;
-        self.record(asked, started, &judged);
+        self.record(request, started, &judged);
         judged
     }
 
@@ -64,26 +57,31 @@ impl<S: Store> Door<S> {
     /// `on_failure`.
     pub(crate) async fn check_within(
         &self,
-        asked: &Asked<'_>,
+        request: &LimiterRequest<'_>,
         most: Duration,
     ) -> Result<Verdict, LimiterError> {
         self.load.count_call();
         let started = Instant::now();
-        let (domain, descriptors, hits) = (asked.domain, asked.descriptors, asked.hits);
+        let (domain, descriptors, hits) = (request.domain, request.descriptors, request.hits);
         let check = within(most, pin!(self.limiter.check(domain, descriptors, hits))).await;
         let judged = check.unwrap_or_else(|| {
             let error = StoreError::Timeout { after: most };
             self.limiter
                 .check_without_store(domain, descriptors, hits, error)
         });
-        self.record(asked, started, &judged);
+        self.record(request, started, &judged);
         judged
     }
 
-    fn record(&self, asked: &Asked<'_>, started: Instant, judged: &Result<Verdict, LimiterError>) {
+    fn record(
+        &self,
+        request: &LimiterRequest<'_>,
+        started: Instant,
+        judged: &Result<Verdict, LimiterError>,
+    ) {
         match judged {
             Ok(verdict) => {
-                self.recorder.judged(asked, verdict, started.elapsed());
+                self.recorder.judged(request, verdict, started.elapsed());
             }
             Err(error) => self.recorder.rejected(error),
         }

@@ -1,7 +1,7 @@
-//! A stream that gives up on a peer who does not read.
+//! A stream with a timeout for writes.
 //!
-//! hyper and h2 bound what may arrive, but not how long an answer may take to leave: who asks and never
-//! reads would keep its place among the connections for ever.
+//! hyper and h2 bound the data that may arrive, but not the time that a response takes to leave: a client that never reads would keep
+//! its place among the connections for ever.
 
 use std::io;
 use std::pin::Pin;
@@ -13,27 +13,27 @@ use tidegate_gateway::ConnectionActivity;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Interval, interval};
 
-/// A stream whose writes fail once the peer has taken nothing for so long.
+/// A stream whose writes fail if the peer reads nothing for the length of a timeout.
 #[derive(Debug)]
-pub(crate) struct Patient<S> {
+pub(crate) struct WriteTimeoutStream<S> {
     stream: S,
-    patience: Interval,
-    /// Whether a write waits for the peer.
+    timeout: Interval,
+    /// True while a write waits for the peer.
     is_stuck: bool,
-    /// Whether several pieces may be offered for one write.
+    /// True if several pieces may be offered for one write.
     is_vectored: bool,
     /// A write that waits keeps the connection from being evicted.
     activity: Arc<ConnectionActivity>,
 }
 
-// === impl Patient ===
+// === impl WriteTimeoutStream ===
 
-impl<S> Patient<S> {
-    /// `patience` is not zero.
-    pub(crate) fn new(stream: S, patience: Duration, activity: Arc<ConnectionActivity>) -> Self {
+impl<S> WriteTimeoutStream<S> {
+    /// `timeout` is not zero.
+    pub(crate) fn new(stream: S, timeout: Duration, activity: Arc<ConnectionActivity>) -> Self {
         Self {
             stream,
-            patience: interval(patience),
+            timeout: interval(timeout),
             is_stuck: false,
             is_vectored: true,
             activity,
@@ -68,14 +68,14 @@ impl<S> Patient<S> {
         if !self.is_stuck {
             self.is_stuck = true;
             self.activity.begin();
-            self.patience.reset();
+            self.timeout.reset();
         }
-        ready!(self.patience.poll_tick(context));
+        ready!(self.timeout.poll_tick(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeoutStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -85,7 +85,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeoutStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -127,7 +127,7 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(3);
+    const TIMEOUT: Duration = Duration::from_secs(3);
 
     /// Takes every write, as TLS does, and brings none of it over the line.
     struct KeptBack;
@@ -153,34 +153,34 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_does_not_read_is_given_up() {
         let (ours, _theirs) = duplex(4);
-        let mut patient = Patient::new(ours, PATIENCE, Arc::default());
+        let mut stream = WriteTimeoutStream::new(ours, TIMEOUT, Arc::default());
         let started = Instant::now();
-        let error = patient.write_all(b"more than four").await.unwrap_err();
+        let error = stream.write_all(b"more than four").await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-        assert_eq!(started.elapsed(), PATIENCE);
+        assert_eq!(started.elapsed(), TIMEOUT);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_write_that_was_taken_and_kept_back_is_given_up_too() {
-        let mut patient = Patient::new(KeptBack, PATIENCE, Arc::default());
+        let mut stream = WriteTimeoutStream::new(KeptBack, TIMEOUT, Arc::default());
         for _ in 0..2 {
             let started = Instant::now();
-            patient.write_all(b"kept").await.unwrap();
-            let error = patient.flush().await.unwrap_err();
+            stream.write_all(b"kept").await.unwrap();
+            let error = stream.flush().await.unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-            assert_eq!(started.elapsed(), PATIENCE);
+            assert_eq!(started.elapsed(), TIMEOUT);
         }
-        let error = patient.shutdown().await.unwrap_err();
+        let error = stream.shutdown().await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_slow_peer_is_waited_for() {
         let (ours, mut theirs) = duplex(1);
-        let mut patient = Patient::new(ours, PATIENCE, Arc::default());
-        let writing = tokio::spawn(async move { patient.write_all(b"slow").await });
+        let mut stream = WriteTimeoutStream::new(ours, TIMEOUT, Arc::default());
+        let writing = tokio::spawn(async move { stream.write_all(b"slow").await });
         for byte in *b"slow" {
-            tokio::time::advance(PATIENCE / 2).await;
+            tokio::time::advance(TIMEOUT / 2).await;
             assert_eq!(theirs.read_u8().await.unwrap(), byte);
         }
         writing.await.unwrap().unwrap();
