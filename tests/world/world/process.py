@@ -1,6 +1,7 @@
 """Programs under test: started on free ports, asked over sockets, ended however the test ends."""
 
 import contextlib
+import itertools
 import os
 import pathlib
 import shutil
@@ -19,11 +20,20 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 PATIENCE_SECONDS = 20
 
 
+# Below the ports that the kernel gives to outgoing connections, which would take a port between the choice and the
+# program's start. Each run begins at a place of its own, and no port is chosen twice in one run.
+_candidates = itertools.cycle(range(16_384, 32_768))
+for _ in range(os.getpid() * 101 % 16_384):
+    next(_candidates)
+
+
 def free_port() -> int:
-    """A port that is free now. Somebody may take it before the program does; then the test says so."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port that is free now and that no outgoing connection takes."""
+    for port in itertools.islice(_candidates, 16_384):
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no port between 16384 and 32767 is free")
 
 
 def eventually(what: str, ask):
