@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use http::{HeaderMap, HeaderValue, Request, Response, Version};
+use http::{HeaderValue, Request, Response, Version};
 use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
@@ -232,7 +232,7 @@ async fn respond<S: Store + 'static>(
         guard.is_last = true;
         context.state.linger();
     }
-    let window = context.hold_memory(request.headers(), has_body, &mut guard);
+    let window = context.hold_memory(&request, has_body, &mut guard);
     let request = request.map(|incoming| ClientBody { incoming, window });
     Ok(thread.answer(request, context, guard).await)
 }
@@ -262,14 +262,14 @@ impl ConnectionContext {
     /// Takes the memory of a request: that of its head for `guard`, and that of its window, if there is one, for its body.
     fn hold_memory(
         &self,
-        headers: &HeaderMap,
+        request: &Request<Incoming>,
         has_body: bool,
         guard: &mut RequestGuard,
     ) -> Result<Option<HeldMemory>, OutOfMemory> {
         let Some(memory) = &self.memory else {
             return Ok(None);
         };
-        let memory = memory.begin(headers, has_body)?;
+        let memory = memory.begin(request, has_body)?;
         guard.memory = Some(memory.head);
         Ok(memory.window)
     }

@@ -41,6 +41,8 @@ pub(crate) enum GatewayBodyError {
 impl GatewayBody {
     /// A body of our own.
     pub(crate) fn own(bytes: Bytes, guard: RequestGuard) -> Self {
+        // Without a window, hyper never asks for the body: the time of the client begins here.
+        piece_handed_over();
         let content = Content::Own(Some(bytes).filter(|bytes| !bytes.is_empty()));
         Self {
             content,
@@ -55,6 +57,7 @@ impl GatewayBody {
         deadline: Option<Pin<Box<Sleep>>>,
         guard: RequestGuard,
     ) -> Self {
+        piece_handed_over();
         Self {
             content: Content::Upstream(body),
             deadline,
@@ -85,13 +88,12 @@ impl Body for GatewayBody {
             Content::Own(bytes) => bytes.take().map(Frame::data).map(Ok),
             Content::Upstream(body) => {
                 piece_wanted();
-                let frame = ready!(Pin::new(body).poll_frame(context));
-                if let Some(Ok(_)) = frame {
-                    piece_handed_over();
-                }
-                frame
+                ready!(Pin::new(body).poll_frame(context))
             }
         };
+        if let Some(Ok(_)) = frame {
+            piece_handed_over();
+        }
         let charge = |bytes| match memory {
             Some(memory) => memory.charge_piece(bytes),
             None => bytes,

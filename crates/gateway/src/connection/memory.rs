@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue, Request};
 use tidegate_observe::LogSampler;
 use tracing::warn;
 
@@ -88,15 +88,18 @@ impl ConnectionMemory {
     }
 
     /// Takes the memory of a request, unless none is left and another one of this connection is under way.
-    pub(super) fn begin(
+    pub(super) fn begin<B>(
         self: &Arc<Self>,
-        headers: &HeaderMap,
+        request: &Request<B>,
         has_body: bool,
     ) -> Result<RequestMemory, OutOfMemory> {
         let of_header = |(name, value): (&HeaderName, &HeaderValue)| {
             name.as_str().len() + value.len() + HEADER_BYTES
         };
-        let head_bytes = REQUEST_BYTES + headers.iter().map(of_header).sum::<usize>();
+        let path = request.uri().path_and_query();
+        let path_bytes = path.map_or(0, |path| path.as_str().len());
+        let header_bytes = request.headers().iter().map(of_header).sum::<usize>();
+        let head_bytes = REQUEST_BYTES + path_bytes + header_bytes;
         let window_bytes = if has_body { STREAM_WINDOW as usize } else { 0 };
         let n_bytes = head_bytes + window_bytes;
         let before = self.all.n_bytes.fetch_add(n_bytes, Ordering::Relaxed);
@@ -223,15 +226,15 @@ mod tests {
     #[test]
     fn a_connection_always_has_room_for_one_request() {
         let (all, [one, other]) = connections(2 * STREAM_WINDOW as usize);
-        let headers = HeaderMap::new();
-        let first = one.begin(&headers, true).unwrap();
-        let second = one.begin(&headers, false).unwrap();
-        assert_eq!(one.begin(&headers, true).unwrap_err(), OutOfMemory);
-        let others = other.begin(&headers, true).unwrap();
-        assert_eq!(other.begin(&headers, false).unwrap_err(), OutOfMemory);
+        let request = Request::new(());
+        let first = one.begin(&request, true).unwrap();
+        let second = one.begin(&request, false).unwrap();
+        assert_eq!(one.begin(&request, true).unwrap_err(), OutOfMemory);
+        let others = other.begin(&request, true).unwrap();
+        assert_eq!(other.begin(&request, false).unwrap_err(), OutOfMemory);
         // Its body was read.
         drop(first.window);
-        drop(other.begin(&headers, false).unwrap());
+        drop(other.begin(&request, false).unwrap());
         drop((first.head, second, others));
         assert_eq!(held(&all), 0);
     }
@@ -239,19 +242,23 @@ mod tests {
     #[test]
     fn long_heads_count() {
         let (_, [one, _]) = connections(3 * REQUEST_BYTES);
-        let mut headers = HeaderMap::new();
-        let _first = one.begin(&headers, false).unwrap();
+        let mut request = Request::new(());
+        let _first = one.begin(&request, false).unwrap();
         let value = "x".repeat(2 * REQUEST_BYTES);
-        headers.insert("a", value.parse().unwrap());
-        assert_eq!(one.begin(&headers, false).unwrap_err(), OutOfMemory);
+        let header = value.parse().unwrap();
+        request.headers_mut().insert("a", header);
+        assert_eq!(one.begin(&request, false).unwrap_err(), OutOfMemory);
+        request.headers_mut().clear();
+        *request.uri_mut() = format!("/{value}").parse().unwrap();
+        assert_eq!(one.begin(&request, false).unwrap_err(), OutOfMemory);
     }
 
     #[test]
     fn a_response_waits_until_its_client_has_taken_a_piece() {
         let (all, [one, other]) = connections(0);
-        let headers = HeaderMap::new();
-        let one = one.begin(&headers, false).unwrap();
-        let other = other.begin(&headers, false).unwrap();
+        let request = Request::new(());
+        let one = one.begin(&request, false).unwrap();
+        let other = other.begin(&request, false).unwrap();
         let flag = Arc::<WakeFlag>::default();
         let was_woken = || flag.0.load(Ordering::Relaxed);
         let waker = Waker::from(Arc::clone(&flag));

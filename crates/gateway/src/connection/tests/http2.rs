@@ -68,3 +68,21 @@ fn a_client_that_is_gone_is_found_by_a_ping() {
         assert_eq!(began.elapsed(), 2 * interval);
     });
 }
+
+#[test]
+fn a_client_without_a_window_does_not_hold_a_response_of_our_own() {
+    run(async {
+        let client = Client::connect(patient_bounds(), pending(), 64 * 1024);
+        let mut settings = h2::client::Builder::new();
+        let handshake = settings.initial_window_size(0).handshake(client.stream);
+        let (client, connection): (SendRequest<Bytes>, _) = handshake.await.unwrap();
+        spawn_local(connection);
+        let mut client = client.ready().await.unwrap();
+        let request = Request::get("http://a/").body(()).unwrap();
+        let (response, _) = client.send_request(request, true).unwrap();
+        let mut body = response.await.unwrap().into_body();
+        let began = Instant::now();
+        assert!(body.data().await.unwrap().is_err(), "the stream is reset");
+        assert_eq!(began.elapsed(), patient_bounds().write_timeout);
+    });
+}
