@@ -34,14 +34,32 @@ pub struct Ingredient {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recipes {
     list: Vec<Recipe>,
+    /// The same recipes, ready to make descriptors.
+    prepared: Vec<PreparedRecipe>,
     /// Each source once, however often it is used.
     sources: Vec<Source>,
-    /// For each entry of each recipe the place of its source.
-    places: Vec<usize>,
-    /// A bit for each recipe that needs a token, the first recipe lowest; there are at most 32.
-    needing_token: u32,
+    /// The entries of all recipes.
+    n_entries: usize,
+    /// True if a recipe needs a token.
+    needs_token: bool,
     /// True if a source may have several values that all count.
     has_lists: bool,
+}
+
+/// A recipe whose values have places.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct PreparedRecipe {
+    entries: Vec<PreparedEntry>,
+    /// True if a value may come from a token.
+    needs_token: bool,
+}
+
+/// One entry of a [`PreparedRecipe`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct PreparedEntry {
+    key: Box<str>,
+    /// The place of its source among those of all recipes.
+    place: usize,
 }
 
 /// A part of the recipes. A token that was not seen before is verified after the limits that need none have been decided.
@@ -168,16 +186,17 @@ impl Recipes {
         for (index, recipe) in recipes.iter().enumerate() {
             recipe.check(index + 1)?;
         }
-        Ok(Self::index(recipes))
+        Ok(Self::prepare(recipes))
     }
 
     /// No recipe, for requests that are not limited.
     pub const fn none() -> Self {
         Self {
             list: Vec::new(),
+            prepared: Vec::new(),
             sources: Vec::new(),
-            places: Vec::new(),
-            needing_token: 0,
+            n_entries: 0,
+            needs_token: false,
             has_lists: false,
         }
     }
@@ -199,7 +218,7 @@ impl Recipes {
 
     /// Returns true if some value may come from a token, so that the [claims](crate::Identities::claims) are of use.
     pub const fn needs_token(&self) -> bool {
-        self.needing_token != 0
+        self.needs_token
     }
 
     /// Adds the value of each source to `values`, which are empty. Each is read off `request` once.
@@ -233,64 +252,54 @@ impl Recipes {
     ) {
         let n_most = if self.has_lists { values.n_most() } else { 1 };
         // Made room at once, many take one allocation and few take none.
-        descriptors.reserve(self.list.len() * n_most);
-        let mut room = entries.room(self.places.len() * n_most);
-        let mut places = self.places.as_slice();
-        let mut wanted = self.recipes_in(part);
-        for Recipe(ingredients) in &self.list {
-            let own_places;
-            (own_places, places) = places.split_at(ingredients.len());
-            let is_wanted = wanted & 1 == 1;
-            wanted >>= 1;
-            let n_descriptors = if is_wanted {
-                values.n_descriptors(own_places)
+        descriptors.reserve(self.prepared.len() * n_most);
+        let mut room = entries.room(self.n_entries * n_most);
+        for recipe in &self.prepared {
+            if !part.includes(recipe) {
+                continue;
+            }
+            let n_descriptors = if self.has_lists {
+                recipe.n_descriptors(values)
             } else {
-                0
+                1
             };
             for index in 0..n_descriptors {
                 let own;
-                (own, room) = take(&mut room).split_at_mut(ingredients.len());
-                for ((entry, ingredient), place) in own.iter_mut().zip(ingredients).zip(own_places)
-                {
-                    entry.key = &ingredient.key;
-                    entry.value = values.nth(*place, index);
+                (own, room) = take(&mut room).split_at_mut(recipe.entries.len());
+                if recipe.fill(own, values, index).is_some() {
+                    descriptors.push(Descriptor::new(own));
                 }
-                descriptors.push(Descriptor::new(own));
             }
         }
     }
 
-    /// A bit for each recipe of the part.
-    const fn recipes_in(&self, part: DescribedPart) -> u32 {
-        match part {
-            DescribedPart::All => u32::MAX,
-            DescribedPart::WithoutToken => !self.needing_token,
-            DescribedPart::OnlyToken => self.needing_token,
-        }
-    }
-
-    fn index(recipes: Vec<Recipe>) -> Self {
+    /// Gives each source a place.
+    fn prepare(list: Vec<Recipe>) -> Self {
         let mut sources: Vec<Source> = Vec::new();
-        let mut places = Vec::new();
-        let mut needing_token = 0;
-        for (index, Recipe(ingredients)) in recipes.iter().enumerate() {
-            let needs_token = ingredients.iter().any(|entry| entry.from.needs_token());
-            needing_token |= u32::from(needs_token) << index;
-        }
-        for ingredient in recipes.iter().flat_map(|Recipe(ingredients)| ingredients) {
-            let known = sources.iter().position(|source| *source == ingredient.from);
-            places.push(known.unwrap_or(sources.len()));
-            if known.is_none() {
-                sources.push(ingredient.from.clone());
-            }
+        let mut prepared = Vec::new();
+        for Recipe(ingredients) in &list {
+            let mut entry = |ingredient: &Ingredient| {
+                let known = sources.iter().position(|source| *source == ingredient.from);
+                let place = known.unwrap_or_else(|| {
+                    sources.push(ingredient.from.clone());
+                    sources.len() - 1
+                });
+                let key = ingredient.key.as_str().into();
+                PreparedEntry { key, place }
+            };
+            prepared.push(PreparedRecipe {
+                entries: ingredients.iter().map(&mut entry).collect(),
+                needs_token: ingredients.iter().any(|entry| entry.from.needs_token()),
+            });
         }
         let is_list = |source: &Source| matches!(source, Source::HeaderList(..));
         Self {
+            list,
             has_lists: sources.iter().any(is_list),
-            list: recipes,
+            needs_token: prepared.iter().any(|recipe| recipe.needs_token),
+            n_entries: prepared.iter().map(|recipe| recipe.entries.len()).sum(),
+            prepared,
             sources,
-            places,
-            needing_token,
         }
     }
 }
@@ -301,13 +310,49 @@ impl Default for Recipes {
         let client = || ("remote_address", Source::ClientAddress(Grouping::DEFAULT));
         let path = || ("path", Source::Path);
         let method = || ("method", Source::Method);
-        Self::index(vec![
+        Self::prepare(vec![
             Recipe::new([client()]),
             Recipe::new([path()]),
             Recipe::new([path(), method()]),
             Recipe::new([path(), client()]),
             Recipe::new([path(), method(), client()]),
         ])
+    }
+}
+
+// === impl PreparedRecipe ===
+
+impl PreparedRecipe {
+    /// The number of descriptors made of these values, if none is missing.
+    fn n_descriptors(&self, values: &Values<'_>) -> usize {
+        let counts = self.entries.iter().map(|entry| values.count(entry.place));
+        counts.max().unwrap_or_default()
+    }
+
+    /// Writes the entries of the descriptor with that `index`; `None` if the request lacks one of their values.
+    fn fill<'a>(
+        &'a self,
+        entries: &mut [Entry<'a>],
+        values: &'a Values<'_>,
+        index: usize,
+    ) -> Option<()> {
+        for (entry, prepared) in entries.iter_mut().zip(&self.entries) {
+            entry.key = &prepared.key;
+            entry.value = values.nth(prepared.place, index)?;
+        }
+        Some(())
+    }
+}
+
+// === impl DescribedPart ===
+
+impl DescribedPart {
+    const fn includes(self, recipe: &PreparedRecipe) -> bool {
+        match self {
+            Self::All => true,
+            Self::WithoutToken => !recipe.needs_token,
+            Self::OnlyToken => recipe.needs_token,
+        }
     }
 }
 

@@ -51,18 +51,14 @@ impl Values<'_> {
         counts.max().unwrap_or_default()
     }
 
-    /// The number of descriptors made of the sources with these places; none if a source has no value.
-    pub(super) fn n_descriptors(&self, places: &[usize]) -> usize {
-        let n_values = |place: &usize| self.get(*place).map(ValueText::n_values);
-        let most = places
-            .iter()
-            .try_fold(1, |most, place| Some(n_values(place)?.max(most)));
-        most.unwrap_or_default()
+    /// The number of values of the source with this place.
+    pub(super) fn count(&self, place: usize) -> usize {
+        self.get(place).map_or(0, ValueText::n_values)
     }
 
     /// The value with this index of the source with this place.
-    pub(super) fn nth(&self, place: usize, index: usize) -> &str {
-        self.get(place).map_or("", |value| value.nth(index))
+    pub(super) fn nth(&self, place: usize, index: usize) -> Option<&str> {
+        Some(self.get(place)?.nth(index))
     }
 
     fn get(&self, place: usize) -> Option<&ValueText<'_>> {

@@ -81,10 +81,12 @@ impl<'a> Key<'a> {
     }
 
     /// The address that an entry stands for, if its rule tells addresses apart and not their spellings.
+    #[inline]
     fn address(&self, index: usize, entry: &Entry<'_>) -> Option<IpAddr> {
-        let is_address = self.rule.counted_addresses().contains(&index);
-        let address = is_address.then(|| entry.value.parse::<IpAddr>().ok());
-        Some(address.flatten()?.to_canonical())
+        if !self.rule.counted_addresses().contains(&index) {
+            return None;
+        }
+        Some(entry.value.parse::<IpAddr>().ok()?.to_canonical())
     }
 }
 

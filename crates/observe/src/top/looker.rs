@@ -116,10 +116,7 @@ impl Looker {
         }
         let key = Key::new(verdict.rules().rule(rule), descriptor.entries);
         let hash = key.hash(&self.seed);
-        for (kind, weight) in [TopKind::Busiest, TopKind::Refused]
-            .into_iter()
-            .zip(weights)
-        {
+        let mut add = |kind, weight: u32| {
             if weight > 0 {
                 let weight = u64::from(weight);
                 let sighting = Sighting {
@@ -130,6 +127,8 @@ impl Looker {
                 };
                 lately.add(kind, &sighting);
             }
-        }
+        };
+        add(TopKind::Busiest, weights[0]);
+        add(TopKind::Refused, weights[1]);
     }
 }
