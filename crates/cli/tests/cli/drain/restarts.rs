@@ -17,6 +17,11 @@ use crate::server::{OTHERS, Server, USER};
 /// Connections that are kept alive.
 const N_CLIENTS: usize = 64;
 
+/// Pauses between the requests of one client.
+const PAUSES_MS: [u64; 16] = [
+    0, 2, 5, 10, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1_000, 2_000,
+];
+
 /// The listener that the clients ask.
 #[derive(Clone, Copy)]
 enum Listener {
@@ -101,8 +106,6 @@ impl Listener {
             ],
         };
         let mut command = command(&[&["serve"], &args[..], &OTHERS].concat());
-        // A node that ends before has not waited for it.
-        command.env("TIDEGATE_DRAIN_GRACE", "1000h");
         command.envs(variables.iter().copied());
         Server::run(command)
     }
@@ -131,8 +134,9 @@ impl Listener {
 impl Fleet {
     /// Asks again and again on one connection, and on another if the answer says that it closes.
     fn ask_until_the_end(&self, index: usize, request: &str) {
-        // Clients with a pause have an idle connection most of the time, those without hardly ever.
-        let pause = Duration::from_millis(index as u64 % 8 * 10);
+        // Clients with a pause have an idle connection most of the time, those without hardly ever. The longest pause is shorter
+        // than the default grace, in which every client asks at least once.
+        let pause = Duration::from_millis(PAUSES_MS[index % PAUSES_MS.len()]);
         let mut kept = None;
         while !self.is_over.load(Ordering::Relaxed) {
             let mut connection = kept.take().unwrap_or_else(|| self.connect(index));

@@ -5,12 +5,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use serde_json::Value;
 use tidegate_store_redis::test_util::RedisServer;
 
 use super::upstream::Upstream;
 use super::{Answer, ask, start, token};
 use crate::program::command;
 use crate::server::Server;
+
+const HOUR: u64 = 3_600;
+
+const DAY: u64 = 24 * HOUR;
 
 fn folder(name: &str) -> PathBuf {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/gateway");
@@ -21,6 +26,21 @@ fn folder(name: &str) -> PathBuf {
 fn serve(name: &str) -> (Server, Upstream) {
     let upstream = Upstream::start();
     (start(&folder(name), &upstream, &[]), upstream)
+}
+
+/// The limits of a caller as `usage` tells them for a request such as `GET /x`: limit, window in seconds, remaining.
+fn limits(server: &Server, request: &str, headers: &[&str]) -> Vec<[u64; 3]> {
+    let (method, path) = request.split_once(' ').unwrap();
+    let usage = format!("GET /.tidegate/usage?path={path}&method={method}");
+    let answer = ask(server, &usage, headers);
+    assert_eq!(answer.status(), 200, "{answer:?}");
+    let (_, body) = answer.0.split_once("\r\n\r\n").unwrap();
+    let usage: Value = serde_json::from_str(body).unwrap();
+    let limits = usage["limits"].as_array().unwrap().iter();
+    let number = |limit: &Value, name| limit[name].as_u64().unwrap();
+    limits
+        .map(|it| ["limit", "window", "remaining"].map(|name| number(it, name)))
+        .collect()
 }
 
 /// Asks until it is denied, and gives how often it was allowed.
@@ -105,6 +125,7 @@ fn limits_by_claim_are_not_evaded_without_a_token() {
 fn two_posts_a_second_for_each_user() {
     let (server, _upstream) = serve("posts-per-user");
     let (ann, bob) = (token(r#""sub":"ann""#), token(r#""sub":"bob""#));
+    assert_eq!(limits(&server, "POST /posts", &[&ann]), [[2, 1, 2]]);
     let first = ask(&server, "POST /posts", &[&ann]);
     assert_eq!(
         (first.status(), first.number("x-ratelimit-limit")),
@@ -124,6 +145,7 @@ fn ten_accounts_a_day_for_each_address() {
     let (server, upstream) = serve("accounts-per-address");
     let client = |address: &str| format!("X-Forwarded-For: {address}");
     let (one, other) = (client("203.0.113.7"), client("203.0.113.8"));
+    assert_eq!(limits(&server, "POST /accounts", &[&one]), [[10, DAY, 10]]);
     assert_eq!(
         ask_until_denied(|| ask(&server, "POST /accounts", &[&one])),
         10
@@ -136,6 +158,7 @@ fn ten_accounts_a_day_for_each_address() {
 fn five_rewards_a_week_for_each_device() {
     let (server, _upstream) = serve("rewards-per-device");
     let (one, other) = (token(r#""device":"d1""#), token(r#""device":"d2""#));
+    assert_eq!(limits(&server, "POST /rewards", &[&one]), [[5, 7 * DAY, 5]]);
     assert_eq!(
         ask_until_denied(|| ask(&server, "POST /rewards", &[&one])),
         5
@@ -147,8 +170,10 @@ fn five_rewards_a_week_for_each_device() {
 fn three_buckets_for_one_user() {
     let (server, _upstream) = serve("three-buckets");
     let ann = token(r#""sub":"ann""#);
-    for (path, limit) in [("/posts", 1), ("/friends", 150), ("/likes", 5)] {
+    for (path, limit, window) in [("/posts", 1, 1), ("/friends", 150, DAY), ("/likes", 5, 1)] {
         let request = format!("POST {path}");
+        let told = limits(&server, &request, &[&ann]);
+        assert_eq!(told, [[limit, window, limit]], "{path}");
         let answer = ask(&server, &request, &[&ann]);
         assert_eq!(answer.number("x-ratelimit-limit"), Some(limit), "{path}");
         assert_eq!(
@@ -167,6 +192,8 @@ fn three_buckets_for_one_user() {
 fn three_hundred_posts_in_three_hours() {
     let (server, _upstream) = serve("posts-per-3-hours");
     let ann = token(r#""sub":"ann""#);
+    let told = limits(&server, "POST /posts", &[&ann]);
+    assert_eq!(told, [[300, 3 * HOUR, 300]]);
     assert_eq!(
         ask_until_denied(|| ask(&server, "POST /posts", &[&ann])),
         300
@@ -176,15 +203,29 @@ fn three_hundred_posts_in_three_hours() {
 #[test]
 fn ten_a_minute_of_five_hundred_an_hour() {
     let (server, _upstream) = serve("hour-and-minute");
+    let all = limits(&server, "GET /", &[]);
+    assert_eq!(all, [[500, HOUR, 500], [10, 60, 10]]);
     let first = ask(&server, "GET /", &[]);
     assert_eq!(first.number("x-ratelimit-limit"), Some(10));
-    assert!(ask_until_denied(|| ask(&server, "GET /", &[])) >= 9);
+    let n_allowed = 1 + ask_until_denied(|| ask(&server, "GET /", &[])) as u64;
+    assert!(n_allowed >= 10);
+    // Denied requests consume none of the hour.
+    let remaining = limits(&server, "GET /", &[])[0][2];
+    assert!((500 - n_allowed..500).contains(&remaining), "{remaining}");
 }
 
 #[test]
 fn a_hundred_a_minute_and_a_thousand_an_hour() {
     let (server, _upstream) = serve("minute-and-hour");
-    assert!(ask_until_denied(|| ask(&server, "GET /", &[])) >= 100);
+    let all = limits(&server, "GET /", &[]);
+    assert_eq!(all, [[100, 60, 100], [1_000, HOUR, 1_000]]);
+    let n_allowed = ask_until_denied(|| ask(&server, "GET /", &[])) as u64;
+    assert!(n_allowed >= 100);
+    let remaining = limits(&server, "GET /", &[])[1][2];
+    assert!(
+        (1_000 - n_allowed..1_000).contains(&remaining),
+        "{remaining}"
+    );
 }
 
 #[test]
@@ -192,6 +233,8 @@ fn the_plan_is_in_the_token() {
     let (server, _upstream) = serve("plans");
     let caller = |sub: &str, plan: &str| token(&format!(r#""sub":"{sub}","plan":"{plan}""#));
     let (free, premium) = (caller("ann", "free"), caller("bob", "premium"));
+    assert_eq!(limits(&server, "GET /", &[&free]), [[10, DAY, 10]]);
+    assert_eq!(limits(&server, "GET /", &[&premium]), [[100, DAY, 100]]);
     assert_eq!(ask_until_denied(|| ask(&server, "GET /", &[&free])), 10);
     assert_eq!(ask_until_denied(|| ask(&server, "GET /", &[&premium])), 100);
     let admin = caller("eve", "admin");
@@ -210,6 +253,8 @@ fn the_plan_is_in_the_token() {
 #[test]
 fn one_limit_for_everybody() {
     let (server, _upstream) = serve("global");
+    let all = limits(&server, "GET /", &[]);
+    assert_eq!(all, [[10_000, 1, 10_000]]);
     let answer = ask(&server, "GET /", &["X-Forwarded-For: 203.0.113.7"]);
     assert_eq!(answer.number("x-ratelimit-limit"), Some(10_000));
 }
@@ -270,6 +315,8 @@ fn denying_limits(nodes: &[Server]) -> Vec<&'static str> {
 #[test]
 fn the_rules_of_lyft_hold() {
     let (server, _upstream) = serve("lyft");
+    assert_eq!(limits(&server, "GET /marketing", &[]), [[5, DAY, 5]]);
+    assert_eq!(limits(&server, "GET /login", &[]), [[5, 60, 5]]);
     assert_eq!(ask_until_denied(|| ask(&server, "GET /marketing", &[])), 5);
     assert!(ask_until_denied(|| ask(&server, "GET /login", &[])) >= 5);
     assert_eq!(ask(&server, "GET /other", &[]).status(), 200);
@@ -290,6 +337,8 @@ fn pages_are_for_subscribers() {
 fn address_and_user_are_limited_together() {
     let (server, upstream) = serve("address-and-user");
     let (ann, bob) = (token(r#""sub":"ann""#), token(r#""sub":"bob""#));
+    let both = [[20, DAY, 20], [10, DAY, 10]];
+    assert_eq!(limits(&server, "GET /", &[&ann]), both);
     assert_eq!(ask_until_denied(|| ask(&server, "GET /", &[&ann])), 10);
     assert_eq!(ask_until_denied(|| ask(&server, "GET /", &[&bob])), 10);
     let before = upstream.requests().len();
