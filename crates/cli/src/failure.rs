@@ -102,6 +102,9 @@ pub(crate) enum Failure {
     /// A file of the gateway's that cannot be used.
     #[error("cannot use {}: {reason}", path.display())]
     BadFile { path: PathBuf, reason: String },
+    /// Token keys behind a new URL that cannot be fetched.
+    #[error("cannot fetch token keys from {url}: {reason}")]
+    NoTokenKeys { url: String, reason: String },
     /// Upstreams that cannot be used.
     #[error("{}", with_causes(.0))]
     NoGateway(GatewayError),
@@ -223,6 +226,7 @@ impl Failure {
             | Self::BadToken
             | Self::NoPassword { .. }
             | Self::BadFile { .. }
+            | Self::NoTokenKeys { .. }
             | Self::NoGateway(_)
             | Self::GatewayGone
             | Self::BadPassword

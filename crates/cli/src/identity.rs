@@ -77,13 +77,12 @@ fn verifier(
         }
         TokenKeyPlace::Url(_) => fetched.cloned().unwrap_or_else(TokenKeys::none),
     };
-    let same = old
-        .tokens()
-        .filter(|old| *old.settings() == tokens.settings && *old.keys() == keys);
-    Ok(same.map_or_else(
-        || Arc::new(TokenVerifier::new(tokens.settings.clone(), keys)),
-        Arc::clone,
-    ))
+    let settings = &tokens.settings;
+    Ok(match old.tokens() {
+        Some(old) if old.settings() == settings && *old.keys() == keys => Arc::clone(old),
+        Some(old) => Arc::new(old.replaced_by(settings.clone(), keys)),
+        None => Arc::new(TokenVerifier::new(settings.clone(), keys)),
+    })
 }
 
 fn api_keys(files: &ApiKeyFiles) -> Result<ApiKeys, Failure> {

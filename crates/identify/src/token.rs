@@ -88,7 +88,8 @@ pub struct TokenVerifier {
     settings: TokenSettings,
     keys: TokenKeys,
     verified: TokenCache,
-    n_unknown_keys: AtomicU64,
+    /// Shared with the verifiers before and after this one.
+    n_unknown_keys: Arc<AtomicU64>,
 }
 
 /// A token that was found in a request and may be forged.
@@ -164,7 +165,16 @@ impl TokenVerifier {
             settings,
             keys,
             verified: TokenCache::new(),
-            n_unknown_keys: AtomicU64::new(0),
+            n_unknown_keys: Arc::default(),
+        }
+    }
+
+    /// A verifier that takes the place of this one, and goes on counting tokens with unknown keys.
+    #[must_use]
+    pub fn replaced_by(&self, settings: TokenSettings, keys: TokenKeys) -> Self {
+        Self {
+            n_unknown_keys: Arc::clone(&self.n_unknown_keys),
+            ..Self::new(settings, keys)
         }
     }
 

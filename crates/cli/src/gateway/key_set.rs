@@ -10,6 +10,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 use tracing::warn;
 
 use crate::config::{Config, TokenKeyPlace};
+use crate::failure::Failure;
 
 /// A set of token keys behind an https URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub(super) struct KeySetFetch(Uri);
 #[derive(Debug)]
 pub(super) struct Schedule {
     ticks: Interval,
+    /// The key set that is fetched.
+    fetched: Option<KeySetFetch>,
     since_fetch: u32,
     unknown_before: u64,
 }
@@ -67,6 +70,14 @@ impl KeySetFetch {
         }
     }
 
+    /// Fetches the keys for a reload, which fails without them: settings with no keys must not replace settings with good ones.
+    pub(super) async fn for_reload(&self) -> Result<TokenKeys, Failure> {
+        self.fetch().await.map_err(|reason| Failure::NoTokenKeys {
+            url: self.to_string(),
+            reason,
+        })
+    }
+
     /// Fetches the keys.
     pub(super) async fn fetch(&self) -> Result<TokenKeys, String> {
         let Self(url) = self;
@@ -95,12 +106,15 @@ impl fmt::Display for KeySetFetch {
 // === impl Schedule ===
 
 impl Schedule {
-    /// The keys have just been fetched.
-    pub(super) fn new() -> Self {
+    /// The keys of this set have just been fetched.
+    pub(super) fn new(fetched: Option<KeySetFetch>) -> Self {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // The first tick would come at once.
+        ticks.reset();
         Self {
             ticks,
+            fetched,
             since_fetch: 0,
             unknown_before: 0,
         }
@@ -110,6 +124,16 @@ impl Schedule {
     pub(super) async fn tick(&mut self) {
         self.ticks.tick().await;
         self.since_fetch = self.since_fetch.saturating_add(1);
+    }
+
+    /// Names the key set in force. Another one has just been fetched by the reload that put it in force. `unknown` is as for
+    /// [`is_due`](Self::is_due).
+    pub(super) fn follow(&mut self, fetch: Option<&KeySetFetch>, unknown: u64) {
+        if self.fetched.as_ref() != fetch {
+            self.fetched = fetch.cloned();
+            self.since_fetch = 0;
+            self.unknown_before = unknown;
+        }
     }
 
     /// Returns true if the keys are to be fetched now. `unknown` is the number of tokens so far that named a key which is
@@ -139,7 +163,7 @@ mod tests {
             .enable_time()
             .build();
         let _entered = runtime.as_ref().map(|it| it.enter()).expect("a runtime");
-        let mut schedule = Schedule::new();
+        let mut schedule = Schedule::new(None);
         let due = (1..=ticks).filter(|tick| {
             schedule.since_fetch += 1;
             schedule.is_due(has_keys, unknown_at(*tick))
@@ -156,6 +180,24 @@ mod tests {
     fn an_unknown_key_is_looked_for_once_a_minute_at_most() {
         assert_eq!(fetches(40, true, u64::from), [12, 24, 36]);
         assert_eq!(fetches(80, true, |tick| u64::from(tick > 20)), [21]);
+    }
+
+    #[test]
+    fn a_set_that_a_reload_has_fetched_is_fetched_again_after_a_minute() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build();
+        let _entered = runtime.as_ref().map(|it| it.enter()).expect("a runtime");
+        let set = |url: &'static str| Some(KeySetFetch(Uri::from_static(url)));
+        let (old, new) = (set("https://old.example/"), set("https://new.example/"));
+        let mut schedule = Schedule::new(old);
+        schedule.since_fetch = UNKNOWN_KEY;
+        schedule.follow(new.as_ref(), 7);
+        assert!(!schedule.is_due(true, 8), "fetched a moment ago");
+        schedule.since_fetch = UNKNOWN_KEY;
+        schedule.follow(new.as_ref(), 7);
+        assert!(!schedule.is_due(true, 7), "no token with an unknown key");
+        assert!(schedule.is_due(true, 8));
     }
 
     #[test]

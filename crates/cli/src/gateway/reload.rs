@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tidegate_gateway::Gateway;
-use tidegate_identify::{Identities, TokenKeys, TokenVerifier};
+use tidegate_identify::{Identities, TokenKeys};
 use tidegate_observe::{Observatory, ReloadSubject};
 use tidegate_server::AuthorizeConfig;
 use tokio::signal::unix::Signal;
@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 use tracing::{error, info, warn};
 
 use super::LiveParts;
-use super::key_set::KeySetFetch;
+use super::key_set::{KeySetFetch, Schedule};
 use crate::args::SettingArgs;
 use crate::config::{self, Config, Known, Loaded, RulesFiles};
 use crate::failure::Failure;
@@ -188,7 +188,7 @@ impl SettingsReloader {
             Some(fetch) if Some(&fetch) == KeySetFetch::of(&in_force.config).as_ref() => {
                 in_force.keys.clone()
             }
-            Some(fetch) => fetch.first().await,
+            Some(fetch) => Some(fetch.for_reload().await?),
             None => None,
         };
         let old = self.identities();
@@ -217,17 +217,20 @@ impl SettingsReloader {
 
     /// Fetches the token keys behind a URL now and then, for ever.
     async fn refresh_keys(&self) {
-        let mut schedule = super::key_set::Schedule::new();
+        let fetched = KeySetFetch::of(&self.in_force.lock().await.config);
+        let mut schedule = Schedule::new(fetched);
         loop {
             schedule.tick().await;
             let (fetch, keys) = {
                 let in_force = self.in_force.lock().await;
                 (KeySetFetch::of(&in_force.config), in_force.keys.clone())
             };
-            let Some(fetch) = fetch else { continue };
             let identities = self.identities();
             let unknown = identities.tokens().map(|it| it.n_unknown_keys());
-            if !schedule.is_due(keys.is_some(), unknown.unwrap_or_default()) {
+            let unknown = unknown.unwrap_or_default();
+            schedule.follow(fetch.as_ref(), unknown);
+            let Some(fetch) = fetch else { continue };
+            if !schedule.is_due(keys.is_some(), unknown) {
                 continue;
             }
             match fetch.fetch().await {
@@ -245,11 +248,11 @@ impl SettingsReloader {
         if is_same || KeySetFetch::of(&in_force.config).as_ref() != Some(fetch) {
             return;
         }
-        let Some(tokens) = &in_force.config.identity.tokens else {
+        let old = self.identities();
+        let Some(verifier) = old.tokens() else {
             return;
         };
-        let verifier = TokenVerifier::new(tokens.settings.clone(), keys.clone());
-        let old = self.identities();
+        let verifier = verifier.replaced_by(verifier.settings().clone(), keys.clone());
         let identities = Arc::new((*old).clone().with_tokens(Arc::new(verifier)));
         if let Some(gateway) = &self.gateway {
             gateway.replace_identities(Arc::clone(&identities));
@@ -287,9 +290,10 @@ impl SettingsReloader {
 impl ReloadEnd {
     fn of(failure: &Failure) -> Self {
         match failure {
-            Failure::NoConfig { .. } | Failure::BadFile { .. } | Failure::System { .. } => {
-                Self::Unread
-            }
+            Failure::NoConfig { .. }
+            | Failure::BadFile { .. }
+            | Failure::NoTokenKeys { .. }
+            | Failure::System { .. } => Self::Unread,
             _ => Self::Final,
         }
     }

@@ -318,6 +318,19 @@ fn without_keys_every_key_is_unknown() {
 }
 
 #[test]
+fn tokens_with_unknown_keys_are_counted_over_a_change_of_keys() {
+    let signer = SigningKey::hs256();
+    let old = TokenVerifier::new(any_names(), key_set(&[signer.jwk("a")]).expect("keys"));
+    let new = old.replaced_by(any_names(), key_set(&[signer.jwk("b")]).expect("keys"));
+    let token = signer.token_with(&json!({ "alg": "HS256", "kid": "c" }), &good());
+    for verifier in [&old, &new] {
+        let verified = verify(verifier, &token, NOW_S);
+        assert_eq!(verified.err(), Some(TokenFault::UnknownKey));
+    }
+    assert_eq!((old.n_unknown_keys(), new.n_unknown_keys()), (2, 2));
+}
+
+#[test]
 fn keys_without_ids_are_tried_whatever_the_token_names() {
     let (old, new) = (SigningKey::es256(), SigningKey::es256());
     let pem = format!("{}{}", old.public_pem, new.public_pem);

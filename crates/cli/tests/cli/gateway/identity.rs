@@ -2,24 +2,90 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use rcgen::CertifiedKey;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::rustls::{ServerConfig, ServerConnection, Stream};
 
+use super::reload::{KEPT, RELOADED, replace};
 use super::upstream::Upstream;
 use super::{NO_OTHERS, SECRET, ask, base64, signed_by, start};
 use crate::program::{command, scratch};
 use crate::server::Server;
 
-/// Serves what `body` is then over TLS, and gives the port; `folder` gets the certificate as `ca.pem`.
-fn serve_tls(folder: &Path, body: &Arc<Mutex<String>>) -> u16 {
+/// A server of token keys, over TLS. It ends with the process.
+struct KeyServer {
+    port: u16,
+    state: Arc<Mutex<KeyServerState>>,
+}
+
+struct KeyServerState {
+    status: u16,
+    body: String,
+    n_requests: usize,
+}
+
+// === impl KeyServer ===
+
+impl KeyServer {
+    /// Answers with `body`.
+    fn start(tls: &Arc<ServerConfig>, body: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let state = Arc::new(Mutex::new(KeyServerState {
+            status: 200,
+            body: body.to_owned(),
+            n_requests: 0,
+        }));
+        let server = Self {
+            port,
+            state: Arc::clone(&state),
+        };
+        let tls = Arc::clone(tls);
+        thread::spawn(move || {
+            for socket in listener.incoming() {
+                answer_one(&mut socket.unwrap(), &tls, &state);
+            }
+        });
+        server
+    }
+
+    /// Answers with this status and body from now on.
+    fn answer(&self, status: u16, body: &str) {
+        let mut state = self.state.lock().unwrap();
+        state.status = status;
+        body.clone_into(&mut state.body);
+    }
+
+    fn n_requests(&self) -> usize {
+        self.state.lock().unwrap().n_requests
+    }
+}
+
+fn answer_one(socket: &mut TcpStream, tls: &Arc<ServerConfig>, state: &Mutex<KeyServerState>) {
+    let mut connection = ServerConnection::new(Arc::clone(tls)).unwrap();
+    let mut stream = Stream::new(&mut connection, socket);
+    let mut head = [0; 4096];
+    // A client that has left sends nothing.
+    if stream.read(&mut head).is_ok_and(|n_bytes| n_bytes > 0) {
+        let mut state = state.lock().unwrap();
+        state.n_requests += 1;
+        let KeyServerState { status, body, .. } = &*state;
+        let length = body.len();
+        let answer = format!("HTTP/1.1 {status} X\r\nContent-Length: {length}\r\n\r\n{body}");
+        stream.write_all(answer.as_bytes()).unwrap();
+    }
+}
+
+/// A certificate for `localhost`; `folder` gets it as `ca.pem`.
+fn certificate(folder: &Path) -> Arc<ServerConfig> {
     let CertifiedKey { cert, signing_key } =
         rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     fs::write(folder.join("ca.pem"), cert.pem()).unwrap();
@@ -30,37 +96,25 @@ fn serve_tls(folder: &Path, body: &Arc<Mutex<String>>) -> u16 {
         .with_no_client_auth()
         .with_single_cert(vec![cert.der().clone()], key)
         .unwrap();
-    let config = Arc::new(config);
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let body = Arc::clone(body);
-    // It ends with the process.
-    thread::spawn(move || {
-        for socket in listener.incoming() {
-            let mut socket = socket.unwrap();
-            let mut connection = ServerConnection::new(Arc::clone(&config)).unwrap();
-            let mut stream = Stream::new(&mut connection, &mut socket);
-            let mut head = [0; 4096];
-            // One who goes away asks nothing.
-            if stream.read(&mut head).is_ok_and(|n_bytes| n_bytes > 0) {
-                let body = body.lock().unwrap().clone();
-                let length = body.len();
-                let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}");
-                stream.write_all(answer.as_bytes()).unwrap();
-            }
-        }
-    });
-    port
+    Arc::new(config)
 }
 
-/// A set with the secret of the examples as its only key, `k1`.
-fn key_set() -> String {
+/// A set with the secret of the examples as its only key, with this id.
+fn key_set(id: &str) -> String {
     let secret = base64(SECRET.trim_ascii_end());
-    format!(r#"{{"keys": [{{"kty": "oct", "kid": "k1", "k": "{secret}"}}]}}"#)
+    format!(r#"{{"keys": [{{"kty": "oct", "kid": "{id}", "k": "{secret}"}}]}}"#)
+}
+
+/// The status for a token of `ann`, signed with the key of this id.
+fn status_by_key(server: &Server, key: &str) -> u16 {
+    let header = format!(r#","kid":"{key}""#);
+    let token = signed_by(SECRET, &header, r#""sub":"ann""#);
+    ask(server, "GET /", &[&token]).status()
 }
 
 /// A gateway for callers with a token, whose keys are at a URL. More settings of identities follow those of tokens.
-fn start_with_keys(folder: &Path, upstream: &Upstream, port: u16, more: &str) -> Server {
+fn start_with_keys(folder: &Path, upstream: &Upstream, keys: &KeyServer, more: &str) -> Server {
+    let port = keys.port;
     let config = format!(
         "gateway:\n  routes:\n    - {{path: /plan, require: {{plan: [premium]}}}}\n    - {{require: {{\"claim:sub\": [ann]}}}}\n\
          identity:\n  tokens: {{jwks: \"https://localhost:{port}/keys\", issuer: any, audience: any}}\n{more}"
@@ -78,9 +132,9 @@ fn start_with_keys(folder: &Path, upstream: &Upstream, port: u16, more: &str) ->
 #[test]
 fn token_keys_are_fetched_from_a_url() {
     let folder = scratch("gateway_jwks");
-    let port = serve_tls(&folder, &Arc::new(Mutex::new(key_set())));
+    let keys = KeyServer::start(&certificate(&folder), &key_set("k1"));
     let upstream = Upstream::start();
-    let server = start_with_keys(&folder, &upstream, port, "");
+    let server = start_with_keys(&folder, &upstream, &keys, "");
     let status = |key: &str, sub: &str| {
         let header = format!(r#","kid":"{key}""#);
         let token = signed_by(SECRET, &header, &format!(r#""sub":"{sub}""#));
@@ -96,9 +150,9 @@ fn token_keys_are_fetched_from_a_url() {
 fn without_token_keys_no_token_is_good() {
     let folder = scratch("gateway_no_jwks");
     // It is no set of keys.
-    let port = serve_tls(&folder, &Arc::new(Mutex::new("{}".to_owned())));
+    let keys = KeyServer::start(&certificate(&folder), "{}");
     let upstream = Upstream::start();
-    let mut server = start_with_keys(&folder, &upstream, port, "");
+    let mut server = start_with_keys(&folder, &upstream, &keys, "");
     let line = server.next_line("cannot fetch token keys");
     assert!(
         line.contains("until they are there, no token is good"),
@@ -109,24 +163,75 @@ fn without_token_keys_no_token_is_good() {
     assert!(upstream.requests().is_empty());
 }
 
+#[test]
+fn a_reload_whose_token_keys_cannot_be_fetched_keeps_the_keys_in_force() {
+    let folder = scratch("gateway_other_jwks");
+    let tls = certificate(&folder);
+    let keys = KeyServer::start(&tls, &key_set("k1"));
+    let others = KeyServer::start(&tls, "{}");
+    let upstream = Upstream::start();
+    let mut server = start_with_keys(&folder, &upstream, &keys, "");
+    let path = folder.join("tidegate.yaml");
+    let config = fs::read_to_string(&path).unwrap();
+    replace(
+        &path,
+        &config.replace(&keys.port.to_string(), &others.port.to_string()),
+    );
+    let line = server.next_line(KEPT);
+    let reason = format!(
+        "cannot fetch token keys from https://localhost:{}/keys: not a JWK set",
+        others.port
+    );
+    assert!(line.contains(&reason), "{line}");
+    assert_eq!(status_by_key(&server, "k1"), 200, "the keys before stay");
+    // The file is the same, but now the keys can be fetched.
+    others.answer(200, &key_set("k2"));
+    server.next_line(RELOADED);
+    assert_eq!(status_by_key(&server, "k2"), 200);
+    assert_eq!(status_by_key(&server, "k1"), 401);
+}
+
+/// Takes a minute, because that is the promise.
+#[test]
+fn unknown_keys_lead_to_one_fetch_a_minute_and_the_last_good_keys_stay() {
+    let folder = scratch("gateway_unknown_keys");
+    let keys = KeyServer::start(&certificate(&folder), &key_set("k1"));
+    let upstream = Upstream::start();
+    let mut server = start_with_keys(&folder, &upstream, &keys, "");
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the real program cannot move its clock"
+    )]
+    let started = Instant::now();
+    keys.answer(503, "");
+    for _ in 0..3 {
+        assert_eq!(status_by_key(&server, "k2"), 401);
+        server.send("-HUP");
+        server.next_line(RELOADED);
+    }
+    server.next_line("cannot fetch token keys: status 503");
+    let elapsed = started.elapsed();
+    assert!(elapsed >= Duration::from_secs(59), "{elapsed:?}");
+    assert_eq!(keys.n_requests(), 2, "one at start");
+    assert_eq!(status_by_key(&server, "k1"), 200);
+}
+
 /// A fault in a file that is being edited must not keep new keys out: tokens of the old ones would be all that is good.
 #[test]
 fn new_token_keys_come_into_force_beside_a_broken_table() {
     let folder = scratch("gateway_rotation");
     // There are no keys yet, so that they are fetched again within seconds.
-    let keys = Arc::new(Mutex::new("{}".to_owned()));
-    let port = serve_tls(&folder, &keys);
+    let keys = KeyServer::start(&certificate(&folder), "{}");
     let table = "  api_keys: {file: keys.yaml, hash_key_file: hash.key}\n";
     write_api_keys(&folder);
     let upstream = Upstream::start();
-    let mut server = start_with_keys(&folder, &upstream, port, table);
-    let token = signed_by(SECRET, r#","kid":"k1""#, r#""sub":"ann""#);
-    assert_eq!(ask(&server, "GET /", &[&token]).status(), 401);
+    let mut server = start_with_keys(&folder, &upstream, &keys, table);
+    assert_eq!(status_by_key(&server, "k1"), 401);
     fs::write(folder.join("keys.yaml"), "keys: [{id: half").unwrap();
     server.next_line("settings reload failed; the previous settings stay in force");
-    *keys.lock().unwrap() = key_set();
+    keys.answer(200, &key_set("k1"));
     server.next_line("fetched new token keys");
-    assert_eq!(ask(&server, "GET /", &[&token]).status(), 200);
+    assert_eq!(status_by_key(&server, "k1"), 200);
     let by_key = ask(&server, "GET /plan", &["X-Api-Key: key-of-ann"]);
     assert_eq!(by_key.status(), 200, "the last good table stays");
 }

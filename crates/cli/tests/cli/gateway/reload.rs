@@ -9,11 +9,11 @@ use crate::program::scratch;
 use crate::reload::set_open_files;
 use crate::server::Server;
 
-const RELOADED: &str = "reloaded the settings";
-const KEPT: &str = "settings reload failed; the previous settings stay in force";
+pub(super) const RELOADED: &str = "reloaded the settings";
+pub(super) const KEPT: &str = "settings reload failed; the previous settings stay in force";
 
 /// Puts another file in the place of one, so that nobody reads half of it.
-fn replace(path: &Path, text: &str) {
+pub(super) fn replace(path: &Path, text: &str) {
     let fresh = path.with_extension("new");
     fs::write(&fresh, text).unwrap();
     fs::rename(fresh, path).unwrap();
