@@ -130,6 +130,8 @@ fn without_rules_each_client_address_is_limited() {
     assert_eq!(answer.status(), 200, "{answer:?}");
     assert_eq!(answer.number("x-ratelimit-limit"), Some(100));
     assert_eq!(upstream.requests(), ["GET /a?b=c"]);
+    let usage = ask(&server, "GET /.tidegate/usage", &[]);
+    assert!(usage.0.contains(r#""burst":100"#), "{usage:?}");
 }
 
 #[test]

@@ -110,14 +110,19 @@ fn tell(verdict: &Verdict) -> Value {
     let policies = Policies::of(verdict);
     let limits = policies.told().map(|policy| {
         let decision = policy.status.decision();
-        json!({
+        let mut limit = json!({
             "name": policy.name,
             "limit": policy.limit,
             "window": policy.window,
             // Null while the store fails.
-            "remaining": decision.map(|it| it.remaining.min(policy.limit)),
+            "remaining": decision.map(|it| it.remaining),
             "reset": decision.map(|it| seconds(it.reset_after)),
-        })
+        });
+        // A bucket may hold more than one window's requests, or fewer.
+        if let Some(decision) = decision.filter(|it| it.limit != policy.limit) {
+            limit["burst"] = decision.limit.into();
+        }
+        limit
     });
     let mut told = json!({ "limits": limits.collect::<Vec<_>>() });
     if let Some(ban) = verdict.ban() {
