@@ -22,6 +22,7 @@ use tokio::time::{Sleep, sleep};
 use crate::body::{BodyFault, BodyProgress, ClientBody, ContinueGate, RequestBody, StreamedBody};
 use crate::config::{GatewayBounds, PathRewrite, RouteConfig};
 use crate::connection::{ConnectionContext, RequestGuard};
+use crate::forward::headers::FoundClient;
 use crate::gateway::Generation;
 use crate::response::GatewayBody;
 use crate::upgrade::{Tunnel, TunnelProtocol};
@@ -151,9 +152,11 @@ impl Forward<'_> {
             head.version,
             head.uri.authority(),
             self.connection,
-            self.client,
-            self.is_trusted
-                .then_some(&self.generation.config.client_address.header),
+            &FoundClient {
+                address: self.client,
+                header: &self.generation.config.client_address.header,
+                is_trusted: self.is_trusted,
+            },
         );
         headers::edit(&mut head.headers, &self.route.request_headers);
         if let Some(protocol) = &upgrade {

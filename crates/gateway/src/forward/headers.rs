@@ -29,6 +29,36 @@ const VIA_2: HeaderValue = HeaderValue::from_static("2 tidegate");
 /// The longest list of addresses that is passed on; a longer one is begun anew.
 const MAX_FORWARDED_BYTES: usize = 2_048;
 
+/// The beginnings of the names of headers in which proxies tell of a client.
+const FORWARDED_HEADERS: [&str; 2] = ["forwarded", "x-forwarded-"];
+
+/// Headers with the one address of a client, as proxies and CDNs set them. Of these, only the one for which proxies are trusted is believed.
+const ADDRESS_HEADERS: [&str; 9] = [
+    "cf-connecting-ip",
+    "client-ip",
+    "fastly-client-ip",
+    "true-client-ip",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "x-envoy-external-address",
+    "x-original-forwarded-for",
+    "x-real-ip",
+];
+
+/// The beginnings of the names of headers that tell of limits.
+const LIMIT_HEADERS: [&str; 2] = ["x-ratelimit-", "x-tidegate-"];
+
+/// The client of a request, as it was found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FoundClient<'a> {
+    /// The address that counts as its own.
+    pub(crate) address: Option<IpAddr>,
+    /// The header in which trusted proxies name it.
+    pub(crate) header: &'a AddressHeader,
+    /// True if the peer is a trusted proxy.
+    pub(crate) is_trusted: bool,
+}
+
 /// Removes the headers that are meant for one connection only, and those that the connection names. Gives the protocol to which the
 /// message asks to upgrade, or has.
 pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) -> Option<HeaderValue> {
@@ -118,37 +148,38 @@ pub(crate) fn set_upgrade(headers: &mut HeaderMap, protocol: HeaderValue) {
 }
 
 /// Tells the upstream who asked, by the addresses that are trusted, and that the request came through here. `authority` is that of the
-/// request target, where HTTP/2 names the host; `client` the address that counts as the client's; `trusted` the header for which the
-/// peer is trusted, if it is.
+/// request target, where HTTP/2 names the host.
 pub(crate) fn set_forwarded(
     headers: &mut HeaderMap,
     version: Version,
     authority: Option<&Authority>,
     connection: &ConnectionContext,
-    client: Option<IpAddr>,
-    trusted: Option<&AddressHeader>,
+    client: &FoundClient<'_>,
 ) {
     let mut host = headers.get(HOST).cloned();
     if host.is_none() {
         host = authority.and_then(|it| HeaderValue::from_str(it.as_str()).ok());
         headers.extend(host.clone().map(|host| (HOST, host)));
     }
-    strip_claims(headers, trusted);
+    strip_claims(headers, client);
     let peer = connection.peer_text.as_ref();
     let own = connection.forwarded(host.as_ref());
     // Of a trusted proxy only the list is believed that it is trusted for; the other one is made from the client that was found in it.
-    let addresses = match trusted {
+    let believed = client.is_trusted.then_some(client.header);
+    let addresses = match believed {
         Some(AddressHeader::XForwardedFor) => appended(headers, &X_FORWARDED_FOR, peer),
         _ => None,
     };
-    let forwarded = match trusted {
+    let forwarded = match believed {
         Some(AddressHeader::Forwarded) => appended(headers, &FORWARDED, Some(&own)),
         _ => None,
     };
-    let is_behind = |client: &IpAddr| Some(*client) != connection.peer_address();
-    let behind = client.filter(|client| trusted.is_some() && is_behind(client));
+    let is_behind = |address: &IpAddr| Some(*address) != connection.peer_address();
+    let behind = client
+        .address
+        .filter(|it| client.is_trusted && is_behind(it));
     let addresses = addresses.or_else(|| match behind {
-        Some(client) => with_peer(&client.to_string(), peer),
+        Some(address) => with_peer(&address.to_string(), peer),
         None => peer.cloned(),
     });
     match addresses {
@@ -156,10 +187,13 @@ pub(crate) fn set_forwarded(
         None => headers.remove(X_FORWARDED_FOR),
     };
     let forwarded = forwarded.or_else(|| {
-        let client = forwarded_element(Some(behind?), None, None);
-        with_peer(client.to_str().ok()?, Some(&own))
+        let element = forwarded_element(Some(behind?), None, None);
+        with_peer(element.to_str().ok()?, Some(&own))
     });
     headers.insert(FORWARDED, forwarded.unwrap_or(own));
+    if let AddressHeader::Single(name) = client.header {
+        set_single(headers, name, client.address);
+    }
     let is_tls = connection.client.is_tls;
     let scheme = headers.entry(X_FORWARDED_PROTO);
     scheme.or_insert(if is_tls { HTTPS } else { HTTP });
@@ -170,21 +204,36 @@ pub(crate) fn set_forwarded(
     headers.append(VIA, if is_http2 { VIA_2 } else { VIA_1 });
 }
 
-/// Removes what a client claims about itself, and about its limits. Of a trusted proxy, the scheme, the host and the header that it is trusted for
+/// Sets the header of one address that proxies are trusted for: an upstream that reads it must see the address that counts here.
+fn set_single(headers: &mut HeaderMap, name: &str, address: Option<IpAddr>) {
+    let name = HeaderName::from_bytes(name.as_bytes()).ok();
+    let address = address.and_then(|it| HeaderValue::from_str(&it.to_string()).ok());
+    headers.extend(name.zip(address));
+}
+
+/// Removes what a client claims about itself, and about its limits. Of a trusted proxy, the scheme, the host and the list that it is trusted for
 /// stay.
-fn strip_claims(headers: &mut HeaderMap, trusted: Option<&AddressHeader>) {
+fn strip_claims(headers: &mut HeaderMap, client: &FoundClient<'_>) {
+    let own_name = client.header.name();
     let mut names: SmallVec<[HeaderName; 4]> = SmallVec::new();
     for name in headers.keys() {
         let text = name.as_str();
+        let is_own = is_spelled_alike(text, own_name);
         // Most names are none by their first letter.
-        if !text.starts_with(['f', 'x']) {
+        if !is_own && !text.starts_with(['c', 'f', 't', 'x']) {
             continue;
         }
-        let is_claim = match trusted {
-            None => is_of_client(text),
-            Some(header) => text == "x-real-ip" && text != header.name(),
+        // A proxy sets the header with hyphens, and may pass the other spelling on as it came.
+        let is_believed = client.is_trusted && !text.contains('_');
+        let is_claim = if is_believed {
+            is_own && matches!(client.header, AddressHeader::Single(_))
+        } else {
+            is_own || FORWARDED_HEADERS.iter().any(|it| begins_with(text, it))
         };
-        if is_claim || text.starts_with("x-ratelimit-") || text.starts_with("x-tidegate-") {
+        let is_claim = is_claim
+            || ADDRESS_HEADERS.iter().any(|it| is_spelled_alike(text, it))
+            || LIMIT_HEADERS.iter().any(|it| begins_with(text, it));
+        if is_claim {
             names.push(name.clone());
         }
     }
@@ -193,13 +242,16 @@ fn strip_claims(headers: &mut HeaderMap, trusted: Option<&AddressHeader>) {
     }
 }
 
-/// Whether a header tells of the client. CGI and WSGI servers take an underscore for a hyphen.
-fn is_of_client(name: &str) -> bool {
-    let begins = |prefix: &str| {
-        let same = |(ours, theirs): (u8, u8)| ours == theirs || (ours == b'-' && theirs == b'_');
-        name.len() >= prefix.len() && prefix.bytes().zip(name.bytes()).all(same)
-    };
-    begins("x-forwarded-") || begins("x-real-ip") || begins("forwarded")
+/// Whether a name begins like one of ours. CGI and WSGI servers take an underscore for a hyphen.
+fn begins_with(name: &str, ours: &str) -> bool {
+    name.get(..ours.len())
+        .is_some_and(|begin| is_spelled_alike(begin, ours))
+}
+
+/// Whether a name is one of ours for a server that takes an underscore for a hyphen.
+fn is_spelled_alike(name: &str, ours: &str) -> bool {
+    let same = |(ours, theirs): (u8, u8)| ours == theirs || (ours == b'-' && theirs == b'_');
+    name.len() == ours.len() && ours.bytes().zip(name.bytes()).all(same)
 }
 
 /// A list of two.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue};
 use tidegate_gateway::{GatewayBounds, HostMatch, PathMatch, PathRewrite, RouteAction};
-use tidegate_identify::ClientAddress;
+use tidegate_identify::{ClientAddress, Proxies, Trust};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::harness::{RecordingUpstream, RunningGateway, config, receive, route};
@@ -23,7 +23,8 @@ async fn an_upstream_learns_the_client_and_nothing_meant_for_us() {
         .send(
             b"GET /a?b=c HTTP/1.1\r\nHost: shop.example\r\nConnection: keep-alive, x-forwarded-for, x-secret, host\r\n\
               X-Secret: 1\r\nX-Forwarded-For: 6.6.6.6\r\nX-Forwarded-Proto: https\r\nForwarded: for=6.6.6.6\r\n\
-              X-Real-IP: 6.6.6.6\r\nX_Forwarded_For: 6.6.6.6\r\nX-Forwarded-Prefix: /evil\r\nX-RateLimit-Limit: 7\r\nX-Tidegate-Decision: 1\r\nTE: gzip\r\nX-Kept: 1\r\n\r\n",
+              X-Real-IP: 6.6.6.6\r\nX_Forwarded_For: 6.6.6.6\r\nX-Forwarded-Prefix: /evil\r\n\
+              CF-Connecting-IP: 6.6.6.6\r\nTrue_Client-IP: 6.6.6.6\r\nX-RateLimit_Limit: 7\r\nX-RateLimit-Limit: 7\r\nX-Tidegate-Decision: 1\r\nTE: gzip\r\nX-Kept: 1\r\n\r\n",
         )
         .await
         .unwrap();
@@ -64,6 +65,49 @@ async fn a_trusted_proxy_is_believed_and_added_to() {
         // Made from the walk, because the proxy is trusted for the other list.
         lines.contains(&"forwarded: for=203.0.113.7, for=127.0.0.1;host=a;proto=http"),
         "{lines:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_header_with_one_address_has_the_address_that_counts() {
+    let upstream = RecordingUpstream::ok().await;
+    let check = async |client_address: ClientAddress, claims: &str, expected: &str| {
+        let mut config = config(upstream.address);
+        config.client_address = client_address;
+        let gateway = RunningGateway::start_with(config, GatewayBounds::default());
+        let request = format!("GET / HTTP/1.1\r\nHost: a\r\n{claims}\r\n");
+        gateway.send(request.as_bytes()).await.unwrap();
+        let requests = upstream.requests();
+        let addresses: Vec<&str> = lines(requests.last().unwrap())
+            .into_iter()
+            .filter(|line| line.contains("-ip:") || line.contains("_ip:"))
+            .collect();
+        assert_eq!(addresses, [expected], "{claims}");
+    };
+    for name in ["x-real-ip", "cf-connecting-ip", "x-app-address-ip"] {
+        let of_peer = format!("{name}: 127.0.0.1");
+        let claim = format!("{name}: 6.6.6.6\r\n{}: 6.6.6.6\r\n", name.replace('-', "_"));
+        let untrusted = || ClientAddress {
+            trust: Trust::Proxies(Proxies::from_iter([])),
+            header: name.into(),
+        };
+        check(untrusted(), "", &of_peer).await;
+        check(untrusted(), &claim, &of_peer).await;
+        let trusted = || ClientAddress {
+            header: name.into(),
+            ..ClientAddress::default()
+        };
+        check(trusted(), &claim, &format!("{name}: 6.6.6.6")).await;
+        // The client may have written one of the lines.
+        check(trusted(), &claim.repeat(2), &of_peer).await;
+    }
+    let list = ClientAddress::default();
+    let claims = "X-Forwarded-For: 203.0.113.7\r\nX_Forwarded_For: 6.6.6.6\r\nTrue-Client-IP: 6.6.6.6\r\nX-Kept-IP: 1\r\n";
+    check(list, claims, "x-kept-ip: 1").await;
+    let requests = upstream.requests();
+    assert!(
+        !requests.last().unwrap().contains("6.6.6.6"),
+        "{requests:?}"
     );
 }
 
