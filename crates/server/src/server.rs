@@ -172,7 +172,8 @@ impl Server {
         let (switch, phases) = drain();
         let mut cores = JoinSet::new();
         let grpc_memory = self.config.grpc_bounds.max_memory_bytes;
-        let grpc_memory = Arc::new(CallMemory::new(grpc_memory));
+        let n_connections = self.config.grpc.iter().map(|it| it.max_connections);
+        let grpc_memory = Arc::new(CallMemory::new(grpc_memory, n_connections.sum()));
         let mut start = |name: String| {
             let core = Core::start(
                 name,

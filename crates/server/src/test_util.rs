@@ -36,6 +36,9 @@ pub struct AdminCore<S> {
     drain: drain::Drain,
 }
 
+/// The gRPC connections for which memory is reserved.
+const CONNECTIONS: usize = 64;
+
 // === impl GrpcCore ===
 
 impl<S: Store + 'static> GrpcCore<S> {
@@ -53,7 +56,7 @@ impl<S: Store + 'static> GrpcCore<S> {
         Self {
             core: Rc::new(core),
             config,
-            memory: Arc::new(CallMemory::new(config.max_memory_bytes)),
+            memory: Arc::new(CallMemory::new(config.max_memory_bytes, CONNECTIONS)),
             switch,
             drain,
         }

@@ -51,9 +51,14 @@ impl ConnectionActivity {
         self.idle_since.store(now(), Ordering::Relaxed);
     }
 
+    /// Requests under way.
+    pub fn n_active(&self) -> u32 {
+        self.n_active.load(Ordering::Relaxed)
+    }
+
     /// True if no request is under way.
     pub fn is_idle(&self) -> bool {
-        self.n_active.load(Ordering::Relaxed) == 0
+        self.n_active() == 0
     }
 
     /// The time since which no request is under way, unless one is or the connection is evicted already.

@@ -1,6 +1,7 @@
 //! The answer to a call, as it is sent.
 
 use std::future::poll_fn;
+use std::rc::Rc;
 
 use bytes::Bytes;
 use h2::SendStream;
@@ -8,18 +9,19 @@ use h2::server::SendResponse;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Response};
 
+use super::memory::{AnswerBytes, ConnectionMemory};
 use super::status::{self, Status};
 
 /// An answer of any number of messages.
 #[derive(Debug)]
-pub(super) struct Answer(SendStream<Bytes>);
+pub(super) struct Answer(SendStream<AnswerBytes>);
 
 /// The client is not there any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Gone;
 
 /// Sends an answer of one message. It is small, and waits in h2 for room.
-pub(super) fn send(message: Bytes, respond: &mut SendResponse<Bytes>) {
+pub(super) fn send(message: AnswerBytes, respond: &mut SendResponse<AnswerBytes>) {
     if let Some(Answer(mut stream)) = Answer::begin(respond)
         && stream.send_data(message, false).is_ok()
     {
@@ -31,7 +33,7 @@ pub(super) fn send(message: Bytes, respond: &mut SendResponse<Bytes>) {
 
 impl Answer {
     /// Begins an answer, unless the client is gone.
-    pub(super) fn begin(respond: &mut SendResponse<Bytes>) -> Option<Self> {
+    pub(super) fn begin(respond: &mut SendResponse<AnswerBytes>) -> Option<Self> {
         // With room for one, where an ordinary map begins with eight.
         let mut headers = HeaderMap::with_capacity(1);
         headers.insert(CONTENT_TYPE, status::GRPC);
@@ -41,7 +43,11 @@ impl Answer {
     }
 
     /// Sends a message when the client has room for it, so that who does not read is sent no more.
-    pub(super) async fn send(&mut self, mut message: Bytes) -> Result<(), Gone> {
+    pub(super) async fn send(
+        &mut self,
+        mut message: Bytes,
+        memory: &Rc<ConnectionMemory>,
+    ) -> Result<(), Gone> {
         while !message.is_empty() {
             self.0.reserve_capacity(message.len());
             let room = match self.0.capacity() {
@@ -50,6 +56,7 @@ impl Answer {
             };
             let room = room.and_then(Result::ok).ok_or(Gone)?;
             let piece = message.split_to(room.min(message.len()));
+            let piece = memory.answer(piece);
             self.0.send_data(piece, false).map_err(|_| Gone)?;
         }
         Ok(())

@@ -1,19 +1,20 @@
 //! One call, from its head to its trailers.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::pin::pin;
+use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use h2::RecvStream;
 use h2::server::SendResponse;
-use http::{HeaderMap, Request};
+use http::{HeaderMap, HeaderValue, Request};
 use tidegate_limiter::Store;
 use tidegate_observe::{LimiterRequest, TraceHeaders};
 
 use super::head::{Head, Rejection};
-use super::memory::ConnectionMemory;
+use super::memory::{AnswerBytes, ConnectionMemory};
 use super::message::{Messages, framed};
 use super::method::Method;
 use super::status::{self, Code, Status};
@@ -26,7 +27,7 @@ use crate::wire::{EscapedTexts, Question};
 use crate::within::{timed_within, within};
 
 /// A call as it was accepted.
-pub(super) type Call = (Request<RecvStream>, SendResponse<Bytes>);
+pub(super) type Call = (Request<RecvStream>, SendResponse<AnswerBytes>);
 
 /// What the calls of one connection share.
 #[derive(Debug)]
@@ -34,13 +35,18 @@ pub(super) struct Office<S> {
     pub(super) core: SharedCoreContext<S>,
     pub(super) config: GrpcConfig,
     pub(super) drain: Drain,
-    pub(super) memory: ConnectionMemory,
-    /// Health watches under way.
-    pub(super) n_watches: Cell<usize>,
+    pub(super) memory: Rc<ConnectionMemory>,
     /// Those that arrived and were not looked at.
     pub(super) calls: RefCell<VecDeque<Call>>,
     /// Where answers are written; once sent, the same memory is used again.
     pub(super) out: RefCell<BytesMut>,
+}
+
+/// The trace that a call is part of, as its headers have it.
+#[derive(Debug, Default)]
+struct CallTrace {
+    parent: Option<HeaderValue>,
+    state: Option<HeaderValue>,
 }
 
 /// Answers one call. A client that is gone meanwhile hears nothing, and nobody is told.
@@ -52,14 +58,17 @@ pub(super) async fn answer<S: Store>(call: Call, office: &Office<S>) {
         Err(Rejection::Http(status)) => return status::send_http(status, &mut respond),
         Err(Rejection::Grpc(status)) => return status.send(&mut respond),
     };
+    let trace = office.trace(&parts.headers);
+    // A call may wait, and headers may be large.
+    drop(parts);
     let max_bytes = office.config.max_message_bytes;
-    let messages = Messages::new(body, &parts.headers, max_bytes, &office.memory);
+    let messages = Messages::new(body, max_bytes, &office.memory);
     let most = office.config.call_timeout;
     let most = head.timeout.map_or(most, |timeout| timeout.min(most));
     let answered = match head.method {
         Method::ShouldRateLimit => {
-            let trace = office.trace(&parts.headers);
-            Some(office.should_rate_limit(messages, trace, most).await)
+            let decided = office.should_rate_limit(messages, trace.headers(), most);
+            Some(decided.await)
         }
         Method::HealthCheck => within(most, pin!(health::check(messages, office))).await,
         Method::HealthWatch => {
@@ -72,7 +81,7 @@ pub(super) async fn answer<S: Store>(call: Call, office: &Office<S>) {
         }
     };
     match answered.unwrap_or_else(|| Err(Status::late())) {
-        Ok(message) => answer::send(message, &mut respond),
+        Ok(message) => answer::send(office.memory.answer(message), &mut respond),
         Err(status) => status.send(&mut respond),
     }
 }
@@ -132,14 +141,27 @@ impl<S: Store> Office<S> {
     }
 
     /// The trace that the call is part of, looked up only if somebody wants to know.
-    fn trace<'a>(&self, headers: &'a HeaderMap) -> TraceHeaders<'a> {
+    fn trace(&self, headers: &HeaderMap) -> CallTrace {
         if !self.core.recorder.traces() {
-            return TraceHeaders::default();
+            return CallTrace::default();
         }
-        let header = |name| headers.get(name)?.to_str().ok();
+        CallTrace {
+            parent: headers.get("traceparent").cloned(),
+            state: headers.get("tracestate").cloned(),
+        }
+    }
+}
+
+// === impl CallTrace ===
+
+impl CallTrace {
+    fn headers(&self) -> TraceHeaders<'_> {
+        fn text(header: Option<&HeaderValue>) -> Option<&str> {
+            header?.to_str().ok()
+        }
         TraceHeaders {
-            traceparent: header("traceparent"),
-            tracestate: header("tracestate"),
+            traceparent: text(self.parent.as_ref()),
+            tracestate: text(self.state.as_ref()),
         }
     }
 }

@@ -1,13 +1,13 @@
 //! One connection: calls in, answers out, and an end.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::mem;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use h2::Reason;
 use h2::server::{self, Builder};
 use tidegate_gateway::ConnectionActivity;
@@ -19,7 +19,7 @@ use super::GrpcConfig;
 use super::call::Office;
 use super::keepalive::Keepalive;
 use super::life::{Life, Order};
-use super::memory::{CallMemory, ConnectionMemory};
+use super::memory::{AnswerBytes, CallMemory, ConnectionMemory};
 use super::worker::Worker;
 use crate::core_context::SharedCoreContext;
 use crate::drain::Drain;
@@ -27,7 +27,7 @@ use crate::peer::Peer;
 use crate::write_timeout::WriteTimeoutStream;
 
 /// HTTP/2 over a stream that gives up on a peer who does not read.
-pub(super) type H2<I> = server::Connection<WriteTimeoutStream<I>, Bytes>;
+pub(super) type H2<I> = server::Connection<WriteTimeoutStream<I>, AnswerBytes>;
 
 /// One connection.
 pub(super) struct Connection<S, I> {
@@ -37,6 +37,8 @@ pub(super) struct Connection<S, I> {
     life: Life,
     keepalive: Keepalive,
     is_told_to_go: bool,
+    /// Pieces of answers that were taken when it was last looked at answers that wait; `None` if none waited then.
+    taken_before: Option<u64>,
     activity: Arc<ConnectionActivity>,
     /// True if calls wait, watches aside, as the activity has noted it.
     is_active: bool,
@@ -98,8 +100,7 @@ where
             core,
             config,
             drain: drain.clone(),
-            memory: ConnectionMemory::new(memory),
-            n_watches: Cell::new(0),
+            memory: Rc::new(ConnectionMemory::new(memory)),
             calls: RefCell::default(),
             out: RefCell::new(BytesMut::new()),
         });
@@ -111,6 +112,7 @@ where
             office,
             life: Life::new(&config, peer, drain),
             is_told_to_go: false,
+            taken_before: None,
             activity,
             is_active: false,
         }
@@ -129,9 +131,17 @@ where
         if self.take_in(context).is_ready() {
             return Poll::Ready(());
         }
-        if !self.office.calls.borrow().is_empty() {
+        if !self.is_write_stuck() {
+            self.office.memory.note_flushed();
+        }
+        if self.office.memory.must_close() {
+            return Poll::Ready(());
+        }
+        let n_calls = self.office.calls.borrow().len();
+        if n_calls > 0 {
             self.life.saw_calls();
             self.answer(context);
+            self.office.memory.note_calls(n_calls, self.n_waiting());
             self.activity.touch();
         }
         self.note_activity();
@@ -143,13 +153,14 @@ where
     fn obey(&mut self, context: &mut Context<'_>) {
         while let Poll::Ready(order) = self.life.poll(context) {
             match order {
-                Order::CloseIfIdle | Order::CloseIfStuck if self.n_waiting() > 0 => {}
+                Order::CloseIfStuck if self.is_stuck() => self.close(),
+                Order::CloseIfStuck if self.has_calls() || !self.office.memory.must_leave() => {}
+                Order::CloseIfIdle if self.n_waiting() > 0 => {}
                 // All that is left are answers which the peer gives no room for.
-                Order::CloseIfIdle | Order::CloseIfStuck if self.h2.has_streams() => self.close(),
-                Order::CloseIfStuck => {}
+                Order::CloseIfIdle if self.h2.has_streams() => self.close(),
                 // It has not heard it.
-                Order::CloseIfIdle if self.is_told_to_go => self.close(),
-                Order::CloseIfIdle | Order::Finish => {
+                Order::CloseIfStuck | Order::CloseIfIdle if self.is_told_to_go => self.close(),
+                Order::CloseIfStuck | Order::CloseIfIdle | Order::Finish => {
                     self.is_told_to_go = true;
                     self.h2.graceful_shutdown();
                 }
@@ -158,9 +169,26 @@ where
         }
     }
 
+    /// True if answers wait for the peer, as they did when this was last called, and it has taken nothing since.
+    fn is_stuck(&mut self) -> bool {
+        let memory = &self.office.memory;
+        let taken = memory.has_unsent().then(|| memory.n_taken());
+        let before = mem::replace(&mut self.taken_before, taken);
+        taken.is_some() && taken == before
+    }
+
+    fn has_calls(&self) -> bool {
+        self.n_waiting() > 0 || self.h2.has_streams()
+    }
+
+    /// True if the socket has not taken all that h2 had to write.
+    fn is_write_stuck(&self) -> bool {
+        self.activity.n_active() > u32::from(self.is_active)
+    }
+
     /// Tells the listener if calls wait. A watch is none: it may last for hours.
     fn note_activity(&mut self) {
-        let is_active = self.n_waiting() > self.office.n_watches.get();
+        let is_active = self.n_waiting() > self.office.memory.n_watches();
         if is_active && !self.is_active {
             self.activity.begin();
         } else if !is_active && self.is_active {

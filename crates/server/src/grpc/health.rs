@@ -1,7 +1,7 @@
 //! `grpc.health.v1.Health`: whether to send calls here.
 
-use std::cell::Cell;
 use std::pin::pin;
+use std::rc::Rc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -11,6 +11,7 @@ use tokio::time::timeout;
 
 use super::answer::{Answer, Gone};
 use super::call::Office;
+use super::memory::{AnswerBytes, ConnectionMemory};
 use super::message::{Messages, framed};
 use super::method::RATE_LIMIT;
 use super::status::{Code, Status};
@@ -21,12 +22,6 @@ use crate::within::within;
 /// The services whose health is known: the server as a whole, the name that envoyproxy/ratelimit has for
 /// itself, and the service. All are as healthy as the server.
 const SERVICES: [&str; 3] = ["", "ratelimit", RATE_LIMIT];
-
-/// Health watches of one connection at once. A client needs one for each service.
-const MAX_WATCHES: usize = 16;
-
-/// A watch under way, until dropped.
-struct WatchGuard<'a>(&'a Cell<usize>);
 
 /// `HealthCheckResponse.ServingStatus`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +47,7 @@ pub(super) async fn check<S: Store>(
 /// Answers `Watch`: the state now, and once more when it changes. It changes once, at the end.
 pub(super) async fn watch<S: Store>(
     mut messages: Messages<'_>,
-    respond: &mut SendResponse<Bytes>,
+    respond: &mut SendResponse<AnswerBytes>,
     office: &Office<S>,
 ) {
     let read = within(office.config.call_timeout, pin!(messages.only())).await;
@@ -64,12 +59,9 @@ pub(super) async fn watch<S: Store>(
         Ok(service) => SERVICES.into_iter().find(|it| *it == service),
         Err(malformed) => return Status::from(malformed).send(respond),
     };
-    // A watch may last for hours, and its message may be large.
-    drop(message);
-    let watch = match WatchGuard::begin(&office.n_watches).and_then(|watch| {
-        messages.charge_call()?;
-        Ok(watch)
-    }) {
+    // A watch may last for hours, and its message may be large. It is counted, and no longer charged as a call that waits.
+    drop((message, messages));
+    let watch = match office.memory.watch() {
         Ok(watch) => watch,
         Err(status) => return status.send(respond),
     };
@@ -81,6 +73,7 @@ pub(super) async fn watch<S: Store>(
             answer,
             office.drain.clone(),
             office.config.idle_timeout,
+            &office.memory,
         )
         .await;
     }
@@ -94,9 +87,10 @@ async fn tell(
     mut answer: Answer,
     mut drain: Drain,
     longest: Duration,
+    memory: &Rc<ConnectionMemory>,
 ) -> Result<(), Gone> {
     let first = Serving::of(service, drain.health());
-    answer.send(first.message()).await?;
+    answer.send(first.message(), memory).await?;
     let left = timeout(longest, answer.unless_gone(drain.left())).await;
     let Ok(left) = left else {
         answer.end(&Status::new(
@@ -108,30 +102,11 @@ async fn tell(
     left?;
     let last = Serving::of(service, Health::Draining);
     if last != first {
-        answer.send(last.message()).await?;
+        answer.send(last.message(), memory).await?;
     }
     answer.unless_gone(drain.begun()).await?;
     answer.end(&Status::draining());
     Ok(())
-}
-
-// === impl WatchGuard ===
-
-impl<'a> WatchGuard<'a> {
-    fn begin(n_watches: &'a Cell<usize>) -> Result<Self, Status> {
-        if n_watches.get() >= MAX_WATCHES {
-            let message = "too many health watches on this connection";
-            return Err(Status::new(Code::ResourceExhausted, message));
-        }
-        n_watches.set(n_watches.get() + 1);
-        Ok(Self(n_watches))
-    }
-}
-
-impl Drop for WatchGuard<'_> {
-    fn drop(&mut self) {
-        self.0.set(self.0.get() - 1);
-    }
 }
 
 // === impl Serving ===

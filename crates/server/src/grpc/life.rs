@@ -28,7 +28,7 @@ pub(super) struct Life {
 /// What a connection is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// There was no call for a while: close if the peer gives no room for the answers to those before.
+    /// Some time has passed: close if the peer has taken nothing of the answers that wait for it.
     CloseIfStuck,
     /// There was no call for long: close if there is none under way.
     CloseIfIdle,
@@ -93,7 +93,7 @@ impl Life {
             Calls::None => Poll::Ready(self.grow_quiet()),
             Calls::Seen => {
                 self.quiet = Duration::ZERO;
-                self.poll(context)
+                Poll::Ready(Order::CloseIfStuck)
             }
         }
     }

@@ -1,24 +1,23 @@
 //! The messages of a call: each with its length before it, in frames that know nothing of that.
 
 use std::future::poll_fn;
+use std::mem;
 use std::task::Poll;
 
+use super::memory::{CALL_BYTES, ConnectionMemory, HeldMemory};
+use super::status::{Code, Status};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use h2::RecvStream;
-use http::HeaderMap;
-
-use super::memory::{ConnectionMemory, HeldMemory};
-use super::status::{Code, Status};
 
 /// Reads the messages of one call.
 #[derive(Debug)]
 pub(super) struct Messages<'a> {
     body: RecvStream,
-    headers: &'a HeaderMap,
     max_bytes: u32,
-    memory: HeldMemory<'a>,
-    /// True if the call itself is charged for.
-    is_charged: bool,
+    /// The memory of the call itself, once it waits.
+    call: Option<HeldMemory<'a>>,
+    message: HeldMemory<'a>,
+    memory: &'a ConnectionMemory,
     /// What has arrived and was not read.
     rest: Bytes,
 }
@@ -29,30 +28,37 @@ const PREFIX_BYTES: usize = 5;
 // === impl Messages ===
 
 impl<'a> Messages<'a> {
-    /// The messages of a call with these headers.
+    /// The messages of a call.
     pub(super) const fn new(
         body: RecvStream,
-        headers: &'a HeaderMap,
         max_bytes: u32,
         memory: &'a ConnectionMemory,
     ) -> Self {
         Self {
             body,
-            headers,
             max_bytes,
-            memory: memory.of_call(),
-            is_charged: false,
+            call: None,
+            message: memory.of_call(),
+            memory,
             rest: Bytes::new(),
         }
     }
 
     /// Charges the call for the memory that it holds while it waits, once.
     pub(super) fn charge_call(&mut self) -> Result<(), Status> {
-        if !self.is_charged {
-            self.memory.grow_by_call(self.headers)?;
-            self.is_charged = true;
+        if self.call.is_none() {
+            let mut call = self.memory.of_call();
+            call.grow(CALL_BYTES)?;
+            self.call = Some(call);
         }
         Ok(())
+    }
+
+    /// Releases the memory of the messages that were read, but for what has arrived of the next one.
+    pub(super) fn release(&mut self) {
+        if self.rest.is_empty() {
+            self.message.clear();
+        }
     }
 
     /// The only message of a call that has one.
@@ -114,9 +120,11 @@ impl<'a> Messages<'a> {
         if self.rest.len() >= length {
             return Ok(());
         }
-        // Grows with what arrives, and not with what was announced.
+        // Grows with what arrives, and not with what was announced. The first piece is copied too: it is part of a larger buffer.
         let mut whole = Vec::new();
-        self.extend(&mut whole, &self.rest.clone(), length)?;
+        let first = mem::take(&mut self.rest);
+        self.extend(&mut whole, &first, length)?;
+        drop(first);
         while whole.len() < length {
             let data = self.data().await?.ok_or_else(broken)?;
             self.extend(&mut whole, &data, length)?;
@@ -130,7 +138,7 @@ impl<'a> Messages<'a> {
         let needed = whole.len() + data.len();
         if needed > whole.capacity() {
             let capacity = (2 * whole.capacity()).min(length).max(needed);
-            self.memory.grow(capacity - whole.capacity())?;
+            self.message.grow(capacity - whole.capacity())?;
             whole.reserve_exact(capacity - whole.len());
         }
         whole.extend_from_slice(data);
@@ -139,10 +147,10 @@ impl<'a> Messages<'a> {
 
     /// The message as a call keeps it that waits for its end: by itself, not as a part of a larger buffer.
     fn kept(&mut self, message: Bytes) -> Result<Bytes, Status> {
-        if self.body.is_end_stream() || self.is_charged {
+        if self.body.is_end_stream() || self.call.is_some() {
             return Ok(message);
         }
-        self.memory.grow(message.len())?;
+        self.message.grow(message.len())?;
         Ok(Bytes::copy_from_slice(&message))
     }
 

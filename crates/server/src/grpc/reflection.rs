@@ -10,6 +10,7 @@ use tidegate_limiter::Store;
 
 use super::answer::Answer;
 use super::call::Office;
+use super::memory::AnswerBytes;
 use super::message::{Messages, framed};
 use super::status::{Code, Status};
 use crate::wire::protobuf::{Malformed, Reader, Writer};
@@ -37,7 +38,7 @@ enum Question<'a> {
 /// Answers questions until the client has no more, or the server ends.
 pub(super) async fn answer<S: Store>(
     mut messages: Messages<'_>,
-    respond: &mut SendResponse<Bytes>,
+    respond: &mut SendResponse<AnswerBytes>,
     office: &Office<S>,
 ) {
     let Some(mut answer) = Answer::begin(respond) else {
@@ -45,10 +46,12 @@ pub(super) async fn answer<S: Store>(
     };
     let mut drain = office.drain.clone();
     let end = loop {
-        let next = pin!(messages.next());
-        let asked = tokio::select! {
-            asked = within(office.config.call_timeout, next) => asked,
-            () = drain.begun() => break Status::draining(),
+        let asked = {
+            let next = pin!(messages.next());
+            tokio::select! {
+                asked = within(office.config.call_timeout, next) => asked,
+                () = drain.begun() => break Status::draining(),
+            }
         };
         let told = match asked {
             Some(Ok(Some(message))) => tell(&message),
@@ -58,8 +61,14 @@ pub(super) async fn answer<S: Store>(
         };
         match told {
             Ok(told) => {
-                let sent = within(office.config.write_timeout, pin!(answer.send(told))).await;
-                if sent != Some(Ok(())) {
+                // It waits here until the client has room for it.
+                let mut held = office.memory.of_call();
+                if let Err(status) = held.grow(told.len()) {
+                    break status;
+                }
+                messages.release();
+                let send = pin!(answer.send(told, &office.memory));
+                if within(office.config.write_timeout, send).await != Some(Ok(())) {
                     return;
                 }
             }

@@ -3,12 +3,12 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use bytes::Bytes;
 use h2::server::SendResponse;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use tidegate_limiter::LimiterError;
 
+use super::memory::AnswerBytes;
 use crate::wire::BadRequest;
 use crate::wire::protobuf::{BadMessage, Malformed};
 
@@ -40,6 +40,9 @@ const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 const GRPC_ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 const IDENTITY: HeaderValue = HeaderValue::from_static("identity");
 
+/// The longest message: some quote the path or a text of the call.
+const MAX_MESSAGE_BYTES: usize = 512;
+
 // === impl Status ===
 
 impl Status {
@@ -67,7 +70,7 @@ impl Status {
     }
 
     /// Answers a call with nothing but the status. A peer that is gone does not hear it.
-    pub(super) fn send(&self, respond: &mut SendResponse<Bytes>) {
+    pub(super) fn send(&self, respond: &mut SendResponse<AnswerBytes>) {
         let mut response = Response::new(());
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, GRPC);
@@ -79,11 +82,17 @@ impl Status {
         let _ = respond.send_response(response, true);
     }
 
+    /// The message, cut off where a client has made it long.
+    fn shown_message(&self) -> &str {
+        let end = self.message.floor_char_boundary(MAX_MESSAGE_BYTES);
+        &self.message[..end]
+    }
+
     /// The status as trailers of an answer.
     pub(super) fn write(&self, headers: &mut HeaderMap) {
         headers.insert(GRPC_STATUS, self.code.value());
         if !self.message.is_empty()
-            && let Ok(message) = HeaderValue::try_from(percent_encoded(&self.message))
+            && let Ok(message) = HeaderValue::try_from(percent_encoded(self.shown_message()))
         {
             headers.insert(GRPC_MESSAGE, message);
         }
@@ -99,7 +108,7 @@ pub(super) fn ok() -> HeaderMap {
 }
 
 /// Answers a request that is none of gRPC's in HTTP's own words.
-pub(super) fn send_http(status: StatusCode, respond: &mut SendResponse<Bytes>) {
+pub(super) fn send_http(status: StatusCode, respond: &mut SendResponse<AnswerBytes>) {
     let mut response = Response::new(());
     *response.status_mut() = status;
     let _ = respond.send_response(response, true);

@@ -214,6 +214,11 @@ impl Reply {
         }
     }
 
+    /// The message of an answer that has one.
+    pub(crate) fn message<M: Message + Default>(&self) -> M {
+        M::decode(&self.body[5..]).unwrap()
+    }
+
     /// The status and its text.
     pub(crate) fn status(&self) -> (&str, &str) {
         let header = |name| self.headers.get(name).map_or("", |it| it.to_str().unwrap());

@@ -10,6 +10,7 @@ mod deadline;
 mod health;
 mod hostile;
 mod lifecycle;
+mod memory;
 mod rate_limit;
 mod raw;
 mod reflection;

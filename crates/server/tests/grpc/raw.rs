@@ -14,6 +14,7 @@ pub(crate) const RST_STREAM: u8 = 3;
 pub(crate) const SETTINGS: u8 = 4;
 pub(crate) const PING: u8 = 6;
 pub(crate) const GOAWAY: u8 = 7;
+pub(crate) const WINDOW_UPDATE: u8 = 8;
 pub(crate) const CONTINUATION: u8 = 9;
 
 pub(crate) const END_STREAM: u8 = 1;
@@ -104,6 +105,11 @@ impl Raw {
     /// Waits until the server is done with the connection.
     pub(crate) async fn closed(&mut self) {
         (&mut self.end).await.unwrap();
+    }
+
+    /// True if the server is done with the connection.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.end.is_finished()
     }
 
     /// Why the server sends the client away; it must.
