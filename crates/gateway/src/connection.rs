@@ -40,7 +40,7 @@ use crate::upgrade::Tunnel;
 pub use activity::ConnectionActivity;
 use detect::detect;
 use memory::ConnectionMemory;
-pub(crate) use memory::{HeldMemory, OutOfMemory, StreamMemory};
+pub(crate) use memory::{HeldMemory, OutOfMemory, PieceCharge, StreamMemory};
 pub use per_address::{AddressConnections, AddressPermit, client_network};
 pub(crate) use state::{ConnectionState, RequestGuard};
 use stream::BoundedStream;

@@ -1,14 +1,17 @@
 //! Tasks of HTTP/2 streams, on the thread of their connection.
 //!
-//! A client may grant an HTTP/2 stream no window and keep the connection alive otherwise. hyper then polls the response's body no more, so that no
-//! timeout of the body fires and the upstream's connection is held for ever. The task of a stream therefore ends when a piece of the body has
-//! waited too long for the client.
+//! A client may grant an HTTP/2 stream no window and keep the connection alive otherwise. Its response is then not polled any more, so that no
+//! timeout of the body fires and the upstream's connection is held for ever. The task of a stream therefore ends when its client has taken
+//! nothing of a piece for too long. A client that takes a few bytes now and then is slow, not stuck.
+//!
+//! A task that has ended cannot reset its stream any more. So the body of a response ends only when its client has granted the window for the
+//! last byte: see `response.rs`.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use hyper::rt::Executor;
@@ -22,33 +25,30 @@ pub(crate) struct StreamExecutor {
     pub(crate) write_timeout: Duration,
 }
 
-/// The progress of one response, as far as its body sees it.
-#[derive(Debug, Default)]
-struct StreamProgress {
-    /// The time at which the last piece was handed over; `None` while the body is asked for the next one.
-    handed_over: Cell<Option<Instant>>,
+/// The progress of one response.
+#[derive(Debug)]
+pub(crate) struct StreamProgress {
+    /// Pieces that the client has not taken to their ends.
+    n_unsent: Cell<usize>,
+    /// The time at which the client took something, or else had to begin.
+    progress_at: Cell<Instant>,
+    /// Wakes the body that waits for the last piece to be taken.
+    waker: RefCell<Option<Waker>>,
 }
+
+/// A piece that the client has not taken to its end, until dropped.
+#[derive(Debug)]
+pub(crate) struct UnsentGuard(Rc<StreamProgress>);
 
 tokio::task_local! {
     static PROGRESS: Rc<StreamProgress>;
-}
-
-/// Notes that the body of a response is asked for its next piece.
-pub(crate) fn piece_wanted() {
-    // HTTP/1 has no such task; its writes have a timeout of their own.
-    let _ = PROGRESS.try_with(|progress| progress.handed_over.set(None));
-}
-
-/// Notes that the body of a response has handed over a piece.
-pub(crate) fn piece_handed_over() {
-    let _ = PROGRESS.try_with(|progress| progress.handed_over.set(Some(Instant::now())));
 }
 
 // === impl StreamExecutor ===
 
 impl<F: Future<Output = ()> + 'static> Executor<F> for StreamExecutor {
     fn execute(&self, future: F) {
-        let progress = Rc::new(StreamProgress::default());
+        let progress = Rc::new(StreamProgress::new());
         // Boxed, because an `async fn` has room for an argument that it pins twice.
         let bounded = bounded(Box::pin(future), Rc::clone(&progress), self.write_timeout);
         drop(spawn_local(PROGRESS.scope(progress, bounded)));
@@ -74,20 +74,81 @@ async fn bounded(
 // === impl StreamProgress ===
 
 impl StreamProgress {
+    fn new() -> Self {
+        Self {
+            n_unsent: Cell::new(0),
+            progress_at: Cell::new(Instant::now()),
+            waker: RefCell::default(),
+        }
+    }
+
+    /// That of the stream whose task this is; `None` in HTTP/1, whose writes have a timeout of their own.
+    pub(crate) fn of_this_task() -> Option<Rc<Self>> {
+        PROGRESS.try_with(Rc::clone).ok()
+    }
+
+    /// Begins to send a piece.
+    pub(crate) fn begin_piece(self: &Rc<Self>) -> UnsentGuard {
+        if self.n_unsent.get() == 0 {
+            self.progress_at.set(Instant::now());
+        }
+        self.n_unsent.set(self.n_unsent.get() + 1);
+        UnsentGuard(Rc::clone(self))
+    }
+
+    /// Ready once the client has taken all pieces.
+    pub(crate) fn poll_sent(&self, context: &Context<'_>) -> Poll<()> {
+        if self.n_unsent.get() == 0 {
+            return Poll::Ready(());
+        }
+        *self.waker.borrow_mut() = Some(context.waker().clone());
+        Poll::Pending
+    }
+
     fn poll_stalled(
         &self,
         context: &mut Context<'_>,
         timer: &mut Option<Pin<Box<Sleep>>>,
         most: Duration,
     ) -> Poll<()> {
-        let Some(handed_over) = self.handed_over.get() else {
+        if self.n_unsent.get() == 0 {
             return Poll::Pending;
-        };
-        let deadline = handed_over + most;
+        }
+        let deadline = self.progress_at.get() + most;
         let timer = timer.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
-        if timer.deadline() != deadline {
+        loop {
+            ready!(timer.as_mut().poll(context));
+            if timer.deadline() >= deadline {
+                return Poll::Ready(());
+            }
+            // The client has taken something since the timer was set.
             timer.as_mut().reset(deadline);
         }
-        timer.as_mut().poll(context)
+    }
+}
+
+// === impl UnsentGuard ===
+
+impl UnsentGuard {
+    /// A guard for another piece of the same response.
+    pub(crate) fn another(&self) -> Self {
+        self.0.begin_piece()
+    }
+
+    /// Notes that the client takes some of the piece.
+    pub(crate) fn note_progress(&self) {
+        self.0.progress_at.set(Instant::now());
+    }
+}
+
+impl Drop for UnsentGuard {
+    fn drop(&mut self) {
+        let n_unsent = self.0.n_unsent.get() - 1;
+        self.0.n_unsent.set(n_unsent);
+        if n_unsent == 0
+            && let Some(waker) = self.0.waker.borrow_mut().take()
+        {
+            waker.wake();
+        }
     }
 }

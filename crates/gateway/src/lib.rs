@@ -23,6 +23,7 @@ mod header_lines;
 mod limit;
 mod noted_headers;
 mod own;
+mod piece;
 mod refund;
 mod response;
 mod route;

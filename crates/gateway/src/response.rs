@@ -1,5 +1,7 @@
 //! The bodies of responses to clients.
 
+mod sending;
+
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -7,13 +9,23 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::Sleep;
 
+use self::sending::StreamSending;
 use crate::connection::RequestGuard;
-use crate::executor::{piece_handed_over, piece_wanted};
+use crate::executor::StreamProgress;
+use crate::piece::Piece;
 use crate::upstream::{UpstreamBody, UpstreamBodyError};
 
 /// The body of a response to a client. Its request is in progress until it is dropped.
 #[derive(Debug)]
 pub(crate) struct GatewayBody {
+    source: BodySource,
+    /// There over HTTP/2.
+    sending: Option<Box<StreamSending>>,
+}
+
+/// The body of a response as it comes.
+#[derive(Debug)]
+struct BodySource {
     content: Content,
     /// The end of the time that the request may take in all.
     deadline: Option<Pin<Box<Sleep>>>,
@@ -41,14 +53,8 @@ pub(crate) enum GatewayBodyError {
 impl GatewayBody {
     /// A body of our own.
     pub(crate) fn own(bytes: Bytes, guard: RequestGuard) -> Self {
-        // Without a window, hyper never asks for the body: the time of the client begins here.
-        piece_handed_over();
         let content = Content::Own(Some(bytes).filter(|bytes| !bytes.is_empty()));
-        Self {
-            content,
-            deadline: None,
-            guard,
-        }
+        Self::new(content, None, guard)
     }
 
     /// The body of an upstream's response.
@@ -57,63 +63,84 @@ impl GatewayBody {
         deadline: Option<Pin<Box<Sleep>>>,
         guard: RequestGuard,
     ) -> Self {
-        piece_handed_over();
+        Self::new(Content::Upstream(body), deadline, guard)
+    }
+
+    fn new(content: Content, deadline: Option<Pin<Box<Sleep>>>, guard: RequestGuard) -> Self {
+        let progress = StreamProgress::of_this_task();
         Self {
-            content: Content::Upstream(body),
-            deadline,
-            guard,
+            source: BodySource {
+                content,
+                deadline,
+                guard,
+            },
+            sending: progress.map(|progress| Box::new(StreamSending::new(progress))),
         }
     }
 }
 
 impl Body for GatewayBody {
-    type Data = Bytes;
+    type Data = Piece;
     type Error = GatewayBodyError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, GatewayBodyError>>> {
+    ) -> Poll<Option<Result<Frame<Piece>, GatewayBodyError>>> {
         let this = self.get_mut();
-        if let Some(deadline) = &mut this.deadline
-            && deadline.as_mut().poll(context).is_ready()
-        {
+        if this.source.poll_deadline(context).is_ready() {
             return Poll::Ready(Some(Err(GatewayBodyError::TotalTimeout)));
         }
-        let memory = this.guard.memory.as_ref();
-        if let Some(memory) = memory {
-            ready!(memory.poll_piece(context));
+        if let Some(sending) = &mut this.sending {
+            return sending.poll(&mut this.source, context);
         }
-        let frame = match &mut this.content {
-            Content::Own(bytes) => bytes.take().map(Frame::data).map(Ok),
-            Content::Upstream(body) => {
-                piece_wanted();
-                ready!(Pin::new(body).poll_frame(context))
-            }
-        };
-        if let Some(Ok(_)) = frame {
-            piece_handed_over();
-        }
-        let charge = |bytes| match memory {
-            Some(memory) => memory.charge_piece(bytes),
-            None => bytes,
-        };
-        Poll::Ready(frame.map(|frame| Ok(frame?.map_data(charge))))
+        let frame = ready!(this.source.poll(context));
+        Poll::Ready(frame.map(|frame| Ok(frame?.map_data(Piece::http1))))
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.content {
-            Content::Own(bytes) => bytes.is_none(),
-            Content::Upstream(body) => body.is_end_stream(),
+        match &self.sending {
+            Some(sending) => sending.is_at_end(&self.source),
+            None => self.source.is_at_end(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.content {
+        match &self.source.content {
             Content::Own(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
             Content::Upstream(body) => body.size_hint(),
+        }
+    }
+}
+
+// === impl BodySource ===
+
+impl BodySource {
+    fn poll(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, GatewayBodyError>>> {
+        let frame = match &mut self.content {
+            Content::Own(bytes) => bytes.take().map(Frame::data).map(Ok),
+            Content::Upstream(body) => ready!(Pin::new(body).poll_frame(context)),
+        };
+        Poll::Ready(frame.map(|frame| Ok(frame?)))
+    }
+
+    fn poll_deadline(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        match &mut self.deadline {
+            Some(deadline) => deadline.as_mut().poll(context),
+            None => Poll::Pending,
+        }
+    }
+
+    /// True if it is known that nothing more comes.
+    fn is_at_end(&self) -> bool {
+        match &self.content {
+            Content::Own(bytes) => bytes.is_none(),
+            Content::Upstream(body) => body.is_end_stream(),
         }
     }
 }

@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request};
 use tidegate_observe::LogSampler;
 use tracing::warn;
@@ -62,10 +61,11 @@ pub(crate) struct RequestMemory {
 #[error("the gateway is out of memory for requests")]
 pub(crate) struct OutOfMemory;
 
-/// A piece of a response that the client has not taken.
-struct UnsentPiece {
-    bytes: Bytes,
+/// The memory of a piece of a response, released when dropped.
+#[derive(Debug)]
+pub(crate) struct PieceCharge {
     connection: Arc<ConnectionMemory>,
+    n_bytes: usize,
 }
 
 /// The task and the stream of a request, as large as those of a gRPC call that waits.
@@ -156,13 +156,15 @@ impl HeldMemory {
         Poll::Pending
     }
 
-    /// The same bytes, charged until the client has taken them or the stream is reset.
-    pub(crate) fn charge_piece(&self, bytes: Bytes) -> Bytes {
+    /// Charges a piece, until the client has taken it or the stream is reset.
+    pub(crate) fn charge_piece(&self, n_bytes: usize) -> PieceCharge {
         let connection = Arc::clone(&self.connection);
-        let n_bytes = bytes.len();
         connection.unsent_bytes.fetch_add(n_bytes, Ordering::AcqRel);
         connection.all.n_bytes.fetch_add(n_bytes, Ordering::Relaxed);
-        Bytes::from_owner(UnsentPiece { bytes, connection })
+        PieceCharge {
+            connection,
+            n_bytes,
+        }
     }
 }
 
@@ -174,17 +176,11 @@ impl Drop for HeldMemory {
     }
 }
 
-// === impl UnsentPiece ===
+// === impl PieceCharge ===
 
-impl AsRef<[u8]> for UnsentPiece {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-impl Drop for UnsentPiece {
+impl Drop for PieceCharge {
     fn drop(&mut self) {
-        let (memory, n_bytes) = (&self.connection, self.bytes.len());
+        let (memory, n_bytes) = (&self.connection, self.n_bytes);
         memory.all.n_bytes.fetch_sub(n_bytes, Ordering::Relaxed);
         memory.unsent_bytes.fetch_sub(n_bytes, Ordering::AcqRel);
         let waiting = std::mem::take(&mut *memory.waiting());
@@ -209,8 +205,6 @@ mod tests {
             self.0.store(true, Ordering::Relaxed);
         }
     }
-
-    const PIECE: Bytes = Bytes::from_static(b"piece");
 
     fn connections(max_bytes: usize) -> (Arc<StreamMemory>, [Arc<ConnectionMemory>; 2]) {
         let all = Arc::<StreamMemory>::default();
@@ -267,14 +261,11 @@ mod tests {
             polled.is_ready()
         };
         assert!(is_ready(&one));
-        let piece = one.head.charge_piece(PIECE);
-        assert_eq!(piece, PIECE);
+        let piece = one.head.charge_piece(5);
         assert!(!is_ready(&one));
         assert!(is_ready(&other), "it has sent none");
-        let rest = piece.slice(1..);
+        assert!(!was_woken(), "the piece is there");
         drop(piece);
-        assert!(!was_woken(), "a part of the piece is there");
-        drop(rest);
         assert!(was_woken());
         assert!(is_ready(&one));
         drop((one, other));

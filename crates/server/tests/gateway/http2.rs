@@ -131,7 +131,38 @@ async fn a_host_that_disagrees_is_rejected() {
     assert!(upstream.requests().is_empty());
 }
 
-/// hyper asks the body of such a stream for nothing more, so no timeout of the body would ever fire.
+/// The body of the response to a GET, on a stream with a window of so many bytes, of which none are granted again.
+async fn body_within(gateway: &RunningGateway, window: u32) -> h2::RecvStream {
+    let stream = gateway.connect().await;
+    let mut builder = h2::client::Builder::new();
+    let (client, connection) = builder
+        .initial_window_size(window)
+        .handshake::<_, Bytes>(stream)
+        .await
+        .unwrap();
+    tokio::spawn(async move {
+        let _ = connection.await;
+    });
+    let mut client = client.ready().await.unwrap();
+    let request = Request::post("http://shop.example/").header("te", "trailers");
+    let (response, mut stream) = client
+        .send_request(request.body(()).unwrap(), false)
+        .unwrap();
+    stream
+        .send_data(Bytes::from_static(b"message"), true)
+        .unwrap();
+    let response = timeout(LONG, response).await.expect("in time");
+    response.unwrap().into_body()
+}
+
+fn impatient() -> GatewayBounds {
+    GatewayBounds {
+        write_timeout: Duration::from_millis(200),
+        ..GatewayBounds::default()
+    }
+}
+
+/// hyper waits for a window for the first piece, so no timeout of the body would ever fire.
 #[tokio::test]
 async fn a_stream_without_a_window_does_not_hold_the_upstream() {
     let body = "x".repeat(1 << 20);
@@ -140,29 +171,35 @@ async fn a_stream_without_a_window_does_not_hold_the_upstream() {
         body.len()
     );
     let upstream = RecordingUpstream::start(response.into_bytes().leak()).await;
-    let bounds = GatewayBounds {
-        write_timeout: Duration::from_millis(200),
-        ..GatewayBounds::default()
-    };
-    let gateway = RunningGateway::start_with(config(upstream.address), bounds);
-    let stream = gateway.connect().await;
-    let mut builder = h2::client::Builder::new();
-    let (client, connection) = builder
-        .initial_window_size(0)
-        .handshake::<_, Bytes>(stream)
-        .await
-        .unwrap();
-    tokio::spawn(async move {
-        let _ = connection.await;
-    });
-    let mut client = client.ready().await.unwrap();
-    let request = Request::get("http://a/").body(()).unwrap();
-    let (response, _) = client.send_request(request, true).unwrap();
-    let mut body = timeout(LONG, response)
-        .await
-        .expect("in time")
-        .unwrap()
-        .into_body();
+    let gateway = RunningGateway::start_with(config(upstream.address), impatient());
+    let mut body = body_within(&gateway, 0).await;
     let data = timeout(LONG, body.data()).await.expect("a reset");
     assert!(data.unwrap().unwrap_err().is_reset());
+}
+
+/// The task of a stream ends with the last piece, and nobody could reset the stream any more.
+#[tokio::test]
+async fn a_stream_that_never_takes_the_last_piece_is_reset() {
+    let check = async |gateway: RunningGateway| {
+        let mut body = body_within(&gateway, 1).await;
+        let first = timeout(LONG, body.data()).await.expect("a byte");
+        assert_eq!(first.unwrap().unwrap().len(), 1);
+        let rest = timeout(LONG, body.data()).await.expect("a reset");
+        assert!(rest.unwrap().unwrap_err().is_reset());
+    };
+    let responses: [&[u8]; 2] = [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+    ];
+    for response in responses {
+        let upstream = RecordingUpstream::start(response).await;
+        check(RunningGateway::start_with(
+            config(upstream.address),
+            impatient(),
+        ))
+        .await;
+    }
+    let mut config = config(start_upstream().await);
+    Arc::make_mut(&mut config.upstreams[0]).protocol = UpstreamProtocol::Http2;
+    check(RunningGateway::start_with(config, impatient())).await;
 }
