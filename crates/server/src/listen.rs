@@ -73,9 +73,6 @@ enum Source {
 /// process is out of file descriptors, and without a pause the loop would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// The time after which a full listener looks again for connections that have become idle.
-const EVICT_PAUSE: Duration = Duration::from_millis(100);
-
 /// The time without a byte after which the kernel asks a peer if it is there. Proxies on the way forget
 /// silent connections after some minutes.
 const KEEPALIVE_TIME: Duration = Duration::from_mins(1);
@@ -209,13 +206,7 @@ impl Listener {
                 "connection limit reached; new connections evict the idlest, or wait if none is idle"
             );
         }
-        loop {
-            self.places.evict_idlest();
-            // Those that are busy now may be idle then.
-            if let Ok(place) = timeout(EVICT_PAUSE, self.places.take()).await {
-                return place;
-            }
-        }
+        self.places.take().await
     }
 
     /// A permit for a connection of `peer`, or `None` if its address has as many as it may.

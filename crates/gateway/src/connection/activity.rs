@@ -67,6 +67,11 @@ impl ConnectionActivity {
         is_evictable.then(|| Duration::from_nanos(self.idle_since.load(Ordering::Relaxed)))
     }
 
+    /// True if the connection is told to close, and no request is under way.
+    pub fn is_evicted(&self) -> bool {
+        self.is_evicted.load(Ordering::Relaxed) && self.is_idle()
+    }
+
     /// Tells the connection to close, unless a request is under way by then.
     pub fn evict(&self) {
         self.is_evicted.store(true, Ordering::Relaxed);

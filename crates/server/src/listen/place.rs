@@ -1,12 +1,14 @@
 //! Places for connections: as many as may be open at once.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tidegate_gateway::{AddressPermit, ConnectionActivity};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 
 /// The places of one listener.
 #[derive(Debug)]
@@ -16,6 +18,8 @@ pub(super) struct Places {
     closed: Arc<Notify>,
     open: Arc<Mutex<HashMap<u64, Arc<ConnectionActivity>>>>,
     next_id: AtomicU64,
+    /// Those that were idle for longest when they were searched for, the idlest last, with the time since which each was idle.
+    idlest: Vec<(Duration, Weak<ConnectionActivity>)>,
     /// Whether it was told that all are taken.
     is_full: bool,
 }
@@ -32,9 +36,12 @@ pub(crate) struct Place {
     activity: Arc<ConnectionActivity>,
 }
 
-/// One connection in this many is evicted at a time. A search for the idlest looks at all connections, so a flood of new ones must
+/// One connection in this many is found by one search. A search for the idlest looks at all connections, so a flood of new ones must
 /// not cause a search for each of them.
-const EVICTED_AT_ONCE: usize = 64;
+const FOUND_AT_ONCE: usize = 64;
+
+/// The time after which a full listener looks again for a connection that has become idle.
+const EVICT_PAUSE: Duration = Duration::from_millis(100);
 
 // === impl Places ===
 
@@ -48,6 +55,7 @@ impl Places {
             closed: Arc::new(Notify::new()),
             open: Arc::default(),
             next_id: AtomicU64::new(0),
+            idlest: Vec::new(),
             is_full: false,
         }
     }
@@ -62,11 +70,20 @@ impl Places {
         Some(self.place(Some(permit)))
     }
 
-    /// A place, once one is free.
-    pub(super) async fn take(&self) -> Place {
-        // The semaphore is never closed, so there is always a permit.
-        let permit = Arc::clone(&self.free).acquire_owned().await.ok();
-        self.place(permit)
+    /// A place, once one is free; the connection that has been idle for longest makes room.
+    pub(super) async fn take(&mut self) -> Place {
+        let mut evicted: Option<Arc<ConnectionActivity>> = None;
+        loop {
+            // A connection that is slow to close is waited for, because another one would be evicted for nothing.
+            if !evicted.as_ref().is_some_and(|it| it.is_evicted()) {
+                evicted = self.evict_idlest();
+            }
+            let permit = Arc::clone(&self.free).acquire_owned();
+            if let Ok(permit) = timeout(EVICT_PAUSE, permit).await {
+                // The semaphore is never closed, so there is always a permit.
+                return self.place(permit.ok());
+            }
+        }
     }
 
     /// Ready when a connection closes.
@@ -87,22 +104,41 @@ impl Places {
         is_news
     }
 
-    /// Tells the connections that have been idle for longest to close, if any is idle.
-    pub(super) fn evict_idlest(&self) {
+    /// Tells the connection that has been idle for longest to close, if one is idle.
+    fn evict_idlest(&mut self) -> Option<Arc<ConnectionActivity>> {
+        self.pop_idlest().or_else(|| {
+            self.find_idlest();
+            self.pop_idlest()
+        })
+    }
+
+    /// Evicts the idlest of those that were found before and have been idle since.
+    fn pop_idlest(&mut self) -> Option<Arc<ConnectionActivity>> {
+        while let Some((since, activity)) = self.idlest.pop() {
+            let activity = activity.upgrade();
+            if let Some(activity) = activity.filter(|it| it.idle_since() == Some(since)) {
+                activity.evict();
+                return Some(activity);
+            }
+        }
+        None
+    }
+
+    fn find_idlest(&mut self) {
         let open = lock(&self.open);
         let idle = open.values().filter_map(|activity| {
             let since = activity.idle_since()?;
-            Some((since, activity))
+            Some((since, Arc::downgrade(activity)))
         });
-        let mut idle: Vec<(Duration, &Arc<ConnectionActivity>)> = idle.collect();
-        let most = self.most.div_ceil(EVICTED_AT_ONCE);
-        if idle.len() > most {
-            idle.select_nth_unstable_by_key(most, |(since, _)| *since);
-            idle.truncate(most);
+        self.idlest.extend(idle);
+        let most = self.most.div_ceil(FOUND_AT_ONCE);
+        if self.idlest.len() > most {
+            self.idlest
+                .select_nth_unstable_by_key(most, |(since, _)| *since);
+            self.idlest.truncate(most);
         }
-        for (_, activity) in idle {
-            activity.evict();
-        }
+        self.idlest
+            .sort_unstable_by_key(|(since, _)| Reverse(*since));
     }
 
     fn place(&self, permit: Option<OwnedSemaphorePermit>) -> Place {
@@ -148,7 +184,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Place, Places};
+    use std::pin::pin;
+
+    use tokio::time::timeout;
+
+    use super::{EVICT_PAUSE, FOUND_AT_ONCE, Place, Places};
 
     #[test]
     fn full_and_free_again_are_news_once() {
@@ -166,7 +206,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_place_comes_back_when_its_connection_closes() {
-        let places = Places::new(1);
+        let mut places = Places::new(1);
         let place = places.take().await;
         assert!(places.take_now().is_none());
         drop(place);
@@ -174,22 +214,53 @@ mod tests {
         assert!(places.take_now().is_some());
     }
 
+    /// The connections that were told to close, or are busy.
+    fn told(taken: &[Place]) -> Vec<usize> {
+        let is_told = |place: &Place| place.activity().idle_since().is_none();
+        let told = taken.iter().enumerate().filter(|(_, it)| is_told(it));
+        told.map(|(index, _)| index).collect()
+    }
+
     #[test]
     fn the_idlest_is_evicted_and_a_busy_one_is_not() {
-        let places = Places::new(3);
+        let mut places = Places::new(3);
         let mut taken: Vec<Place> = std::iter::from_fn(|| places.take_now()).collect();
         taken[0].activity().begin();
         taken[1].activity().touch();
-        places.evict_idlest();
-        let told = taken.iter().map(|place| place.activity().idle_since());
-        let told: Vec<bool> = told.map(|since| since.is_none()).collect();
+        assert!(places.evict_idlest().is_some());
         // The first is busy, and the third was idle for longer than the second.
-        assert_eq!(told, [true, false, true]);
+        assert_eq!(told(&taken), [0, 2]);
         taken[0].activity().end();
-        let is_open = taken[0].activity().idle_since().is_some();
-        assert!(is_open, "the first was not told");
+        assert_eq!(told(&taken), [2], "the first was not told");
         taken.clear();
         assert!(super::lock(&places.open).is_empty());
+    }
+
+    #[test]
+    fn one_search_finds_the_idlest_for_several_new_connections() {
+        let mut places = Places::new(2 * FOUND_AT_ONCE);
+        let taken: Vec<Place> = std::iter::from_fn(|| places.take_now()).collect();
+        for n_evicted in 1..4 {
+            assert!(places.evict_idlest().is_some());
+            let evicted: Vec<usize> = (0..n_evicted).collect();
+            assert_eq!(told(&taken), evicted);
+        }
+        // One that was found, but has been in use since, is not evicted.
+        taken[3].activity().touch();
+        assert!(places.evict_idlest().is_some());
+        assert_eq!(told(&taken), [0, 1, 2, 4]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_is_slow_to_close_is_the_only_one_evicted() {
+        let mut places = Places::new(2);
+        let mut taken: Vec<Place> = std::iter::from_fn(|| places.take_now()).collect();
+        let mut place = pin!(places.take());
+        assert!(timeout(10 * EVICT_PAUSE, place.as_mut()).await.is_err());
+        assert_eq!(told(&taken), [0]);
+        drop(taken.remove(0));
+        place.await;
+        assert_eq!(told(&taken), [0; 0]);
     }
 
     #[test]
