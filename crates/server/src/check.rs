@@ -6,11 +6,13 @@ mod answer;
 mod fault;
 mod json;
 mod question;
+mod text;
 
 pub(crate) use answer::{Checked, CheckedBatch, Outcome};
 pub(crate) use fault::{Fault, Faults};
 pub(crate) use json::Json;
 pub(crate) use question::{Check, CheckRequest};
+pub(crate) use text::body_text;
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,6 @@ use std::fmt;
 
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use tidegate_identify::text_of;
 
 /// A JSON value. Its texts are those of the body, unless they have escapes. How deep it goes is bounded
 /// by the parser, how large it is by the body.
@@ -88,11 +87,11 @@ impl<'de> Visitor<'de> for JsonVisitor {
     }
 
     fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Json<'de>, E> {
-        Ok(Json::Text(text_of(text.as_bytes())))
+        Ok(Json::Text(text.into()))
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Json<'de>, E> {
-        Ok(Json::Text(text_of(text.as_bytes()).into_owned().into()))
+        Ok(Json::Text(text.to_owned().into()))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Json<'de>, A::Error> {

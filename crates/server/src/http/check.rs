@@ -7,7 +7,7 @@ use tidegate_limiter::{LimiterError, Store, Verdict};
 
 use super::Visit;
 use crate::answer::{self, Refusal, Response};
-use crate::check::{Check, CheckRequest, Json};
+use crate::check::{Check, CheckRequest, Json, body_text};
 use crate::cross_site::is_cross_site;
 
 const SAMPLE: &str = r#"a check, such as {"domain": "api", "descriptors": [{"user_id": "42"}]}"#;
@@ -27,7 +27,8 @@ pub(super) async fn check<S: Store>(
     if bytes.is_empty() {
         return Err(Refusal::BodyEmpty { sample: SAMPLE });
     }
-    let body: Json<'_> = serde_json::from_slice(&bytes).map_err(Refusal::NotJson)?;
+    let text = body_text(&bytes);
+    let body: Json<'_> = serde_json::from_str(&text).map_err(Refusal::NotJson)?;
     match CheckRequest::read(&body)? {
         CheckRequest::One(check) => {
             let verdict = judge(&check, &head.headers, visit).await?;

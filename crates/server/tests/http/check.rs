@@ -51,6 +51,30 @@ async fn one_check_is_answered_by_status_headers_and_body() {
     assert_eq!(json_of(&reply)["retry_after"], json!(59.75));
 }
 
+/// A gateway copies a header into the body as it is, or as its language reads bytes that are not UTF-8.
+#[tokio::test]
+async fn a_value_that_is_not_utf8_is_counted() {
+    let server = Server::start(RULES).await;
+    // Of the last two, the second is the first as its bytes: one caller.
+    let cases: [(&[u8], u16); 5] = [
+        (br"bob\ud800", 200),
+        (br"bob\udcff", 200),
+        (b"bob\xff", 200),
+        (br"bob\ufffd", 200),
+        ("bob\u{fffd}".as_bytes(), 429),
+    ];
+    for (user, status) in cases {
+        let (before, after) = ALICE.split_once("alice").unwrap();
+        let body = [before.as_bytes(), user, after.as_bytes()].concat();
+        let head = post_to("/v1/check", &" ".repeat(body.len()));
+        let request = [head.trim_end_matches(' ').as_bytes(), &body].concat();
+        for expected in [status, status, 429] {
+            let reply = server.exchange(&request).await;
+            assert_eq!(reply.status, expected, "{}", user.escape_ascii());
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_request_that_passes_over_a_soft_limit_is_marked() {
     let server = Server::start(RULES).await;
