@@ -49,9 +49,18 @@ pub(crate) struct RunningGateway {
 /// An upstream that records every byte of every connection and answers each request the same.
 pub(crate) struct RecordingUpstream {
     pub(crate) address: SocketAddr,
-    received: Arc<Mutex<Vec<Vec<u8>>>>,
+    record: Arc<Record>,
     accepted: Arc<Notify>,
+    finish: Arc<Notify>,
     task: JoinHandle<()>,
+}
+
+/// The bytes that an upstream received.
+#[derive(Debug, Default)]
+struct Record {
+    requests: Mutex<Vec<Vec<u8>>>,
+    /// What was no whole request when its connection ended.
+    rests: Mutex<Vec<u8>>,
 }
 
 /// A response as its bytes came.
@@ -123,6 +132,16 @@ impl RunningGateway {
         receive(&mut stream).await
     }
 
+    /// Sends bytes on a new connection, and gives all that is received until the other side closes.
+    pub(crate) async fn send_until_closed(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut stream = self.connect().await;
+        stream.write_all(bytes).await.unwrap();
+        let mut received = Vec::new();
+        let read = timeout(LONG, stream.read_to_end(&mut received)).await;
+        read.expect("the end of the connection").unwrap();
+        received
+    }
+
     pub(crate) fn ask_to_stop(&self) {
         self.stop.send(Stop::Now).unwrap();
     }
@@ -140,23 +159,32 @@ impl RecordingUpstream {
     pub(crate) async fn start(response: &'static [u8]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let received = Arc::<Mutex<Vec<Vec<u8>>>>::default();
-        let record = Arc::clone(&received);
+        let record = Arc::<Record>::default();
         let accepted = Arc::<Notify>::default();
-        let was_accepted = Arc::clone(&accepted);
+        let finish = Arc::<Notify>::default();
+        let (records, was_accepted, finishes) = (
+            Arc::clone(&record),
+            Arc::clone(&accepted),
+            Arc::clone(&finish),
+        );
         let task = tokio::spawn(async move {
             // They end with this task.
             let mut connections = JoinSet::new();
             loop {
-                let (stream, _) = listener.accept().await.unwrap();
+                let stream = tokio::select! {
+                    accepted = listener.accept() => accepted.unwrap().0,
+                    () = finishes.notified() => break,
+                };
                 was_accepted.notify_one();
-                connections.spawn(record_requests(stream, Arc::clone(&record), response));
+                connections.spawn(record_requests(stream, Arc::clone(&records), response));
             }
+            connections.join_all().await;
         });
         Self {
             address,
-            received,
+            record,
             accepted,
+            finish,
             task,
         }
     }
@@ -174,9 +202,21 @@ impl RecordingUpstream {
 
     /// The requests so far, head and body, in the order of their ends.
     pub(crate) fn requests(&self) -> Vec<String> {
-        let received = self.received.lock().unwrap();
+        let requests = self.record.requests.lock().unwrap();
         let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
-        received.iter().map(text).collect()
+        requests.iter().map(text).collect()
+    }
+
+    /// All requests, once the gateway has closed its connections. There must be nothing beside them.
+    pub(crate) async fn all_requests(&mut self) -> Vec<String> {
+        self.finish.notify_one();
+        timeout(LONG, &mut self.task)
+            .await
+            .expect("an end")
+            .unwrap();
+        let rests = self.record.rests.lock().unwrap();
+        assert!(rests.is_empty(), "{:?}", String::from_utf8_lossy(&rests));
+        self.requests()
     }
 }
 
@@ -187,26 +227,23 @@ impl Drop for RecordingUpstream {
 }
 
 /// Reads requests strictly: a line ends in CR LF, and nothing but a length or chunks gives a body.
-async fn record_requests(
-    mut stream: TcpStream,
-    record: Arc<Mutex<Vec<Vec<u8>>>>,
-    response: &'static [u8],
-) {
+async fn record_requests(mut stream: TcpStream, record: Arc<Record>, response: &'static [u8]) {
     let mut buffer = Vec::new();
     loop {
         let Some(length) = request_length(&buffer) else {
             let mut chunk = [0; 4096];
             match stream.read(&mut chunk).await {
                 Ok(n_bytes) if n_bytes > 0 => buffer.extend_from_slice(&chunk[..n_bytes]),
-                _ => return,
+                _ => {
+                    record.rests.lock().unwrap().append(&mut buffer);
+                    return;
+                }
             }
             continue;
         };
         let rest = buffer.split_off(length);
-        record
-            .lock()
-            .unwrap()
-            .push(std::mem::replace(&mut buffer, rest));
+        let request = std::mem::replace(&mut buffer, rest);
+        record.requests.lock().unwrap().push(request);
         if stream.write_all(response).await.is_err() {
             return;
         }
