@@ -150,9 +150,9 @@ pub struct RetryConfig {
 pub enum RetryOn {
     /// No connection could be made: any method.
     Connect,
-    /// The connection broke before the response: idempotent methods without a body.
+    /// The connection broke before the response: idempotent methods whose body, if there is one, can be sent again.
     Reset,
-    /// A response of this status, 502, 503 or 504: idempotent methods without a body.
+    /// A response of this status, 502, 503 or 504: the same methods.
     Status(StatusCode),
 }
 

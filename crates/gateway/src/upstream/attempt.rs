@@ -67,10 +67,6 @@ pub(super) async fn send(
             is_reused,
         } => {
             prepare_http1(&mut request);
-            if let Some(link) = link.filter(|link| link.is_untouched()) {
-                // HTTP/1 cannot refuse a request unseen, so nothing need be kept.
-                link.forget_pieces();
-            }
             let started = if *is_reused { leased_at } else { now() };
             match wait.run(connection.send(request), started).await {
                 Some(Ok(response)) => Ok(response),

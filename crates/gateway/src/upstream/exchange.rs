@@ -3,10 +3,11 @@
 //! Two kinds of failure are repaired once, on a new connection, without being asked for and without a budget, because they belong to
 //! the protocols and not to the target:
 //! - HTTP/1: a kept connection that the target closes just as a request is sent. Nothing of a response was read, and either
-//!   nothing of the request was written, or the method is idempotent and the body untouched.
+//!   nothing of the request was written, or the method is idempotent and the body replayable.
 //! - HTTP/2: a stream that the target says it has not looked at (`REFUSED_STREAM`, or a `GOAWAY` that excludes it), whatever the method.
 //!
-//! All other retries are those that a route asks for, within the budget.
+//! All other retries are those that a route asks for, within the budget: for idempotent methods with a replayable body. A body is
+//! replayable as long as all that was read of it is kept: see [`BodyLink`].
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -22,7 +23,7 @@ use super::connect::ProtocolNeed;
 use super::error::{ForwardError, Reached};
 use super::lease::{ConnectionLease, LeasedChannel};
 use super::local::Freshness;
-use super::outgoing::{BodyLink, OutgoingBody};
+use super::outgoing::{BodyLink, LinkState, OutgoingBody};
 use super::pool::LocalUpstream;
 use super::shared::{SharedUpstream, TriedTargets};
 use super::timer::{TimerPool, now};
@@ -130,6 +131,9 @@ impl<'a> Exchange<'a> {
         };
         let link = request.body().link().cloned();
         let spare = self.spare(&request, link.as_ref(), lease.parts().1);
+        if let (Some(link), None) = (&link, &spare) {
+            link.forget_pieces();
+        }
         // From here on a request that is dropped may have reached the target.
         let reached_before = self.reached.replace(Reached::Maybe);
         match send(&mut lease, request, self.timers, started).await {
@@ -176,10 +180,22 @@ impl<'a> Exchange<'a> {
     ) -> AttemptEnd {
         let target = &lease.target().state;
         target.health.succeed(&target.name);
+        let status = response.status();
+        let again = spare.filter(|spare| spare.is_idempotent && spare.is_replayable());
+        if let Some(spare) = again
+            && self.may_retry(RetryOn::Status(status))
+        {
+            // Without the link, because the end of the response would stop the request's body.
+            let is_sent = link.is_none_or(|link| link.state() == LinkState::Ended);
+            if is_sent {
+                drop(response.map(|it| UpstreamBody::new(it, lease, None, self.timers)));
+            }
+            self.tried.push(index);
+            return AttemptEnd::Again(spare.into_request());
+        }
         if let Some(link) = &link {
             link.forget_pieces();
         }
-        let status = response.status();
         let response = response.map(|incoming| {
             if status == StatusCode::SWITCHING_PROTOCOLS {
                 UpstreamBody::of_upgrade(incoming, lease, self.timers)
@@ -187,15 +203,6 @@ impl<'a> Exchange<'a> {
                 UpstreamBody::new(incoming, lease, link, self.timers)
             }
         });
-        if let Some(spare) = spare
-            && spare.is_idempotent
-            && spare.is_untouched()
-            && self.may_retry(RetryOn::Status(status))
-        {
-            drop(response);
-            self.tried.push(index);
-            return AttemptEnd::Again(spare.into_request());
-        }
         AttemptEnd::Response(Box::new(response))
     }
 
@@ -301,20 +308,16 @@ impl<'a> Exchange<'a> {
 // === impl SpareRequest ===
 
 impl SpareRequest {
-    /// Whether nobody has begun to read the body.
-    fn is_untouched(&self) -> bool {
-        self.link.as_ref().is_none_or(|link| link.is_untouched())
+    /// Whether all that was read of the body is kept.
+    fn is_replayable(&self) -> bool {
+        self.link.as_ref().is_none_or(|link| link.is_replayable())
     }
 
     /// Whether it may be sent after a failure of this kind.
     fn fits(&self, repair: FreeRepair) -> bool {
-        match repair {
-            // The target says that it did nothing.
-            FreeRepair::Refused { .. } => {
-                self.link.as_ref().is_none_or(|link| link.is_replayable())
-            }
-            FreeRepair::ClosedIdle | FreeRepair::None => self.is_idempotent && self.is_untouched(),
-        }
+        // A target that refuses a request says that it did nothing.
+        let is_harmless = self.is_idempotent || matches!(repair, FreeRepair::Refused { .. });
+        is_harmless && self.is_replayable()
     }
 
     fn into_request(self) -> Box<Request<OutgoingBody>> {

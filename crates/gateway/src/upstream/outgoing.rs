@@ -44,7 +44,7 @@ pub(super) struct BodyLink {
     waker: RefCell<Option<Waker>>,
 }
 
-/// Pieces that were sent, kept by reference as long as the target may refuse the request unseen.
+/// Pieces that were sent, kept by reference as long as they may have to be sent again.
 #[derive(Debug, Default)]
 struct KeptPieces {
     pieces: Vec<Bytes>,
@@ -67,7 +67,7 @@ pub(super) enum LinkState {
     Stopped,
 }
 
-/// The bytes of a body that are kept for a second attempt. Most gRPC messages are smaller.
+/// The bytes of a body that are kept for a second attempt. Most gRPC messages and most bodies of PUT are smaller.
 const MAX_KEPT_BYTES: usize = 64 * 1024;
 
 // === impl OutgoingBody ===
@@ -190,9 +190,14 @@ impl BodyLink {
         is_sound && (self.is_untouched() || self.kept.borrow().is_complete)
     }
 
-    /// Keeps no more pieces and forgets those that it has: the target has seen the request, or could have.
+    /// Keeps no more pieces: there will be no other attempt.
     pub(super) fn forget_pieces(&self) {
-        *self.kept.borrow_mut() = KeptPieces::default();
+        let mut kept = self.kept.borrow_mut();
+        kept.is_complete = false;
+        // A later attempt may not have sent all of them.
+        if self.attempt.get() == 0 {
+            *kept = KeptPieces::default();
+        }
     }
 
     /// A handle for another attempt. Earlier handles yield nothing more.

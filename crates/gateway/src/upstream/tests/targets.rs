@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::{Method, StatusCode};
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{spawn_local, yield_now};
@@ -16,7 +17,7 @@ use tokio::task::{spawn_local, yield_now};
 use super::super::addresses::{ResolvedAddresses, Resolver};
 use super::super::{ForwardError, SharedUpstream, UpstreamPool};
 use super::bytes_server::BytesServer;
-use super::client_body::whole_body;
+use super::client_body::{client_body, whole_body};
 use super::{OK, get, pool, read, request, run, upstream};
 use crate::config::{Balance, HealthCheck, PassiveHealth, RetryConfig, RetryOn, UpstreamConfig};
 
@@ -167,6 +168,109 @@ fn broken_connections_are_retried_for_idempotent_methods_only() {
             }
         }
         assert_eq!(n_failed, 2);
+    });
+}
+
+/// A server that answers requests with bodies of `length` bytes, each with its body, or, with `answer`, all the same, or closes if that is empty.
+async fn with_bodies(length: usize, answer: Option<&'static str>) -> BytesServer {
+    BytesServer::start(move |mut connection| async move {
+        while connection.head().await.is_some() {
+            let Some(body) = connection.body(length).await else {
+                return;
+            };
+            match answer {
+                Some("") => return,
+                Some(answer) => connection.send(answer).await,
+                None => {
+                    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n");
+                    connection.send([head.as_bytes(), &body].concat()).await;
+                }
+            }
+        }
+    })
+    .await
+}
+
+/// The number of requests that fail of four, by two targets of which one answers with `answer` or breaks off.
+async fn n_failed_of_four(method: Method, length: usize, answer: &'static str) -> usize {
+    let failing = with_bodies(length, Some(answer)).await;
+    let live = with_bodies(length, None).await;
+    let upstream = upstream(&[&failing.url, &live.url], |config| {
+        config.passive_health.failures = 0;
+    });
+    let pool = pool();
+    let unavailable = RetryOn::Status(StatusCode::SERVICE_UNAVAILABLE);
+    let retry = retry(&[RetryOn::Reset, unavailable]);
+    let bytes: Vec<u8> = (0..length).map(|it| it.to_le_bytes()[0]).collect();
+    let mut n_failed = 0;
+    for _ in 0..4 {
+        let (body, _client) = whole_body(&bytes).await;
+        let mut sent = request(method.clone(), "/").map(|_| body);
+        sent.headers_mut().insert("content-length", length.into());
+        match pool.send(&upstream, sent, Some(&retry)).await {
+            Ok(response) if response.status() == StatusCode::OK => {
+                assert_eq!(read(response).await, bytes, "{method}");
+            }
+            _ => n_failed += 1,
+        }
+    }
+    n_failed
+}
+
+#[test]
+fn a_small_body_is_sent_again_for_idempotent_methods_only() {
+    run(async {
+        for answer in ["", UNAVAILABLE] {
+            for method in [Method::PUT, Method::DELETE] {
+                for length in [5, 60 * 1024] {
+                    let n_failed = n_failed_of_four(method.clone(), length, answer).await;
+                    assert_eq!(n_failed, 0, "{method} {length} {answer:?}");
+                }
+                // More than is kept.
+                let n_failed = n_failed_of_four(method, 200 * 1024, answer).await;
+                assert_eq!(n_failed, 2, "{answer:?}");
+            }
+            for method in [Method::POST, Method::PATCH] {
+                let n_failed = n_failed_of_four(method.clone(), 5, answer).await;
+                assert_eq!(n_failed, 2, "{method} {answer:?}");
+            }
+        }
+    });
+}
+
+/// A target that answers before it has read the body, and whose connection then is of no use.
+#[test]
+fn a_body_that_is_still_arriving_goes_on_with_the_next_attempt() {
+    run(async {
+        let early = BytesServer::start(|mut connection| async move {
+            connection.head().await;
+            connection.body(2).await;
+            connection.send(UNAVAILABLE).await;
+            while connection.body(1).await.is_some() {}
+        })
+        .await;
+        let live = with_bodies(5, None).await;
+        let upstream = upstream(&[&early.url, &live.url], |_| {});
+        let pool = pool();
+        let retry = retry(&[RetryOn::Status(StatusCode::SERVICE_UNAVAILABLE)]);
+        for _ in 0..4 {
+            let (body, mut client) = client_body(5).await;
+            let mut sent = request(Method::PUT, "/").map(|_| body);
+            sent.headers_mut().insert("content-length", 5.into());
+            let answered = pool.send(&upstream, sent, Some(&retry));
+            let write = async {
+                client.write_all(b"he").await.unwrap();
+                // The rest comes when the first target has answered.
+                for _ in 0..100 {
+                    yield_now().await;
+                }
+                client.write_all(b"llo").await.unwrap();
+                client
+            };
+            let (response, _client) = tokio::join!(answered, write);
+            assert_eq!(read(response.unwrap()).await, "hello");
+        }
+        assert_eq!(upstream.counters.retries.get(), 2);
     });
 }
 
