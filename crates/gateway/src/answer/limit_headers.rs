@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use smallvec::SmallVec;
 use tidegate_answer::{DefaultNumbers, Headers};
 use tidegate_limiter::Verdict;
 
@@ -21,6 +22,9 @@ pub(crate) enum LimitHeaders {
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const X_RETRY_AFTER: HeaderName = HeaderName::from_static("x-ratelimit-retry-after");
+
+/// The beginnings of the names of headers that tell of limits.
+const FAMILIES: [&str; 3] = ["ratelimit", "x-ratelimit", "x-rate-limit"];
 
 /// The texts of small numbers, with zeros in front. Nearly all numbers of nearly all responses are small, and a value that is not static
 /// is allocated.
@@ -71,8 +75,12 @@ impl LimitHeaders {
         }
     }
 
-    /// Puts the headers in place of any that an upstream sent under the same names.
+    /// Puts the headers in place of all that an upstream says about limits of its own: a client cannot tell whose numbers are whose.
     pub(crate) fn add_to(self, headers: &mut HeaderMap) {
+        if self.is_empty() {
+            return;
+        }
+        remove_limit_headers(headers);
         match self {
             Self::None => {}
             Self::Default(numbers) => {
@@ -91,6 +99,20 @@ impl LimitHeaders {
                 }
             }
         }
+    }
+}
+
+/// Removes the headers of all dialects that tell of limits. `Retry-After` stays, because it is ours only in a denial.
+fn remove_limit_headers(headers: &mut HeaderMap) {
+    let mut names: SmallVec<[HeaderName; 4]> = SmallVec::new();
+    for name in headers.keys() {
+        let text = name.as_str();
+        if text.starts_with(['r', 'x']) && FAMILIES.iter().any(|it| text.starts_with(it)) {
+            names.push(name.clone());
+        }
+    }
+    for name in &names {
+        headers.remove(name);
     }
 }
 

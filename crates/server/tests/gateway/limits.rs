@@ -55,6 +55,37 @@ async fn a_caller_over_the_limit_gets_429_and_others_pass() {
 }
 
 #[tokio::test]
+async fn an_upstream_with_limits_of_its_own_does_not_contradict_ours() {
+    let upstream = RecordingUpstream::start(
+        b"HTTP/1.1 429 Too Many Requests\r\nX-RateLimit-Limit: 99\r\nX-RateLimit-Reset: 7\r\nX-Rate-Limit-Remaining: 98\r\n\
+          RateLimit: 97\r\nRateLimit-Policy: 96\r\nRetry-After: 5\r\nX-Rate: 1\r\nContent-Length: 0\r\n\r\n",
+    )
+    .await;
+    let gateway = RunningGateway::start(upstream.address);
+    let limited = ask(&gateway, "X-User: u\r\n").await;
+    assert_eq!(limited.status, 429);
+    let told = |received: &Received| {
+        let lines = received.text.to_ascii_lowercase();
+        let mut lines: Vec<String> = (lines.lines())
+            .filter(|line| line.contains("rate") || line.contains("retry"))
+            .map(str::to_owned)
+            .collect();
+        lines.sort_unstable();
+        lines
+    };
+    let ours = [
+        "retry-after: 5",
+        "x-rate: 1",
+        "x-ratelimit-limit: 10",
+        "x-ratelimit-remaining: 9",
+    ];
+    assert_eq!(told(&limited), ours);
+    // Without a limit of ours, the upstream speaks.
+    let unlimited = ask(&gateway, "").await;
+    assert_eq!(told(&unlimited).len(), 7);
+}
+
+#[tokio::test]
 async fn a_request_that_passes_over_a_soft_limit_is_marked() {
     let upstream = RecordingUpstream::ok().await;
     let gateway = RunningGateway::start(upstream.address);
