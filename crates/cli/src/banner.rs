@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use tidegate_rules::{Compiled, Domain, RuleSet};
+use tidegate_rules::{Domain, Report, RuleSet};
 use tidegate_server::{Address, Bound, Front};
 
 use crate::args::VERSION;
@@ -21,11 +21,11 @@ pub(crate) struct Inventory {
 pub(crate) fn banner(
     loaded: &Loaded,
     source: &str,
-    compiled: &Compiled,
+    rules: &RuleSet,
+    findings: &Report,
     bound: &[Bound],
 ) -> String {
     let config = &loaded.config;
-    let rules = &compiled.rules;
     let mut banner = format!("tidegate {VERSION}\n");
     let mut line = |name: &str, value: &dyn fmt::Display| {
         // Writing to a string does not fail.
@@ -42,7 +42,7 @@ pub(crate) fn banner(
     line("rules", &source);
     line(
         "loaded",
-        &format_args!("{}{}", Inventory::of(rules), warnings(compiled)),
+        &format_args!("{}{}", Inventory::of(rules), warnings(findings)),
     );
     line("domains", &domains(rules));
     line("charging", &word_of(config.charging));
@@ -133,8 +133,8 @@ fn domains(rules: &RuleSet) -> String {
     names.join(", ")
 }
 
-fn warnings(compiled: &Compiled) -> String {
-    match compiled.warnings.len() {
+fn warnings(findings: &Report) -> String {
+    match findings.len() {
         0 => String::new(),
         1 => ", 1 warning (see above)".to_owned(),
         count => format!(", {count} warnings (see above)"),

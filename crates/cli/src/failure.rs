@@ -10,7 +10,7 @@ use tidegate_gateway::GatewayError;
 use tidegate_observe::{MalformedDecisionId, OtelError};
 use tidegate_rules::Report;
 use tidegate_server::{BindError, BindFault, Front, RunError};
-use tidegate_store::MemoryRefused;
+use tidegate_store::{MemoryRefused, StoreError};
 use tidegate_store_redis::book::Expected;
 use tidegate_store_redis::client::TlsError;
 
@@ -38,6 +38,9 @@ pub(crate) enum Failure {
     /// Rules that have faults.
     #[error("{0}")]
     BadRules(Report),
+    /// Rules whose limits the store cannot count.
+    #[error("{0}; use fewer different windows in the rules")]
+    RulesDoNotFit(StoreError),
     /// Rules that could not be had from Redis.
     #[error("{0}")]
     Pushed(PushedError),
@@ -238,6 +241,7 @@ impl Failure {
             | Self::DomainIsFixed
             | Self::NoAuthorizeDomain => ExitCode::from(2),
             Self::BadRules(_)
+            | Self::RulesDoNotFit(_)
             | Self::BadConfig(_)
             | Self::NoBundle(_)
             | Self::Overtaken { .. }

@@ -11,8 +11,9 @@ use std::time::Duration;
 use tidegate_gateway::Gateway;
 use tidegate_limiter::{Limiter, Store};
 use tidegate_observe::{Exporter, Observatory};
-use tidegate_rules::Compiled;
+use tidegate_rules::{Compiled, Report, RuleSet};
 use tidegate_server::{Admin, Bound, Certificates, Parts, Server, Stop};
+use tidegate_store::EmbeddedStore;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
@@ -29,6 +30,7 @@ use crate::hooks::Hooks;
 use crate::log::{self, LogFormat, LogHandle};
 use crate::reload::{self, Reloader};
 use crate::rules_source::RulesSource;
+use crate::stores::AnyStore;
 use crate::{authorize, gateway, runtime, state, stores, terminal};
 
 /// Serves until it is told to stop.
@@ -87,12 +89,11 @@ async fn serve(
     let observatory = Arc::new(observatory);
     let (gateway, settings_reloader) = gateway::open(args, loaded, threads, &observatory).await?;
     let opened = state::open(config)?;
-    let store = stores::open(config, opened.store).await?;
+    let limiter = limit(config, opened.store, compiled.rules).await?;
     let server = bind(config, gateway.as_deref())?;
     let certificates = server.certificates();
-    greet(loaded, &source.describe(), &compiled, &server.bound());
-    let limiter = Limiter::new(store, compiled.rules, settings::limiter(config));
-    let limiter = Arc::new(limiter);
+    let (rules, bound) = (limiter.rules(), server.bound());
+    greet(loaded, &source, &rules, &compiled.warnings, &bound);
     let state = opened.keeping.start(&limiter)?;
     observatory.reloaded(source.version());
     let reloader = Reloader::new(source, Arc::clone(&limiter), Arc::clone(&observatory));
@@ -130,6 +131,17 @@ async fn serve(
     ended
 }
 
+/// Joins the rules to the store, in which their limits get the room that they need.
+async fn limit(
+    config: &Config,
+    local: EmbeddedStore,
+    rules: RuleSet,
+) -> Result<Arc<Limiter<AnyStore>>, Failure> {
+    let store = stores::open(config, local).await?;
+    let limiter = Limiter::try_new(store, rules, settings::limiter(config));
+    limiter.map(Arc::new).map_err(Failure::RulesDoNotFit)
+}
+
 /// Listens wherever the settings say, with room for as many connections as the system allows.
 fn bind(config: &Config, gateway: Option<&Gateway>) -> Result<Server, Failure> {
     let mut server = settings::server(config);
@@ -138,15 +150,22 @@ fn bind(config: &Config, gateway: Option<&Gateway>) -> Result<Server, Failure> {
 }
 
 /// Says that it serves: to people on stdout, to programs in their log.
-fn greet(loaded: &Loaded, rules: &str, compiled: &Compiled, bound: &[Bound]) {
+fn greet(
+    loaded: &Loaded,
+    source: &RulesSource,
+    rules: &RuleSet,
+    findings: &Report,
+    bound: &[Bound],
+) {
+    let source = &source.describe();
     match loaded.config.observing.log.format {
-        LogFormat::Text => terminal::print(&banner(loaded, rules, compiled, bound)),
+        LogFormat::Text => terminal::print(&banner(loaded, source, rules, findings, bound)),
         LogFormat::Json => {
             for Bound { front, address, .. } in bound {
                 info!(%front, %address, "listening");
             }
-            let loaded = Inventory::of(&compiled.rules);
-            info!(version = VERSION, rules, "serving: {loaded}");
+            let loaded = Inventory::of(rules);
+            info!(version = VERSION, rules = source, "serving: {loaded}");
         }
     }
 }

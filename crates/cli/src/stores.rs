@@ -10,8 +10,8 @@ use tidegate_algorithms::{ChargeStamp, Decision, Quota, RefundTo, Time};
 use tidegate_share::SharedStore;
 use tidegate_store::report::{RegionReport, StoreHealth, StoreReport};
 use tidegate_store::{
-    Charge, Charging, Consistency, CounterKey, Cursor, Decisions, EmbeddedStore, Page, Receipt,
-    Store, StoreError,
+    Charge, Charging, Consistency, CounterKey, Cursor, Decisions, EmbeddedStore, OldCounters, Page,
+    Receipt, Store, StoreError,
 };
 use tidegate_store_redis::client::Client;
 use tidegate_store_redis::{RedisMembers, RedisStore, RedisTotals, report};
@@ -236,10 +236,11 @@ impl Store for AnyStore {
     fn reserve(
         &self,
         limits: &mut dyn Iterator<Item = (&Quota, Consistency)>,
+        old: OldCounters,
     ) -> Result<(), StoreError> {
         match self {
-            Self::Memory(store) => store.reserve(limits),
-            Self::Shared(shared) => shared.store.reserve(limits),
+            Self::Memory(store) => store.reserve(limits, old),
+            Self::Shared(shared) => shared.store.reserve(limits, old),
         }
     }
 

@@ -19,7 +19,7 @@ use crate::span::Span;
 
 /// The most different windows of one set, each counted once for every algorithm that has it: more
 /// than people tell apart, and few enough for a store to keep a table of them. The embedded store
-/// tells 1,023 apart, so that there is room for those of an older set.
+/// tells 1,022 apart, so that there is room for those of an older set.
 const MAX_WINDOWS: usize = 512;
 
 /// What a rule takes, for telling duplicates.

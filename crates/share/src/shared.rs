@@ -13,7 +13,8 @@ use tidegate_algorithms::{ChargeStamp, Decision, Outcome, Quota, RefundTo, Stand
 use tidegate_store::report::{SharingReport, StoreHealth, StoreReport};
 use tidegate_store::{
     Charge, Charging, Clock, Consistency, CounterKey, Cursor, Decisions, EmbeddedStore, Lender,
-    MAX_CHARGES, Monotonic, Page, Receipt, Store, StoreConfig, StoreError, StoreStats, SystemClock,
+    MAX_CHARGES, Monotonic, OldCounters, Page, Receipt, Store, StoreConfig, StoreError, StoreStats,
+    SystemClock,
 };
 
 use self::charge::{Mixed, Route};
@@ -328,8 +329,9 @@ impl<R: Lender + 'static, W: Clock + 'static, M: Clock + 'static> Store for Shar
     fn reserve(
         &self,
         limits: &mut dyn Iterator<Item = (&Quota, Consistency)>,
+        old: OldCounters,
     ) -> Result<(), StoreError> {
-        self.reserve_room(limits)
+        self.reserve_room(limits, old)
     }
 
     /// The common store's time or, if it does not answer, as far as it is known: whoever is banned stays

@@ -26,8 +26,8 @@ use arc_swap::ArcSwap;
 use tidegate_algorithms::{Quota, Time};
 use tidegate_store::report::SplitReport;
 use tidegate_store::{
-    Beat, Charge, Clock, LimitId, LimitReservation, MAX_WANTS, Members, Monotonic, NodeId, Pulse,
-    StoreConfig, StoreError, Want,
+    Beat, Charge, Clock, LimitId, LimitReservation, MAX_WANTS, Members, Monotonic, NodeId,
+    OldCounters, Pulse, StoreConfig, StoreError, Want,
 };
 use tokio::sync::Notify;
 
@@ -171,8 +171,9 @@ impl<M: Clock> Split<M> {
     pub(crate) fn reserve_limits(
         &self,
         quotas: &[&Quota],
+        old: OldCounters,
     ) -> Result<[LimitReservation<'_>; 2], StoreError> {
-        self.counters.reserve_limits(quotas)
+        self.counters.reserve_limits(quotas, old)
     }
 
     /// Charges to shares that found no room and were decided by `on_full`.

@@ -86,14 +86,15 @@ pub trait Store: Send + Sync {
     ) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
     /// Makes sure that limits with these quotas, shared in these ways, can all be counted: to be called before rules
-    /// are put in force. What only older rules needed may be forgotten.
+    /// are put in force. No other limit gets the room of these until others are reserved.
     ///
     /// # Errors
     ///
-    /// If they cannot; then nothing is changed.
+    /// If they cannot; then nothing is changed, but counters that were to be dropped may be gone.
     fn reserve(
         &self,
         _limits: &mut dyn Iterator<Item = (&Quota, Consistency)>,
+        _old: OldCounters,
     ) -> Result<(), StoreError> {
         Ok(())
     }
@@ -118,6 +119,15 @@ pub trait Store: Send + Sync {
     fn health(&self) -> StoreHealth {
         self.report().health()
     }
+}
+
+/// What becomes of live counters of limits that are gone, where the limits of new rules need their room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OldCounters {
+    /// They stay, and the new rules do not fit: those before are still in force.
+    Keep,
+    /// They are dropped: the process starts, so no rule in force names them.
+    Drop,
 }
 
 /// Identifies a limit: a digest of its domain, path, algorithm, window and place among its

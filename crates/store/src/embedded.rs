@@ -37,6 +37,7 @@ mod sweep;
 mod sync;
 mod table;
 mod tag;
+mod unnumbered;
 
 use std::future::{Future, ready};
 use std::time::Duration;
@@ -48,10 +49,11 @@ pub use self::fingerprint::Digester;
 use self::fingerprint::Fingerprinter;
 pub use self::recycle::LimitReservation;
 pub use self::snapshot::{Restored, SnapshotError, Written};
+use self::unnumbered::counted;
 use crate::report::{StoreHealth, StoreReport};
 use crate::{
     Charge, Charging, Clock, Consistency, Counter, CounterKey, Cursor, Decisions, MemoryRefused,
-    Page, Receipt, Store, StoreError, SystemClock,
+    OldCounters, Page, Receipt, Store, StoreError, SystemClock,
 };
 
 /// Bytes in a mebibyte.
@@ -184,8 +186,14 @@ impl<C: Clock> EmbeddedStore<C> {
 
     /// [`Store::peek`] without a future.
     pub fn peek_now(&self, charge: &Charge<'_>) -> Result<Decision, StoreError> {
-        let look = Charge { cost: 0, ..*charge };
-        self.core.look(&self.fingerprinter, &self.clock, &look)
+        counted(charge.quota, |quota| {
+            let look = Charge {
+                cost: 0,
+                quota,
+                ..*charge
+            };
+            self.core.look(&self.fingerprinter, &self.clock, &look)
+        })
     }
 
     /// [`Store::refund`] without a future.
@@ -196,14 +204,18 @@ impl<C: Clock> EmbeddedStore<C> {
         cost: u64,
         to: RefundTo,
     ) -> Result<(), StoreError> {
-        self.core
-            .refund(&self.fingerprinter, &self.clock, key, quota, cost, to)
+        let (core, clock) = (&self.core, &self.clock);
+        counted(quota, |quota| {
+            core.refund(&self.fingerprinter, clock, key, quota, cost, to)
+        })
     }
 
     /// [`Store::reset`] without a future.
     pub fn reset_now(&self, key: CounterKey<'_>, quota: &Quota) -> Result<bool, StoreError> {
-        self.core
-            .reset(&self.fingerprinter, &self.clock, key, quota)
+        let (core, clock) = (&self.core, &self.clock);
+        counted(quota, |quota| {
+            core.reset(&self.fingerprinter, clock, key, quota)
+        })
     }
 
     /// Reserves room for limits with these quotas: a number for each different pair of algorithm and window. For
@@ -215,8 +227,9 @@ impl<C: Clock> EmbeddedStore<C> {
     pub fn reserve_limits<'q>(
         &self,
         quotas: impl Iterator<Item = &'q Quota>,
+        old: OldCounters,
     ) -> Result<LimitReservation<'_>, StoreError> {
-        self.core.reserve(quotas, self.clock.now())
+        self.core.reserve(quotas, old, self.clock.now())
     }
 
     /// [`Store::list`] without a future.
@@ -265,8 +278,9 @@ impl<C: Clock> Store for EmbeddedStore<C> {
     fn reserve(
         &self,
         limits: &mut dyn Iterator<Item = (&Quota, Consistency)>,
+        old: OldCounters,
     ) -> Result<(), StoreError> {
-        self.reserve_limits(limits.map(|(quota, _)| quota))
+        self.reserve_limits(limits.map(|(quota, _)| quota), old)
             .map(LimitReservation::commit)
     }
 

@@ -17,7 +17,7 @@ mod totals;
 pub use clock::{Clock, ManualClock, Monotonic, SystemClock};
 pub use contract::{
     Admission, Charge, Charging, Consistency, Counter, CounterKey, Cursor, DecisionSource,
-    Decisions, LimitId, MAX_CHARGES, Mode, OnFull, Page, Receipt, Store,
+    Decisions, LimitId, MAX_CHARGES, Mode, OldCounters, OnFull, Page, Receipt, Store,
 };
 pub use embedded::{
     Digester, EmbeddedStore, LimitReservation, Restored, SnapshotError, StoreConfig, StoreStats,

@@ -125,15 +125,16 @@ fn rules_have_to_fit_every_store() {
             allowance: Allowance::Hard,
         })
     };
-    let quotas: Vec<_> = (1..=1_024).map(|it| quota(it).expect("valid")).collect();
+    let quotas: Vec<_> = (1..=1_023).map(|it| quota(it).expect("valid")).collect();
     let store = shared();
     let reserve = |consistency: &dyn Fn(usize) -> Consistency| {
         let limits = quotas.iter().enumerate();
-        store.reserve(&mut limits.map(|(index, quota)| (quota, consistency(index))))
+        let mut limits = limits.map(|(index, quota)| (quota, consistency(index)));
+        store.reserve(&mut limits, OldCounters::Drop)
     };
     assert_eq!(
         reserve(&|_| Consistency::Strict),
-        Err(StoreError::TooManyWindows { most: 1_023 })
+        Err(StoreError::TooManyWindows { most: 1_022 })
     );
     let mixed = |index: usize| match index % 2 {
         0 => Consistency::Node,

@@ -1,6 +1,9 @@
 //! `tidegate serve`, asked over real sockets.
 
-use crate::program::{check, command};
+use std::fmt::Write as _;
+use std::fs;
+
+use crate::program::{check, command, run, scratch};
 use crate::server::{OTHERS, Server, USER, number, value};
 
 #[test]
@@ -94,6 +97,36 @@ fn what_cannot_be_served_says_why() {
         "1000000000GiB",
     ];
     check("serve_without_memory", &args);
+}
+
+/// Rules whose limits memory cannot count stop the start before anything says that it serves.
+#[test]
+fn rules_that_memory_cannot_count_stop_the_start() {
+    let mut rules = "domain: shop\ndescriptors:\n".to_owned();
+    for minutes in 1..=512 {
+        for (size, limit) in [("small", 2), ("large", 1_u64 << 40)] {
+            let rate_limit =
+                format!("{{limit: {limit}, window: {minutes}m, algorithm: sliding_counter}}");
+            writeln!(
+                rules,
+                "  - {{key: {size}{minutes}, rate_limit: {rate_limit}}}"
+            )
+            .unwrap();
+        }
+    }
+    let file = scratch("serve_unfit").join("rules.yaml");
+    fs::write(&file, rules).unwrap();
+    let serve = [
+        "serve",
+        "--http",
+        "127.0.0.1:0",
+        "--rules",
+        file.to_str().unwrap(),
+    ];
+    let run = run(&[&serve[..], &OTHERS[..]].concat());
+    assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""));
+    let error = "\nerror: the limits need more than the 1022 pairs of algorithm and window";
+    assert!(run.stderr.contains(error), "{}", run.stderr);
 }
 
 #[test]

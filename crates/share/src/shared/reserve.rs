@@ -1,7 +1,7 @@
 //! Room for the limits of new rules in every store of this node.
 
 use tidegate_algorithms::Quota;
-use tidegate_store::{Clock, Consistency, StoreError};
+use tidegate_store::{Clock, Consistency, OldCounters, StoreError};
 
 use super::SharedStore;
 use crate::split::divisible;
@@ -13,6 +13,7 @@ impl<R, W: Clock, M: Clock> SharedStore<R, W, M> {
     pub(super) fn reserve_room(
         &self,
         limits: &mut dyn Iterator<Item = (&Quota, Consistency)>,
+        old: OldCounters,
     ) -> Result<(), StoreError> {
         let (mut own, mut alone) = (Vec::new(), Vec::new());
         let (mut eventual, mut split) = (Vec::new(), Vec::new());
@@ -28,11 +29,11 @@ impl<R, W: Clock, M: Clock> SharedStore<R, W, M> {
                 }
             }
         }
-        let own = self.local().reserve_limits(own.into_iter())?;
-        let alone = self.common.alone().reserve_limits(alone.into_iter())?;
+        let own = self.local().reserve_limits(own.into_iter(), old)?;
+        let alone = self.common.alone().reserve_limits(alone.into_iter(), old)?;
         let shares = self.eventual.shares();
-        let eventual = shares.reserve_limits(eventual.into_iter())?;
-        let [aligned, measured] = self.split.reserve_limits(&split)?;
+        let eventual = shares.reserve_limits(eventual.into_iter(), old)?;
+        let [aligned, measured] = self.split.reserve_limits(&split, old)?;
         for reservation in [own, alone, eventual, aligned, measured] {
             reservation.commit();
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tidegate_algorithms::{Decision, Meter, Quota, RefundTo};
 use tidegate_store::{
     Charge, Charging, Clock, CounterKey, Decisions, EmbeddedStore, LimitReservation, Mode,
-    StoreConfig, StoreError,
+    OldCounters, StoreConfig, StoreError,
 };
 
 use super::store_time::StoreTime;
@@ -38,12 +38,13 @@ impl<M: Clock> Counters<M> {
     pub(super) fn reserve_limits(
         &self,
         quotas: &[&Quota],
+        old: OldCounters,
     ) -> Result<[LimitReservation<'_>; 2], StoreError> {
         let (aligned, measured): (Vec<&Quota>, Vec<&Quota>) =
             quotas.iter().partition(|quota| is_aligned(quota));
         Ok([
-            self.aligned.reserve_limits(aligned.into_iter())?,
-            self.measured.reserve_limits(measured.into_iter())?,
+            self.aligned.reserve_limits(aligned.into_iter(), old)?,
+            self.measured.reserve_limits(measured.into_iter(), old)?,
         ])
     }
 
@@ -159,7 +160,7 @@ mod tests {
         let clock = ManualClock::at(Time::from_nanos(1_800_000_000_000_000_000));
         let counters = Counters::new(config, Arc::new(clock));
         let log = Algorithm::SlidingLog { log_refused: false };
-        for millis in 1_000..2_023 {
+        for millis in 1_000..2_022 {
             let quota = quota(millis, log);
             let key = CounterKey {
                 limit: LimitId(millis.into()),
@@ -175,10 +176,10 @@ mod tests {
         }
         let (window, log) = (quota(999, Algorithm::FixedWindow), quota(999, log));
         let reserve = |quotas: &[&Quota]| {
-            let reserved = counters.reserve_limits(quotas);
+            let reserved = counters.reserve_limits(quotas, OldCounters::Keep);
             reserved.map(|all| all.map(LimitReservation::commit))
         };
-        let error = Err(StoreError::TooManyWindows { most: 1_023 });
+        let error = Err(StoreError::TooManyWindows { most: 1_022 });
         assert_eq!(reserve(&[&window]), Ok([(); 2]));
         assert_eq!(reserve(&[&window, &log]), error);
     }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tidegate_algorithms::{Algorithm, Allowance, Headroom, Quota, QuotaSpec, Time};
 use tidegate_store::{
-    Charge, Charging, Consistency, CounterKey, Decisions, LimitId, Mode, OnFull, Store,
-    StoreConfig, StoreError,
+    Charge, Charging, Consistency, CounterKey, Decisions, LimitId, Mode, OldCounters, OnFull,
+    Store, StoreConfig, StoreError,
 };
 
 use crate::subject::{LoneNode, at_once};
@@ -13,7 +13,7 @@ use crate::subject::{LoneNode, at_once};
 const START: Time = Time::from_nanos(1_800_000_000_000_000_000);
 
 /// Pairs of algorithm and window that one store tells apart.
-const PAIRS: u64 = 1_023;
+const PAIRS: u64 = 1_022;
 
 fn per_minutes(minutes: u64) -> Quota {
     Quota::new(&QuotaSpec {
@@ -63,14 +63,20 @@ fn rules_that_do_not_fit_one_store_are_rejected() {
         }
         let further = per_minutes(1);
         let reserve = |consistency| {
-            node.store
-                .reserve(&mut [(&further, consistency)].into_iter())
+            node.store.reserve(
+                &mut [(&further, consistency)].into_iter(),
+                OldCounters::Keep,
+            )
         };
-        let error = Err(StoreError::TooManyWindows { most: 1_023 });
+        let error = Err(StoreError::TooManyWindows { most: 1_022 });
         assert_eq!(reserve(consistency), error, "{consistency:?}");
         assert_eq!(reserve(other), Ok(()), "{other:?}");
         let mut both = [(&further, other), (&further, consistency)].into_iter();
-        assert_eq!(node.store.reserve(&mut both), error, "{consistency:?}");
+        assert_eq!(
+            node.store.reserve(&mut both, OldCounters::Keep),
+            error,
+            "{consistency:?}"
+        );
         let last = &earlier[earlier.len() - 1];
         let allowed = [(); 2].map(|()| charge(&node, last, consistency));
         assert_eq!(allowed, [true, false], "{consistency:?}");

@@ -47,6 +47,25 @@ impl Core {
         charging: Charging,
         decisions: &mut Decisions,
     ) -> Result<Receipt, StoreError> {
+        let mut charge_all = |charges: &[Charge<'_>]| {
+            self.charge_numbered(fingerprinter, clock, charges, charging, decisions)
+        };
+        match charge_all(charges) {
+            Err(StoreError::TooManyWindows { .. }) => self.charge_as_buckets(charges, charge_all),
+            charged => charged,
+        }
+    }
+
+    /// Charges limits whose layouts all have numbers, or can have.
+    #[inline]
+    fn charge_numbered(
+        &self,
+        fingerprinter: &Fingerprinter,
+        clock: &impl Clock,
+        charges: &[Charge<'_>],
+        charging: Charging,
+        decisions: &mut Decisions,
+    ) -> Result<Receipt, StoreError> {
         if charges.len() > MAX_CHARGES {
             return Err(StoreError::TooManyCharges {
                 asked: charges.len(),

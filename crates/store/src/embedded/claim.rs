@@ -82,12 +82,12 @@ impl<'a> Claim<'a> {
         hash: u64,
         quota: &'a Quota,
     ) -> Result<Self, StoreError> {
-        let layout = Layout::of(quota);
+        let (number, layout) = core.number(Layout::of(quota), clock)?;
         Ok(Self {
             quota,
             cost: 0,
             hash,
-            tag: Tag::new(hash, core.number(layout, clock)?),
+            tag: Tag::new(hash, number),
             layout,
             home: core.table.home(hash),
             place: None,
@@ -116,7 +116,8 @@ impl<'a> Claim<'a> {
 
     /// Gives the claim the number that its layout has now.
     fn renumber(&mut self, core: &Core, clock: &impl Clock) -> Result<(), StoreError> {
-        self.tag = Tag::new(self.hash, core.number(self.layout, clock)?);
+        let (number, layout) = core.number(self.layout, clock)?;
+        (self.tag, self.layout) = (Tag::new(self.hash, number), layout);
         Ok(())
     }
 

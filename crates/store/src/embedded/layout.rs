@@ -13,7 +13,11 @@
 //! A retired number still tells how states read, but nobody writes a slot with it: a number is looked
 //! up before a set is locked and has to be [current](Layouts::is_current) under the lock. So after it
 //! was retired, one look at each shard tells whether a slot names it (see [`recycle`](super::recycle)).
+//!
+//! One number is never given out: [`SPARE`], for buckets that get none of their own (see
+//! [`unnumbered`](super::unnumbered)). Their state is an instant, which reads the same whatever the window.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::sync::PoisonError;
 
@@ -28,6 +32,19 @@ const SHAPE_BITS: u32 = 3;
 
 /// Marks the word of a retired number. A window has at most 60 bits, so it is free.
 const RETIRED: u64 = 1 << 63;
+
+/// The layouts that can have numbers of their own: all but the empty and the spare one.
+pub(super) const MOST_LAYOUTS: usize = LAYOUTS - 2;
+
+/// The layout of all buckets that have no number of their own. With the shortest window, because a sum of folded
+/// buckets is at most a window ahead of now.
+pub(super) const SPARE: Layout = Layout {
+    shape: Shape::Instant,
+    window: 1_000_000,
+};
+
+/// The place of the spare layout.
+const SPARE_PLACE: usize = LAYOUTS - 1;
 
 /// The windows that a quota may have, in nanoseconds: a millisecond to ten years, and a little.
 const WINDOWS: RangeInclusive<u64> = 1_000_000..=1 << 59;
@@ -67,20 +84,24 @@ pub(super) struct Layouts {
     /// `window << 3 | shape`, 0 where free. Open addressing; a search does not end at a free place,
     /// because a layout before it may have been released.
     words: Box<[AtomicU64]>,
-    /// Held while a number is assigned or recycled.
-    assigning: Mutex<()>,
+    /// The layouts of the rules in force, which keep their numbers. Held while a number is assigned or recycled.
+    reserved: Mutex<BTreeSet<Layout>>,
 }
 
 /// The right to assign and recycle numbers, which one thread has at a time. Taken before any set.
 #[derive(Debug)]
 pub(super) struct Assignment<'l> {
     layouts: &'l Layouts,
-    _guard: MutexGuard<'l, ()>,
+    reserved: MutexGuard<'l, BTreeSet<Layout>>,
 }
 
 // === impl LayoutId ===
 
 impl LayoutId {
+    /// The number of the [spare layout](SPARE).
+    #[expect(clippy::cast_possible_truncation, reason = "below 1024")]
+    pub(super) const SPARE: Self = Self(SPARE_PLACE as u16);
+
     pub(super) const fn new(number: u16) -> Self {
         Self(number)
     }
@@ -150,9 +171,16 @@ impl Layout {
 
 impl Layouts {
     pub(super) fn new() -> Self {
+        let word = |place| {
+            AtomicU64::new(if place == SPARE_PLACE {
+                SPARE.to_word()
+            } else {
+                0
+            })
+        };
         Self {
-            words: (0..LAYOUTS).map(|_| AtomicU64::new(0)).collect(),
-            assigning: Mutex::new(()),
+            words: (0..LAYOUTS).map(word).collect(),
+            reserved: Mutex::new(BTreeSet::new()),
         }
     }
 
@@ -175,22 +203,20 @@ impl Layouts {
     pub(super) fn assignment(&self) -> Assignment<'_> {
         Assignment {
             layouts: self,
-            _guard: self
-                .assigning
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
+            reserved: self.reserved.lock().unwrap_or_else(PoisonError::into_inner),
         }
     }
 
-    /// The number of `layout`, given now if it has none yet. `None` if all are in use, or if another thread assigns
-    /// numbers just now.
+    /// The number of `layout`, given now if it has none yet; the spare one for a bucket for which none is left. `None`
+    /// if all are in use, or if another thread assigns numbers just now.
     pub(super) fn try_number(&self, layout: Layout) -> Option<LayoutId> {
         self.search(layout).or_else(|| {
             let assignment = Assignment {
                 layouts: self,
-                _guard: self.assigning.try_lock().ok()?,
+                reserved: self.reserved.try_lock().ok()?,
             };
-            assignment.number(layout)
+            let spare = (layout.shape == Shape::Instant).then_some(LayoutId::SPARE);
+            assignment.number(layout).or(spare)
         })
     }
 
@@ -235,10 +261,20 @@ impl Assignment<'_> {
         })
     }
 
+    /// The layouts of the rules in force.
+    pub(super) fn reserved(&self) -> &BTreeSet<Layout> {
+        &self.reserved
+    }
+
+    /// Has the layouts of other rules keep their numbers from now on.
+    pub(super) fn reserve(&mut self, layouts: BTreeSet<Layout>) {
+        *self.reserved = layouts;
+    }
+
     /// Retires the numbers of layouts for which `is_idle` holds, and lists them.
     pub(super) fn retire(&self, is_idle: impl Fn(LayoutId, Layout) -> bool) -> Vec<LayoutId> {
         let mut retired = Vec::new();
-        for number in (1..LAYOUTS).map(LayoutId::at) {
+        for number in (1..SPARE_PLACE).map(LayoutId::at) {
             let layout = self.layouts.get(number);
             if layout.is_some_and(|layout| is_idle(number, layout)) {
                 let place = usize::from(number.0);

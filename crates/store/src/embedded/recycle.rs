@@ -4,25 +4,26 @@
 //! one shard at a time, and no decision pays for it.
 
 use std::collections::BTreeSet;
+use std::mem::take;
 
 use tidegate_algorithms::{Quota, Time};
 
 use super::core::Core;
-use super::layout::{Assignment, LAYOUTS, Layout, LayoutId};
+use super::layout::{Assignment, LAYOUTS, Layout, LayoutId, MOST_LAYOUTS, SPARE, Shape};
 use super::shared::{shared_layouts, substitute};
 use super::sync::Ordering;
 use super::table::{LockedSet, WAYS};
 use super::tag::Form;
-use crate::{Clock, StoreError};
+use crate::{Clock, OldCounters, StoreError};
 
 /// The least nanoseconds between two attempts to recycle on behalf of a request, because each looks
 /// at the whole table.
 const PAUSE: u64 = 1_000_000_000;
 
 /// The error for a layout that gets no number.
-const TOO_MANY: StoreError = StoreError::TooManyWindows { most: LAYOUTS - 1 };
+const TOO_MANY: StoreError = StoreError::TooManyWindows { most: MOST_LAYOUTS };
 
-/// Room in one store for the limits of new rules. Nobody else is given it before this is [committed](Self::commit) or
+/// Room in one store for the limits of new rules. No other thread gets it before this is [committed](Self::commit) or
 /// dropped.
 #[derive(Debug)]
 #[must_use = "dropped, it reserves nothing"]
@@ -31,12 +32,12 @@ pub struct LimitReservation<'s> {
     shared: Option<NewNumbers<'s>>,
 }
 
-/// Layouts that have no number yet.
+/// Numbers for the layouts of new rules. Dropped, it gives those of the rules in force their numbers back.
 #[derive(Debug)]
 struct NewNumbers<'c> {
     assignment: Assignment<'c>,
-    /// Those for which a number is left come first.
-    layouts: Vec<Layout>,
+    needed: BTreeSet<Layout>,
+    useful: BTreeSet<Layout>,
 }
 
 // === impl LimitReservation ===
@@ -44,8 +45,11 @@ struct NewNumbers<'c> {
 impl LimitReservation<'_> {
     /// Takes the room.
     pub fn commit(self) {
-        for numbers in [Some(self.own), self.shared].into_iter().flatten() {
-            for layout in numbers.layouts {
+        for mut numbers in [Some(self.own), self.shared].into_iter().flatten() {
+            let needed = take(&mut numbers.needed);
+            numbers.assignment.reserve(needed);
+            numbers.number_reserved();
+            for &layout in &numbers.useful {
                 // There may be none left for those that are only useful.
                 let _ = numbers.assignment.number(layout);
             }
@@ -53,18 +57,39 @@ impl LimitReservation<'_> {
     }
 }
 
+// === impl NewNumbers ===
+
+impl NewNumbers<'_> {
+    fn number_reserved(&self) {
+        for &layout in self.assignment.reserved() {
+            // There was a number for each when they were reserved.
+            let _ = self.assignment.number(layout);
+        }
+    }
+}
+
+impl Drop for NewNumbers<'_> {
+    fn drop(&mut self) {
+        self.number_reserved();
+    }
+}
+
 // === impl Core ===
 
 impl Core {
-    /// The number of `layout`, given now if it has none yet. The caller holds no set.
+    /// The number of `layout`, given now if it has none yet, and the layout that has it: the spare one for a bucket
+    /// for which no number is left. The caller holds no set.
     pub(super) fn number(
         &self,
         layout: Layout,
         clock: &impl Clock,
-    ) -> Result<LayoutId, StoreError> {
-        self.layouts
-            .search(layout)
-            .map_or_else(|| self.assign(layout, clock.now()), Ok)
+    ) -> Result<(LayoutId, Layout), StoreError> {
+        let number = self.layouts.search(layout);
+        let number = number.map_or_else(|| self.assign(layout, clock.now()), Ok);
+        match number {
+            Err(_) if layout.shape == Shape::Instant => Ok((LayoutId::SPARE, SPARE)),
+            number => Ok((number?, layout)),
+        }
     }
 
     #[cold]
@@ -75,7 +100,7 @@ impl Core {
             if last != 0 && now.nanos().abs_diff(last) < PAUSE {
                 return None;
             }
-            self.recycle(&assignment, &BTreeSet::new(), now);
+            self.recycle(&assignment, assignment.reserved(), OldCounters::Keep, now);
             assignment.number(layout)
         });
         number.ok_or(TOO_MANY)
@@ -85,6 +110,7 @@ impl Core {
     pub(super) fn reserve<'q>(
         &self,
         quotas: impl Iterator<Item = &'q Quota>,
+        old: OldCounters,
         now: Time,
     ) -> Result<LimitReservation<'_>, StoreError> {
         let (mut own, mut charged, mut folded) =
@@ -96,9 +122,9 @@ impl Core {
             folded.extend(shared_layouts(layout, Form::Boxed));
         }
         // In this order: a request that holds sets of this core may wait for a number of the shared one.
-        let own = self.find_numbers(&own, &BTreeSet::new(), now)?;
+        let own = self.find_numbers(own, BTreeSet::new(), old, now)?;
         let shared = self.shared.as_ref();
-        let shared = shared.map(|shared| shared.find_numbers(&charged, &folded, now));
+        let shared = shared.map(|shared| shared.find_numbers(charged, folded, old, now));
         Ok(LimitReservation {
             own,
             shared: shared.transpose()?,
@@ -109,34 +135,51 @@ impl Core {
     /// ones.
     fn find_numbers(
         &self,
-        needed: &BTreeSet<Layout>,
-        useful: &BTreeSet<Layout>,
+        needed: BTreeSet<Layout>,
+        useful: BTreeSet<Layout>,
+        old: OldCounters,
         now: Time,
     ) -> Result<NewNumbers<'_>, StoreError> {
-        let assignment = self.layouts.assignment();
-        let is_new = |layout: &&Layout| self.layouts.search(**layout).is_none();
-        if self.layouts.unused() < needed.union(useful).filter(is_new).count() {
-            self.recycle(&assignment, needed, now);
-        }
-        let mut layouts: Vec<Layout> = needed.iter().filter(is_new).copied().collect();
-        if self.layouts.unused() < layouts.len() {
-            return Err(TOO_MANY);
-        }
-        layouts.extend(useful.iter().filter(is_new));
-        Ok(NewNumbers {
+        let numbers = NewNumbers {
+            assignment: self.layouts.assignment(),
+            needed,
+            useful,
+        };
+        let NewNumbers {
             assignment,
-            layouts,
-        })
+            needed,
+            useful,
+        } = &numbers;
+        let is_new = |layout: &&Layout| self.layouts.search(**layout).is_none();
+        let is_room_for_needed = || needed.iter().filter(is_new).count() <= self.layouts.unused();
+        if self.layouts.unused() < needed.union(useful).filter(is_new).count() {
+            self.recycle(assignment, needed, OldCounters::Keep, now);
+        }
+        if !is_room_for_needed() && old == OldCounters::Drop {
+            self.recycle(assignment, needed, OldCounters::Drop, now);
+        }
+        if is_room_for_needed() {
+            Ok(numbers)
+        } else {
+            Err(TOO_MANY)
+        }
     }
 
-    /// Frees the numbers that no live slot names, those of `kept` aside. Slots that have expired and
-    /// name one are emptied.
-    fn recycle(&self, assignment: &Assignment<'_>, kept: &BTreeSet<Layout>, now: Time) {
+    /// Frees the numbers of layouts that are not `kept` and that no live slot names. Slots that name one and have
+    /// expired, or whose counters are to be dropped, are emptied.
+    fn recycle(
+        &self,
+        assignment: &Assignment<'_>,
+        kept: &BTreeSet<Layout>,
+        old: OldCounters,
+        now: Time,
+    ) {
         self.recycled_at.store(now.nanos(), Ordering::Relaxed);
+        let is_live = |expires_at: Time| old == OldCounters::Keep && now < expires_at;
         let mut is_named = vec![false; LAYOUTS];
         for shard in 0..self.table.shards() {
             self.visit(shard, |tag, expires_at| {
-                is_named[place(tag.layout())] |= now < expires_at;
+                is_named[place(tag.layout())] |= is_live(expires_at);
             });
         }
         // Until this is over, a layout that was retired waits for the assignment to get a number.
@@ -150,7 +193,7 @@ impl Core {
         }
         for shard in 0..self.table.shards() {
             for set in &self.lock_shard(shard) {
-                self.drop_expired(set, assignment, &mut is_retired, now);
+                self.drop_retired(set, assignment, &mut is_retired, &is_live);
             }
         }
         for number in retired {
@@ -160,24 +203,24 @@ impl Core {
         }
     }
 
-    /// Empties the expired slots of retired layouts, and puts the layouts of the others back in use.
-    fn drop_expired(
+    /// Empties the slots of retired layouts that are not live, and puts the layouts of the others back in use.
+    fn drop_retired(
         &self,
         set: &LockedSet<'_>,
         assignment: &Assignment<'_>,
         is_retired: &mut [bool],
-        now: Time,
+        is_live: &impl Fn(Time) -> bool,
     ) {
         for slot in 0..WAYS {
             let number = set.tag(slot).layout();
             if set.tag(slot).is_empty() || !is_retired[place(number)] {
                 continue;
             }
-            if self.is_free(set, slot, now) {
-                self.vacate(set, slot);
-            } else {
+            if is_live(self.expires_at(set.tag(slot), set.state(slot))) {
                 is_retired[place(number)] = false;
                 assignment.restore(number);
+            } else {
+                self.vacate(set, slot);
             }
         }
     }

@@ -42,7 +42,7 @@ const PAIR: Algorithm = Algorithm::SlidingCounter {
 };
 
 /// The largest limit that a fixed window of any length can count in a narrow state.
-const LARGEST_LIMIT: u64 = (1 << 19) - 1;
+pub(super) const LARGEST_LIMIT: u64 = (1 << 19) - 1;
 
 /// The charges of a request, of which some go to shared counters, with a quota for each of those.
 pub(super) struct Overflow<'q> {
@@ -181,7 +181,7 @@ pub(super) fn substitute(quota: &Quota) -> Quota {
 }
 
 /// The most that a quota allows at once and in any one window: a bucket allows no more than its burst at once.
-fn most_at_once(quota: &Quota) -> u64 {
+pub(super) fn most_at_once(quota: &Quota) -> u64 {
     let limit = quota.limit();
     let burst = match quota.algorithm() {
         Algorithm::TokenBucket { burst, .. } => burst.unwrap_or(limit),

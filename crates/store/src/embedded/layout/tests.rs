@@ -18,7 +18,7 @@ fn layout(window: u64) -> Layout {
 fn each_layout_has_a_number_of_its_own() {
     let layouts = Layouts::new();
     let assignment = layouts.assignment();
-    let all: Vec<Layout> = (0..LAYOUTS as u64 - 1)
+    let all: Vec<Layout> = (0..MOST_LAYOUTS as u64)
         .map(|n| layout(1_000_000 + n))
         .collect();
     let mut numbers: Vec<u16> = Vec::new();
