@@ -152,7 +152,9 @@ impl Rejection {
                     StatusCode::BAD_REQUEST
                 }
                 ForwardFault::TotalTimeout => StatusCode::GATEWAY_TIMEOUT,
-                ForwardFault::UnaskedUpgrade => StatusCode::BAD_GATEWAY,
+                ForwardFault::UnaskedUpgrade | ForwardFault::BadTransferEncoding => {
+                    StatusCode::BAD_GATEWAY
+                }
             },
         }
     }

@@ -69,6 +69,19 @@ pub(crate) fn answer_preflight(head: &Parts) -> Response<Bytes> {
     response
 }
 
+/// Says that a response depends on the origin, also if this request has none: a cache would give it to pages that must have another one.
+pub(crate) fn vary_by_origin(headers: &mut HeaderMap) {
+    let is_said = headers.get_all(VARY).iter().any(|line| {
+        let mut names = line.as_bytes().split(|byte| *byte == b',');
+        names.any(|name| {
+            matches!(name.trim_ascii(), b"*") || name.trim_ascii().eq_ignore_ascii_case(b"origin")
+        })
+    });
+    if !is_said {
+        headers.append(VARY, VARY_ORIGIN);
+    }
+}
+
 // === impl ExposedHeaders ===
 
 impl ExposedHeaders {
@@ -86,7 +99,6 @@ impl ExposedHeaders {
 
     /// Lets the page of `origin` read a response of our own.
     pub(crate) fn allow(&self, cors: &CorsConfig, origin: &HeaderValue, to: &mut HeaderMap) {
-        to.append(VARY, VARY_ORIGIN);
         let is_any = cors.origins.is_empty();
         if !is_any && !cors.origins.contains(origin) {
             return;

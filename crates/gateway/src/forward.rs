@@ -72,6 +72,8 @@ pub(crate) enum ForwardFault {
     BadRewrite,
     #[error("the upstream switched protocols unasked")]
     UnaskedUpgrade,
+    #[error("the upstream's Transfer-Encoding is not a single `chunked`")]
+    BadTransferEncoding,
 }
 
 /// The path in its normal form, if another one than the client's is to be sent: it has more than one reading, or it is rewritten.
@@ -130,6 +132,9 @@ impl Forward<'_> {
         };
         if response.status() == StatusCode::SWITCHING_PROTOCOLS && upgrade.is_none() {
             return Err(ForwardFault::UnaskedUpgrade);
+        }
+        if headers::has_other_encoding(response.headers()) {
+            return Err(ForwardFault::BadTransferEncoding);
         }
         let upstream_upgrade = self.receive(&mut response, upgrade);
         Ok(Forwarded {

@@ -141,6 +141,13 @@ pub(crate) fn remove_bad_length(headers: &mut HeaderMap) {
     }
 }
 
+/// True if a message has a transfer encoding besides a single `chunked`. The header is that of one hop, so the receiver would not learn of it.
+pub(crate) fn has_other_encoding(headers: &HeaderMap) -> bool {
+    let mut lines = headers.get_all(TRANSFER_ENCODING).iter();
+    let is_chunked = |line: &HeaderValue| line.as_bytes().eq_ignore_ascii_case(b"chunked");
+    lines.next().is_some_and(|line| !is_chunked(line)) || lines.next().is_some()
+}
+
 /// Puts the headers of an upgrade back.
 pub(crate) fn set_upgrade(headers: &mut HeaderMap, protocol: HeaderValue) {
     headers.insert(CONNECTION, UPGRADE_VALUE);

@@ -302,6 +302,24 @@ async fn an_encoding_wins_over_a_length_of_the_upstream() {
 }
 
 #[tokio::test]
+async fn an_encoding_that_the_client_would_not_learn_of_is_502() {
+    for encoding in [
+        "gzip, chunked",
+        "chunked, chunked",
+        "gzip",
+        "chunked\r\nTransfer-Encoding: chunked",
+    ] {
+        let response = format!(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: {encoding}\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
+        );
+        let upstream = RecordingUpstream::start(response.leak().as_bytes()).await;
+        let gateway = RunningGateway::start(upstream.address);
+        let received = gateway.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        assert_eq!(received.unwrap().status, 502, "{encoding}");
+    }
+}
+
+#[tokio::test]
 async fn a_head_with_a_bad_length_is_answered_without_one() {
     for length in ["3\r\nContent-Length: 3", "+3", "3, 3"] {
         let response = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");

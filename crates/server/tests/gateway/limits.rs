@@ -165,6 +165,11 @@ async fn pages_of_other_origins_can_read_denials() {
         .matches("access-control-expose-headers")
         .count();
     assert_eq!(exposed, 2, "{}", allowed.text);
+    // A cache may keep the answer to a request without an origin.
+    for user in ["u", "v"] {
+        let without = ask(&gateway, &format!("X-User: {user}\r\n")).await;
+        assert_eq!(without.header("vary"), Some("origin"), "{user}");
+    }
 }
 
 #[tokio::test]
