@@ -13,6 +13,8 @@ pub struct LimiterConfig {
     pub near: NearRatio,
     /// Whether refusals are only reported.
     pub shadow: GlobalShadow,
+    /// How a look at a limit that is just used up is answered where the limit counts what it denies.
+    pub looks: LooksAtLimit,
 }
 
 /// The share of a limit above which its use is marked as near, in millionths: an integer, because no
@@ -30,15 +32,26 @@ pub enum GlobalShadow {
     On,
 }
 
+/// How a look (a cost of 0) is answered when exactly the limit is used, by fixed windows that count what they deny.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LooksAtLimit {
+    /// Denied, as by any other limit: a cost of 1 would not fit.
+    #[default]
+    Deny,
+    /// Allowed, as by envoyproxy/ratelimit. The debit after it is counted, and the next look denied.
+    Allow,
+}
+
 // === impl LimiterConfig ===
 
 impl LimiterConfig {
-    /// All or none, every decision in the store, near above 0.8, refusals refuse.
+    /// All or none, every decision in the store, near above 0.8, refusals refuse, looks at a full limit are denied.
     pub const DEFAULT: Self = Self {
         charging: Charging::AllOrNone,
         consistency: Consistency::Strict,
         near: NearRatio::DEFAULT,
         shadow: GlobalShadow::Off,
+        looks: LooksAtLimit::Deny,
     };
 }
 

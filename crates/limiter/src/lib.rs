@@ -30,7 +30,7 @@ pub use tidegate_store::{
 
 pub use bans::{ActiveBan, Ban, BanTerm, MAX_BAN_BYTES, MAX_BANS, NewBan};
 pub use bill::consistency;
-pub use config::{GlobalShadow, LimiterConfig, NearRatio};
+pub use config::{GlobalShadow, LimiterConfig, LooksAtLimit, NearRatio};
 pub use error::LimiterError;
 pub use keys::KeyError;
 pub use limiter::{Limiter, MAX_DESCRIPTORS};

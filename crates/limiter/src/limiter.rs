@@ -338,7 +338,7 @@ impl<S: Store> Limiter<S> {
         asked.map(Some).map_err(|error| {
             let (store, limits) = (&self.store, bill.limits());
             let failed = failure::stand_in(store, &charges, limits, charging, decisions, error);
-            Box::new(failed.with_looks(store, *bill, &charges, charging, decisions))
+            Box::new(failed.with_looks(self, *bill, &charges, charging, decisions))
         })
     }
 

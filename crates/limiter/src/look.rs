@@ -3,16 +3,16 @@
 //! A caller that looks first and debits later must be told when the limit is full: a debit that does not fit is not charged, so
 //! the counter would stay as it is and every further look be allowed. A look is therefore denied while a cost of 1 does not fit.
 //!
-//! A fixed window that counts what it denies is the exception. There the debit after the look is counted and the
-//! next look finds more than the limit, as in envoyproxy/ratelimit, which allows a look at a count that equals the limit.
+//! Standing in for envoyproxy/ratelimit ([`LooksAtLimit::Allow`]), a fixed window that counts what it denies is the exception. There
+//! the debit after the look is counted and the next look finds more than the limit.
 
 use smallvec::SmallVec;
 use tidegate_algorithms::{Decision, Meter, Outcome, Retry};
 use tidegate_store::{Admission, Charge, Charging, Decisions, Mode, Receipt, Store, StoreError};
 
-use crate::Limiter;
 use crate::bill::{Bill, Charges};
 use crate::failure::Failed;
+use crate::{Limiter, LooksAtLimit};
 
 /// The limits that are full, by their place among the charges, and what they say to a cost of 1.
 type FullLimits = SmallVec<[(usize, Outcome); 4]>;
@@ -63,7 +63,9 @@ impl<S: Store> Limiter<S> {
     ) -> FullLimits {
         let mut full = FullLimits::new();
         for (index, charge) in bill.looks().filter_map(|at| Some((at, charges.get(at)?))) {
-            if counts_denials(self.store(), charge, charging) {
+            if self.config.looks == LooksAtLimit::Allow
+                && counts_denials(self.store(), charge, charging)
+            {
                 continue;
             }
             if let Ok(looked) = self.store().peek(charge).await
@@ -84,7 +86,7 @@ impl Failed {
     #[cold]
     pub(crate) fn with_looks(
         mut self,
-        store: &impl Store,
+        limiter: &Limiter<impl Store>,
         bill: Bill<'_>,
         charges: &[Charge<'_>],
         charging: Charging,
@@ -100,7 +102,8 @@ impl Failed {
                 && decision.is_allowed()
                 && decision.remaining == 0
                 && charge.quota.most_extra() == 0
-                && !counts_denials(store, charge, charging);
+                && (limiter.config.looks == LooksAtLimit::Deny
+                    || !counts_denials(limiter.store(), charge, charging));
             if is_full {
                 let retry = match charge.quota.limit() {
                     0 => Retry::Never,

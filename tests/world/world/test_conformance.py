@@ -21,7 +21,8 @@ class Conformance(World):
 
     def tidegate(self, *flags):
         rules = str(SUITE / "rules/tidegate")
-        return Tidegate(self, rules, "--charging", "every_match", *flags, rules=SUITE / "rules/contract")
+        flags = ["--charging", "every_match", *flags]
+        return Tidegate(self, rules, *flags, rules=SUITE / "rules/contract", env={"TIDEGATE_LOOKS_AT_LIMIT": "allow"})
 
     def ask(self, server):
         asked = subprocess.run(

@@ -315,6 +315,7 @@ fn assumed() -> Vec<Written> {
         ("listeners.grpc.address", "0.0.0.0:8081"),
         ("listeners.admin.address", "0.0.0.0:6070"),
         ("charging", "every_match"),
+        ("looks_at_limit", "allow"),
         ("store.consistency", "strict"),
         ("answers.headers", "none"),
         ("answers.body", "none"),

@@ -15,7 +15,7 @@ mod store;
 use tidegate_answer::Answers;
 use tidegate_gateway::RouteConfig;
 use tidegate_identify::MissingToken;
-use tidegate_limiter::Charging;
+use tidegate_limiter::{Charging, LooksAtLimit};
 use tidegate_rules::document::Code;
 use tidegate_server::AuthorizeConfig;
 
@@ -48,6 +48,8 @@ pub(crate) struct Config {
     pub(crate) regions: Regions,
     /// How a request with several limits is charged, where its domain does not say.
     pub(crate) charging: Charging,
+    /// How a look at a limit that is just used up is answered, under `every_match`.
+    pub(crate) looks_at_limit: LooksAtLimit,
     /// Whether refusals are only reported.
     pub(crate) shadow: bool,
     /// From which share of a limit on its use is near.
@@ -96,11 +98,8 @@ impl Config {
             rules,
             store,
             regions,
-            charging: root.value(
-                "charging",
-                "How a request with several limits is charged, where its domain does not say",
-                Charging::AllOrNone,
-            ),
+            charging: charging(root),
+            looks_at_limit: looks_at_limit(root),
             shadow: root.value(
                 "shadow",
                 "Count and report refusals, but let every request pass",
@@ -175,6 +174,22 @@ fn threads(root: &mut Section<'_, '_>) -> Option<Count<1>> {
     threads
 }
 
+fn charging(root: &mut Section<'_, '_>) -> Charging {
+    root.value(
+        "charging",
+        "How a request with several limits is charged, where its domain does not say",
+        Charging::AllOrNone,
+    )
+}
+
+fn looks_at_limit(root: &mut Section<'_, '_>) -> LooksAtLimit {
+    root.value(
+        "looks_at_limit",
+        "How fixed windows under `every_match` answer a look (cost 0) when exactly the limit is used",
+        LooksAtLimit::Deny,
+    )
+}
+
 // === impl Charging ===
 
 impl Words for Charging {
@@ -183,4 +198,11 @@ impl Words for Charging {
         ("all_or_none", Self::AllOrNone),
         ("every_match", Self::EveryMatch),
     ];
+}
+
+// === impl LooksAtLimit ===
+
+impl Words for LooksAtLimit {
+    const EXPECTED: &'static str = "an answer to looks";
+    const WORDS: &'static [(&'static str, Self)] = &[("deny", Self::Deny), ("allow", Self::Allow)];
 }

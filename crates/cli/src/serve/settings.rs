@@ -52,6 +52,7 @@ pub(super) fn limiter(config: &Config) -> LimiterConfig {
         charging: config.charging,
         consistency: config.store.sharing.consistency,
         near: NearRatio::from_millionths(config.near_ratio.millionths()),
+        looks: config.looks_at_limit,
         shadow: if config.shadow {
             GlobalShadow::On
         } else {

@@ -1,11 +1,11 @@
-//! `charging: every_match` behaves as envoyproxy/ratelimit does, case by case.
+//! `charging: every_match` with `looks_at_limit: allow` behaves as envoyproxy/ratelimit does, case by case.
 
 use std::time::Duration;
 
-use tidegate_limiter::{Hits, LimiterError, Retry};
+use tidegate_limiter::{Hits, LimiterConfig, LimiterError, LooksAtLimit, Retry};
 
 use crate::fixture::{
-    Ask, TestLimiter, advance, ask, ask_hits, check, limiter, rules, text, try_ask,
+    Ask, TestLimiter, advance, ask, ask_hits, check, limiter_with, rules, text, try_ask,
 };
 
 const RULES: &str = "
@@ -24,6 +24,14 @@ const KEY: Ask<'_> = Ask::of(&[("key", "a")]);
 const OTHER: Ask<'_> = Ask::of(&[("other", "a")]);
 const NEVER: Ask<'_> = Ask::of(&[("never", "a")]);
 const LOOK: Ask<'_> = KEY.hits(Hits::Take(0));
+
+fn limiter(rules: &str) -> TestLimiter {
+    let config = LimiterConfig {
+        looks: LooksAtLimit::Allow,
+        ..LimiterConfig::DEFAULT
+    };
+    limiter_with(rules, config)
+}
 
 #[track_caller]
 fn check_hits(limiter: &TestLimiter, asks: &[Ask<'_>], hits: u64, expected: &str) {

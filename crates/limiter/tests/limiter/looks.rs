@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_limiter::{Charging, Hits, Limiter, LimiterConfig, Retry};
+use tidegate_limiter::{Charging, Hits, Limiter, LimiterConfig, LooksAtLimit, Retry};
 
 use crate::failing::Failing;
 use crate::fixture::{
@@ -35,6 +35,11 @@ const EVERY_MATCH: LimiterConfig = LimiterConfig {
     ..LimiterConfig::DEFAULT
 };
 
+const REFERENCE: LimiterConfig = LimiterConfig {
+    looks: LooksAtLimit::Allow,
+    ..EVERY_MATCH
+};
+
 const WINDOW: Ask<'_> = Ask::of(&[("window", "a")]);
 const BUCKET: Ask<'_> = Ask::of(&[("bucket", "a")]);
 
@@ -45,8 +50,9 @@ const fn look(ask: Ask<'_>) -> Ask<'_> {
 /// Looks and debits 1 where the look is allowed, until a look is denied: as many debits as the limit has.
 #[test]
 fn looks_and_debits_end_at_the_limit() {
-    for key in ["window", "bucket", "log"] {
-        let limiter = limiter(RULES);
+    let all = ["window", "bucket", "log"].map(|key| (key, LimiterConfig::DEFAULT));
+    for (key, config) in all.into_iter().chain([("window", EVERY_MATCH)]) {
+        let limiter = limiter_with(RULES, config);
         let entries = [(key, "a")];
         let caller = Ask::of(&entries);
         let mut debits = 0;
@@ -62,7 +68,7 @@ fn looks_and_debits_end_at_the_limit() {
 /// Standing in for envoyproxy/ratelimit: allowed at the limit, denied above it.
 #[test]
 fn a_window_that_counts_denials_allows_a_look_at_its_limit() {
-    let limiter = limiter_with(RULES, EVERY_MATCH);
+    let limiter = limiter_with(RULES, REFERENCE);
     ask_hits(&limiter, &[WINDOW], 20);
     check(&limiter, &[look(WINDOW)], "allowed: allowed 0/20 near");
     assert!(!ask(&limiter, &[WINDOW]).is_allowed());

@@ -179,6 +179,7 @@ fn where_the_reference_ran_its_defaults_hold() {
             ("listeners.grpc.address", "0.0.0.0:8081"),
             ("listeners.admin.address", "0.0.0.0:6070"),
             ("charging", "every_match"),
+            ("looks_at_limit", "allow"),
             ("answers.headers", "none"),
             ("answers.body", "none"),
             ("limits.connection_age", "1d"),
