@@ -70,7 +70,7 @@ pub(crate) fn answer_preflight(head: &Parts) -> Response<Bytes> {
 }
 
 /// Says that a response depends on the origin, also if this request has none: a cache would give it to pages that must have another one.
-pub(crate) fn vary_by_origin(headers: &mut HeaderMap) {
+fn vary_by_origin(headers: &mut HeaderMap) {
     let is_said = headers.get_all(VARY).iter().any(|line| {
         let mut names = line.as_bytes().split(|byte| *byte == b',');
         names.any(|name| {
@@ -98,7 +98,16 @@ impl ExposedHeaders {
     }
 
     /// Lets the page of `origin` read a response of our own.
-    pub(crate) fn allow(&self, cors: &CorsConfig, origin: &HeaderValue, to: &mut HeaderMap) {
+    pub(crate) fn allow(
+        &self,
+        cors: &CorsConfig,
+        origin: Option<&HeaderValue>,
+        to: &mut HeaderMap,
+    ) {
+        vary_by_origin(to);
+        let Some(origin) = origin else {
+            return;
+        };
         let is_any = cors.origins.is_empty();
         if !is_any && !cors.origins.contains(origin) {
             return;
@@ -116,9 +125,17 @@ impl ExposedHeaders {
     }
 
     /// Adds our headers to the list of an upstream's response that a page of another origin may read.
-    pub(crate) fn extend(&self, headers: &mut HeaderMap) {
-        if headers.contains_key(ACCESS_CONTROL_ALLOW_ORIGIN) {
+    pub(crate) fn extend(
+        &self,
+        cors: Option<&CorsConfig>,
+        origin: Option<&HeaderValue>,
+        headers: &mut HeaderMap,
+    ) {
+        if origin.is_some() && headers.contains_key(ACCESS_CONTROL_ALLOW_ORIGIN) {
             headers.append(ACCESS_CONTROL_EXPOSE_HEADERS, self.0.clone());
+        }
+        if cors.is_some() {
+            vary_by_origin(headers);
         }
     }
 }

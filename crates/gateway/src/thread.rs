@@ -27,7 +27,7 @@ use crate::body::{ClientBody, has_more};
 use crate::charged::{Charged, RefundGuard};
 use crate::config::{GatewayBounds, GatewayConfig, RouteAction, RouteConfig};
 use crate::connection::{ConnectionContext, RequestGuard};
-use crate::cors::{ExposedHeaders, is_preflight, vary_by_origin};
+use crate::cors::{ExposedHeaders, is_preflight};
 use crate::counts::{Origin, ResponseCounts};
 use crate::forward::headers::{address_lines, remove_bad_length};
 use crate::forward::{Forward, ForwardFault, Forwarded, changed_path};
@@ -158,12 +158,8 @@ impl<S: Store + 'static> GatewayThread<S> {
                 if is_head {
                     remove_bad_length(response.headers_mut());
                 }
-                if origin.is_some() {
-                    self.exposed.extend(response.headers_mut());
-                }
-                if config.cors.is_some() {
-                    vary_by_origin(response.headers_mut());
-                }
+                let (cors, origin) = (config.cors.as_ref(), origin.as_ref());
+                self.exposed.extend(cors, origin, response.headers_mut());
                 return finish(response, limits, is_last);
             }
             Ok(HandlerResponse::Own(response, limits)) => (response, limits),
@@ -176,10 +172,8 @@ impl<S: Store + 'static> GatewayThread<S> {
         let own = if is_head { without_body(own) } else { own };
         let mut response = own.map(|body| GatewayBody::own(body, guard));
         if let Some(cors) = &config.cors {
-            vary_by_origin(response.headers_mut());
-            if let Some(origin) = &origin {
-                self.exposed.allow(cors, origin, response.headers_mut());
-            }
+            let headers = response.headers_mut();
+            self.exposed.allow(cors, origin.as_ref(), headers);
         }
         let may_close = has_body && version < Version::HTTP_2;
         let closes = may_close && (noted.has(NotedHeader::Expect) || has_more(body).await);
