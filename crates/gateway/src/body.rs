@@ -83,7 +83,7 @@ struct GateState {
 }
 
 /// The time after which a body is sent though the upstream has not asked for it.
-const CONTINUE_TIMEOUT: Duration = Duration::from_secs(1);
+pub(crate) const CONTINUE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Pieces of an unwanted body that are read before the response; a piece is what hyper has read at once.
 const MAX_UNWANTED_PIECES: usize = 4;
@@ -91,6 +91,15 @@ const MAX_UNWANTED_PIECES: usize = 4;
 // === impl RequestBody ===
 
 impl RequestBody {
+    /// Sends it without waiting until the upstream asks for it.
+    pub(crate) fn skip_continue(&mut self) {
+        if let Self::Stream(body) = self
+            && body.gate.take().is_some()
+        {
+            body.timer = None;
+        }
+    }
+
     /// Whether it can be sent again: it is empty, or nobody has begun to read it.
     pub(crate) fn is_replayable(&self) -> bool {
         match self {

@@ -76,6 +76,9 @@ pub(super) async fn send(
         }
         LeasedChannel::Http2(connection) => {
             prepare_http2(&mut request, &target.state.config)?;
+            if let Some(link) = link {
+                link.skip_continue();
+            }
             match wait.run(connection.send(*request), now()).await {
                 Some(Ok(response)) => Ok(response),
                 Some(Err(failure)) => Err(judge_http2(failure, connection, target, link)),

@@ -200,6 +200,11 @@ impl BodyLink {
         }
     }
 
+    /// Sends the body without waiting until the target asks for it.
+    pub(super) fn skip_continue(&self) {
+        self.body.borrow_mut().skip_continue();
+    }
+
     /// A handle for another attempt. Earlier handles yield nothing more.
     pub(super) fn begin_again(self: &Rc<Self>) -> OutgoingBody {
         let attempt = self.attempt.get().wrapping_add(1);

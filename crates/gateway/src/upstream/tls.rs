@@ -1,9 +1,9 @@
 //! TLS to targets: roots, our certificate, the protocols offered.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
@@ -167,13 +167,22 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, UpstreamError> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, UpstreamError> {
-    let unreadable = |source| UpstreamError::UnreadableFile {
+    read_regular(path).map_err(|source| UpstreamError::UnreadableFile {
         path: path.to_owned(),
         source,
-    };
+    })
+}
+
+/// Reads a regular file. To open or to read a FIFO or a device may take for ever.
+fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
     let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(MAX_FILE_BYTES).read_to_end(&mut bytes))
-        .map_err(unreadable)?;
+    let file = File::open(path)?;
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length > MAX_FILE_BYTES) {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
     Ok(bytes)
 }

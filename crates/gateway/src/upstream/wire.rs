@@ -1,6 +1,6 @@
 //! Requests in the form of the protocol that carries them, and copies of them.
 
-use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
+use http::header::{CONTENT_LENGTH, EXPECT, HOST, TRANSFER_ENCODING};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Extensions, HeaderName, HeaderValue, Method, Request, Uri, Version};
 use hyper::body::Body as _;
@@ -51,12 +51,13 @@ pub(super) fn prepare_http1(request: &mut Request<OutgoingBody>) {
 }
 
 /// Gives a request the form of HTTP/2: `:scheme` and `:authority` in the URI instead of `Host`. hyper leaves out the headers that
-/// HTTP/2 forbids.
+/// HTTP/2 forbids. `Expect: 100-continue` goes, because many HTTP/2 servers ignore it, and one that does not want a body resets its stream.
 pub(super) fn prepare_http2(
     request: &mut Request<OutgoingBody>,
     target: &TargetConfig,
 ) -> Result<(), ForwardError> {
     *request.version_mut() = Version::HTTP_2;
+    request.headers_mut().remove(EXPECT);
     if request.uri().authority().is_some() {
         return Ok(());
     }

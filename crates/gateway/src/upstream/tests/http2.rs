@@ -6,15 +6,17 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use h2::{Reason, server};
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::{JoinSet, spawn_local, yield_now};
+use tokio::time::Instant;
 
 use super::super::{ForwardError, Reached, SharedUpstream, UpstreamPool};
 use super::bytes_server::{BytesConnection, BytesServer};
-use super::client_body::{client_body, whole_body};
+use super::client_body::{client_body, whole_body, whole_body_on_demand};
 use super::{get, pool, read, request, run, upstream};
+use crate::body::CONTINUE_TIMEOUT;
 use crate::config::UpstreamProtocol;
 
 /// A request as an HTTP/2 server receives it.
@@ -70,6 +72,33 @@ async fn get_all(pool: &Rc<UpstreamPool>, upstream: &Arc<SharedUpstream>, n_requ
     while let Some(done) = requests.join_next().await {
         done.unwrap();
     }
+}
+
+/// hyper reports no 100 of an HTTP/2 server, so the body would wait for the whole timeout.
+#[test]
+fn a_body_is_not_held_back_until_the_target_asks_for_it() {
+    run(async {
+        let server = http2_server(None, |_, (request, mut response)| async move {
+            let (head, mut body) = request.into_parts();
+            assert!(!head.headers.contains_key("expect"));
+            while let Some(piece) = body.data().await {
+                piece.unwrap();
+            }
+            answer(&mut response, b"ok");
+        })
+        .await;
+        let (upstream, pool) = (http2(&server, 100), pool());
+        let opened = pool.send(&upstream, get("/"), None).await.unwrap();
+        assert_eq!(read(opened).await, "ok");
+        let (body, _client) = whole_body_on_demand(b"hello").await;
+        let mut post = request(Method::POST, "/").map(|_| body);
+        let expect = HeaderValue::from_static("100-continue");
+        post.headers_mut().insert("expect", expect);
+        let began = Instant::now();
+        let answered = pool.send(&upstream, post, None).await.unwrap();
+        assert_eq!(read(answered).await, "ok");
+        assert!(began.elapsed() < CONTINUE_TIMEOUT);
+    });
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -309,6 +310,22 @@ fn files_that_cannot_be_used_are_faults_of_the_config() {
     assert!(tls(&|_| {}).is_ok());
     let missing = tls(&|tls| tls.roots = Some("/nowhere/roots.pem".into()));
     assert!(matches!(missing, Err(UpstreamError::UnreadableFile { .. })));
+    // To open one waits for somebody who writes.
+    let fifo = authority.folder.join("fifo.pem");
+    let made = Command::new("mkfifo").arg(&fifo).status();
+    assert!(made.unwrap().success());
+    let fifos = [
+        tls(&|tls| tls.roots = Some(fifo.clone())),
+        tls(&|tls| tls.client_certificate = Some((fifo.clone(), key.clone()))),
+        tls(&|tls| tls.client_certificate = Some((certificate.clone(), fifo.clone()))),
+    ];
+    for fifo in fifos {
+        assert!(matches!(fifo, Err(UpstreamError::UnreadableFile { .. })));
+    }
+    let large = "x".repeat(1024 * 1024 + 1);
+    let large = authority.write("large.pem", &large);
+    let large = tls(&|tls| tls.roots = Some(large.clone()));
+    assert!(matches!(large, Err(UpstreamError::UnreadableFile { .. })));
     let empty = authority.write("empty.pem", "");
     let empty = tls(&|tls| tls.roots = Some(empty.clone()));
     assert!(matches!(empty, Err(UpstreamError::BadPem { .. })));
