@@ -163,13 +163,14 @@ fn tell(file: &StateFile, store: &EmbeddedStore, restored: Restored) {
     let Restored {
         written_at,
         counters,
+        shared,
         expired,
         dropped,
     } = restored;
     let age_ms = store.clock().now().since(written_at).as_millis();
     info!(
         counters,
-        expired, dropped, age_ms, "{counters} counters go on from {file}"
+        shared, expired, dropped, age_ms, "{counters} counters go on from {file}"
     );
     if dropped > 0 {
         warn!(

@@ -7,6 +7,7 @@ use super::block_log::BlockLog;
 use super::border::Border;
 use super::layout::{Layouts, Shape};
 use super::rebalance::Rebalance;
+use super::shared::shared_counters;
 use super::state::narrow_expires_at;
 use super::sync::{AtomicU32, AtomicU64, Ordering};
 use super::table::{LockedSet, Table};
@@ -42,6 +43,10 @@ pub(super) struct Core {
     pub(super) unfolded: Tally,
     /// The shared counters; `None` in the core that holds them.
     pub(super) shared: Option<Box<Core>>,
+    /// The number of shared counters of each layout, in the core that holds them.
+    pub(super) shared_counters: u64,
+    /// Whether shared counters were restored.
+    pub(super) has_restored_shared: bool,
     /// Whether marks do not protect counters here, so that there is always room.
     evicts_in_use: bool,
 }
@@ -73,6 +78,8 @@ impl Core {
             full_at: AtomicU64::new(0),
             unfolded: Tally::zero(),
             shared: None,
+            shared_counters: 0,
+            has_restored_shared: false,
             evicts_in_use: false,
         })
     }
@@ -90,6 +97,7 @@ impl Core {
         let mut shared = Self::try_new(max_bytes)?;
         shared.table.fill();
         shared.space = ArenaSpace::new(0, shared.table.layer_bytes());
+        shared.shared_counters = shared_counters(shared.table.max_slots());
         shared.evicts_in_use = true;
         self.shared = Some(Box::new(shared));
         Some(())

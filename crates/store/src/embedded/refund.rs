@@ -85,7 +85,7 @@ impl Core {
     pub(super) fn stats(&self, clock: &impl Clock) -> StoreStats {
         let shared_bytes = self.shared.as_ref().map_or(0, |shared| shared.max_bytes);
         // Only what is touched costs memory, and shared counters are not before memory is full.
-        let is_full = self.evicted.get() + self.untracked.get() > 0;
+        let is_full = self.evicted.get() + self.untracked.get() > 0 || self.has_restored_shared;
         StoreStats {
             used_bytes: self.used_bytes() + if is_full { shared_bytes } else { 0 },
             max_bytes: self.max_bytes + shared_bytes,

@@ -23,13 +23,14 @@ use tidegate_algorithms::{Algorithm, Allowance, Headroom, Quota, QuotaSpec, Refu
 use super::account::{Account, Memory};
 use super::claim::{Claim, Claims, Hold};
 use super::core::Core;
+use super::fingerprint::Fingerprinter;
 use super::layout::{Layout, Shape};
 use super::state::fits_narrow;
 use super::tag::{Form, Tag};
 use crate::{Charge, Clock, ManualClock, OnFull, StoreError};
 
 /// The fewest shared counters for each pair of algorithm and window.
-const FEWEST_COUNTERS: u64 = 2_048;
+pub(super) const FEWEST_COUNTERS: u64 = 2_048;
 
 /// The pairs of algorithm and window that have room for their shared counters at a time, where memory allows more than
 /// [`FEWEST_COUNTERS`].
@@ -67,7 +68,7 @@ impl Core {
 
     /// The hash of the shared counter, in this core, of a counter elsewhere, by what its slot tells.
     pub(super) fn shared_hash(&self, layout: Layout, tag: Tag) -> u64 {
-        shared_hash(layout, tag, counters(self.table.max_slots()))
+        shared_hash(layout, tag, self.shared_counters)
     }
 
     /// Refunds a charge that went to the shared counter of a claim.
@@ -214,14 +215,24 @@ pub(super) fn shared_layouts(
 }
 
 /// Shared counters of each pair of algorithm and window in a core with that many slots.
-fn counters(slots: u64) -> u64 {
+pub(super) fn shared_counters(slots: u64) -> u64 {
     (slots / PAIRS).max(FEWEST_COUNTERS)
 }
 
 /// The hash of one of `counters` shared counters.
 fn shared_hash(layout: Layout, tag: Tag, counters: u64) -> u64 {
     let kind = mix(layout.window ^ (layout.shape as u64).rotate_right(4));
-    mix(kind ^ (tag.fingerprint() % counters))
+    whole_shared_hash(mix(kind ^ (tag.fingerprint() % counters)))
+}
+
+/// The hash of a shared counter by the part of it that its slot keeps. No bit is left to the number of its shard, so
+/// that a restored counter is found whatever the number of shards.
+pub(super) const fn whole_shared_hash(kept: u64) -> u64 {
+    let fingerprinter = Fingerprinter {
+        secret: [0; 2],
+        lost: Fingerprinter::lost_among(0),
+    };
+    fingerprinter.complete(kept)
 }
 
 /// The finaliser of `SplitMix64`: a bijection after which every bit depends on all bits of the number. The number

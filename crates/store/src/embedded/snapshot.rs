@@ -1,12 +1,13 @@
 //! The store as a stream of bytes: written while requests go on, read into a store that starts.
 //!
 //! ```text
-//! snapshot = magic version origin shard* end
-//! each of the last three is a frame: length, body, checksum
+//! snapshot = magic version origin shard* (shared shard*)? end
+//! each of the last four is a frame: length, body, checksum
 //!
 //! origin   = 1, secret, lost bits, bits of a shard's number, the time of writing
 //! shard    = 2, its number, layouts in use, counters
-//! end      = 3, how many counters there were
+//! end      = 3, how many counters there were, the shared ones included
+//! shared   = 4, how many shared counters each layout has; the shards that follow are theirs
 //!
 //! counter  = tag, state                     a narrow slot as it lies in memory
 //!          | tag, number of words, words    a boxed one, with its block
@@ -15,7 +16,8 @@
 //! All numbers are little endian. The checksum of a frame covers its body, its length and the
 //! checksum of the frame before it, so the last one vouches for the whole, and no frame can be
 //! missing, doubled or in another's place. States are written as they lie in memory: whoever
-//! changes how they lie there changes [`VERSION`].
+//! changes how they lie there changes [`VERSION`]. Of the mark of a tag only one bit is written: whether the counter
+//! was in use.
 //!
 //! A snapshot holds the secret of the fingerprints: who reads it can make keys that collide.
 
@@ -33,21 +35,25 @@ use crate::{Clock, EmbeddedStore, MemoryRefused, StoreConfig};
 /// How a snapshot begins.
 const MAGIC: [u8; 8] = *b"TIDEGATE";
 
-/// The format this program writes. It reads those before it, too: version 2 had a flag for denied counters in its
-/// tags, version 1 had the layout elsewhere.
-const VERSION: u32 = 3;
+/// The format this program writes. It reads those before it, too: version 3 had no marks and no shared counters,
+/// version 2 had a flag for denied counters in its tags, version 1 had the layout elsewhere.
+const VERSION: u32 = 4;
+
+/// The first version with marks and shared counters.
+const MARKS: u32 = 4;
 
 /// The first byte of each kind of frame.
 const ORIGIN: u8 = 1;
 const SHARD: u8 = 2;
 const END: u8 = 3;
+const SHARED: u8 = 4;
 
 /// What a snapshot came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
     /// When it was begun, by the clock of the store.
     pub at: Time,
-    /// Live counters in it.
+    /// Live counters in it, without the shared ones.
     pub counters: u64,
     /// Its size.
     pub bytes: u64,
@@ -58,8 +64,10 @@ pub struct Written {
 pub struct Restored {
     /// When the snapshot was begun, by the clock of the store that wrote it.
     pub written_at: Time,
-    /// Those that go on.
+    /// Those that go on, without the shared ones.
     pub counters: u64,
+    /// Shared counters that go on.
+    pub shared: u64,
     /// Those that have expired since.
     pub expired: u64,
     /// Those for which there was no room, or that made way for others.

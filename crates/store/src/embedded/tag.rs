@@ -145,6 +145,26 @@ impl Tag {
         self.with_mark(AGAIN | (pass.number & 3))
     }
 
+    /// The tag as it is saved in `pass`: of its mark only whether the counter is in use.
+    #[must_use]
+    pub(super) const fn to_saved(self, pass: Pass) -> Self {
+        match self.rank(pass) {
+            EvictionRank::InUse => self.with_mark(AGAIN),
+            _ => self.unmarked(),
+        }
+    }
+
+    /// The tag of a counter whose tag was `saved`, restored in `pass`: one that was in use has that pass and the next
+    /// one to be requested again.
+    #[must_use]
+    pub(super) const fn restored_as(self, saved: Self, pass: Pass) -> Self {
+        if saved.mark() == AGAIN {
+            self.marked_again(pass)
+        } else {
+            self.unmarked()
+        }
+    }
+
     /// The tag of a counter that nobody requested lately.
     #[must_use]
     pub(super) const fn unmarked(self) -> Self {

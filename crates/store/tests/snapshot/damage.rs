@@ -86,10 +86,10 @@ fn what_is_wrong_is_said() {
     );
     assert_eq!(error(&good[..good.len() - 1]), "it is cut short");
     let mut newer = good.clone();
-    newer[8] = 4;
+    newer[8] = 5;
     assert_eq!(
         error(&newer),
-        "it is written in format 4, this version of tidegate reads formats 1 to 3"
+        "it is written in format 5, this version of tidegate reads formats 1 to 4"
     );
     let mut flipped = good;
     let end = flipped.len() - 1;

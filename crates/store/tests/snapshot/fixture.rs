@@ -1,4 +1,4 @@
-//! The format, pinned: a file that version 3 wrote is read, and written again as it was; those of versions 1 and 2
+//! The format, pinned: a file that version 4 wrote is read, and written again as it was; those of versions 1 to 3
 //! are read.
 
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::support::{MIB, START, charge, new_store, quotas, restore, snapshot};
 const UPDATE: &str = "TIDEGATE_UPDATE_FIXTURES";
 
 #[test]
-fn version_3_is_read_and_written() {
+fn version_4_is_read_and_written() {
     if env::var_os(UPDATE).is_some() {
         let store = new_store(MIB);
         for (limit, quota) in quotas().iter().enumerate() {
@@ -21,17 +21,17 @@ fn version_3_is_read_and_written() {
             charge(&store, (limit, "bob"), quota, 1);
             charge(&store, (limit, "bob"), quota, 5);
         }
-        fs::write(path(3), snapshot(&store)).expect("a file");
+        fs::write(path(4), snapshot(&store)).expect("a file");
     }
-    let file = fs::read(path(3)).expect("the fixture");
+    let file = fs::read(path(4)).expect("the fixture");
     let store = check_fixture(&file);
     let is_same = snapshot(&store) == file;
     assert!(is_same, "the format has changed: give it a new version");
 }
 
 #[test]
-fn versions_1_and_2_are_read() {
-    for version in [1, 2] {
+fn versions_1_to_3_are_read() {
+    for version in 1..=3 {
         check_fixture(&fs::read(path(version)).expect("the fixture"));
     }
 }

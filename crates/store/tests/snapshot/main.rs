@@ -6,4 +6,5 @@ mod damage;
 mod fixture;
 mod meanwhile;
 mod restarts;
+mod shared;
 mod support;

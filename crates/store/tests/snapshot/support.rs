@@ -40,9 +40,28 @@ pub(crate) fn restore(
 /// Charges the counter of `caller` under a limit.
 pub(crate) fn charge(
     store: &EmbeddedStore<impl Clock>,
-    (limit, caller): (usize, &str),
+    counter: (usize, &str),
     quota: &Quota,
     cost: u64,
+) -> Decision {
+    charge_with(store, counter, quota, (cost, OnFull::Deny))
+}
+
+/// Charges 1, and goes by `on_full` if there is no room.
+pub(crate) fn charge_on_full(
+    store: &EmbeddedStore<impl Clock>,
+    counter: (usize, &str),
+    quota: &Quota,
+    on_full: OnFull,
+) -> Decision {
+    charge_with(store, counter, quota, (1, on_full))
+}
+
+fn charge_with(
+    store: &EmbeddedStore<impl Clock>,
+    (limit, caller): (usize, &str),
+    quota: &Quota,
+    (cost, on_full): (u64, OnFull),
 ) -> Decision {
     let charge = Charge {
         key: CounterKey {
@@ -53,7 +72,7 @@ pub(crate) fn charge(
         cost,
         mode: Mode::Enforce,
         headroom: Headroom::Absent,
-        on_full: OnFull::Deny,
+        on_full,
         consistency: Consistency::Strict,
     };
     let mut decisions = Decisions::new();

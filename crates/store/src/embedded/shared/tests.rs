@@ -106,7 +106,7 @@ fn callers_are_spread_over_all_counters() {
 fn shared_counters_grow_with_memory() {
     let counters_in = |mebibytes: usize| {
         let core = Core::with_shared(mebibytes << 20).expect("memory");
-        counters(core.shared.expect("shared counters").table.max_slots())
+        core.shared.expect("shared counters").shared_counters
     };
     assert_eq!(counters_in(1), FEWEST_COUNTERS);
     assert_eq!(counters_in(256), 16 * FEWEST_COUNTERS);

@@ -10,12 +10,13 @@ use tidegate_algorithms::Time;
 use super::super::core::Core;
 use super::super::fingerprint::Fingerprinter;
 use super::super::layout::{LAYOUTS, Layout, LayoutId};
+use super::super::shared::{FEWEST_COUNTERS, whole_shared_hash};
 use super::super::table::MOST_SHARD_BITS;
-use super::super::tag::{Form, Tag};
+use super::super::tag::{FINGERPRINT_BITS, Form, Pass, Tag};
 use super::super::try_core;
 use super::frame::{Fields, FrameReader};
 use super::place::{Entry, Fate, Unsound};
-use super::{END, ORIGIN, Restored, SHARD, SnapshotError};
+use super::{END, MARKS, ORIGIN, Restored, SHARD, SHARED, SnapshotError};
 use crate::{Clock, EmbeddedStore, StoreConfig};
 
 /// Where the counters come from.
@@ -33,8 +34,21 @@ struct Restoration {
     origin: Origin,
     now: Time,
     restored: Restored,
-    /// The layouts of the shard being read, by the number they have in the snapshot.
-    layouts: Vec<Option<(LayoutId, Layout)>>,
+    /// The layouts of the shard being read, by the number they have in the snapshot; those without a number here found
+    /// none left.
+    layouts: Vec<Option<(Option<LayoutId>, Layout)>>,
+    /// Whose shards are being read.
+    owner: Owner,
+}
+
+/// Whose counters a shard has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    Callers,
+    Shared {
+        /// How many of them each layout has.
+        number: u64,
+    },
 }
 
 /// Whether a snapshot goes on.
@@ -116,25 +130,59 @@ impl Restoration {
             restored: Restored {
                 written_at: origin.written_at,
                 counters: 0,
+                shared: 0,
                 expired: 0,
                 dropped: 0,
             },
             layouts: vec![None; LAYOUTS],
+            owner: Owner::Callers,
         })
     }
 
     fn read(&mut self, mut fields: Fields<'_>) -> Result<Progress, SnapshotError> {
         match fields.u8()? {
             SHARD => self.read_shard(fields),
+            SHARED => self.begin_shared(fields),
             END => self.read_end(fields),
             _ => Err(fields.damaged("an unknown part")),
         }
     }
 
+    /// Begins with the shared counters.
+    fn begin_shared(&mut self, mut fields: Fields<'_>) -> Result<Progress, SnapshotError> {
+        let number = fields.u64()?;
+        fields.finish()?;
+        let known = FEWEST_COUNTERS..=1 << FINGERPRINT_BITS;
+        match self.core.shared {
+            Some(_) if known.contains(&number) && self.owner == Owner::Callers => {
+                self.owner = Owner::Shared { number };
+                Ok(Progress::More)
+            }
+            _ => Err(fields.damaged("shared counters that cannot be")),
+        }
+    }
+
+    /// The core that the shards being read belong to.
+    fn core(&self) -> &Core {
+        match (self.owner, &self.core.shared) {
+            (Owner::Shared { .. }, Some(shared)) => shared,
+            _ => &self.core,
+        }
+    }
+
     fn read_shard(&mut self, mut fields: Fields<'_>) -> Result<Progress, SnapshotError> {
         let shard = fields.u32()?;
-        if shard >= 1 << self.origin.shard_bits {
+        let bits = match self.owner {
+            Owner::Callers => self.origin.shard_bits,
+            Owner::Shared { .. } => MOST_SHARD_BITS,
+        };
+        if shard >= 1 << bits {
             return Err(fields.damaged("a shard that is not there"));
+        }
+        if let (Owner::Shared { number }, Some(shared)) = (self.owner, &mut self.core.shared) {
+            // It chooses the counter of a caller. Where none is live, their number follows from memory.
+            shared.shared_counters = number;
+            self.core.has_restored_shared = true;
         }
         self.read_layouts(&mut fields)?;
         while !fields.is_empty() {
@@ -149,8 +197,7 @@ impl Restoration {
             let (number, word) = (fields.u16()?, fields.u64()?);
             let layout = Layout::from_foreign_word(word)
                 .ok_or_else(|| fields.damaged("an unknown algorithm or window"))?;
-            let own = self.core.layouts.assignment().number(layout);
-            let own = own.ok_or_else(|| fields.damaged("too many windows"))?;
+            let own = self.core().layouts.try_number(layout);
             *self
                 .layouts
                 .get_mut(usize::from(number))
@@ -169,23 +216,37 @@ impl Restoration {
         let number = usize::from(written.layout().get());
         let (number, layout) = self.layouts[number]
             .ok_or_else(|| fields.damaged("a counter of no known algorithm and window"))?;
-        let hash = self.origin.hash(shard, written);
+        let words = match written.form() {
+            Form::Narrow => fields.words(1)?,
+            Form::Boxed => {
+                let count = usize::try_from(fields.u64()?).unwrap_or(usize::MAX);
+                fields.words(count)?
+            }
+        };
+        let Some(number) = number else {
+            self.note(Fate::Dropped);
+            return Ok(());
+        };
+        let hash = match self.owner {
+            Owner::Callers => self.origin.hash(shard, written),
+            Owner::Shared { .. } => whole_shared_hash(written.fingerprint()),
+        };
+        let mut tag = Tag::new(hash, number).with_form(written.form());
+        // Version 2 had a flag among the bits of the mark.
+        if self.origin.version >= MARKS {
+            tag = tag.restored_as(written, Pass::at(self.now));
+        }
         let entry = Entry {
             hash,
-            // Without the mark, which tells nothing after a restart. Version 2 had a flag among its bits.
-            tag: Tag::new(hash, number).with_form(written.form()),
+            tag,
             now: self.now,
             most_sets: self.most_sets(written.form()),
         };
         let fate = match written.form() {
-            Form::Narrow => entry.put_narrow(&self.core, fields.u64()?, layout),
-            Form::Boxed => {
-                let count = usize::try_from(fields.u64()?).unwrap_or(usize::MAX);
-                let words = fields.words(count)?;
-                entry
-                    .put_boxed(&self.core, words, layout.shape)
-                    .map_err(|Unsound| fields.damaged("a block that makes no sense"))?
-            }
+            Form::Narrow => entry.put_narrow(self.core(), u64::from_le_bytes(words[0]), layout),
+            Form::Boxed => entry
+                .put_boxed(self.core(), words, layout.shape)
+                .map_err(|Unsound| fields.damaged("a block that makes no sense"))?,
         };
         self.note(fate);
         Ok(())
@@ -194,7 +255,7 @@ impl Restoration {
     /// The most sets of a shard for counters of that form. Shards are read one after the other, so where there is less
     /// memory than there was, the first one would take the layers that the blocks of all others need.
     fn most_sets(&self, form: Form) -> u32 {
-        let table = &self.core.table;
+        let table = &self.core().table;
         let is_smaller = table.shard_bits() < self.origin.shard_bits;
         match form {
             Form::Boxed if is_smaller => table.max_sets() / 2,
@@ -205,7 +266,8 @@ impl Restoration {
     fn note(&mut self, fate: Fate) {
         let restored = &mut self.restored;
         match fate {
-            Fate::Placed => restored.counters += 1,
+            Fate::Placed if self.owner == Owner::Callers => restored.counters += 1,
+            Fate::Placed => restored.shared += 1,
             Fate::Expired => restored.expired += 1,
             // One more is there, another one is not.
             Fate::Displaced | Fate::Dropped => restored.dropped += 1,
@@ -215,11 +277,12 @@ impl Restoration {
     fn read_end(&mut self, mut fields: Fields<'_>) -> Result<Progress, SnapshotError> {
         let Restored {
             counters,
+            shared,
             expired,
             dropped,
             ..
         } = self.restored;
-        if fields.u64()? != counters + expired + dropped {
+        if fields.u64()? != counters + shared + expired + dropped {
             return Err(fields.damaged("another number of counters than was written"));
         }
         fields.finish()?;

@@ -8,9 +8,9 @@ use super::super::core::Core;
 use super::super::fingerprint::Fingerprinter;
 use super::super::layout::{LAYOUTS, Layout};
 use super::super::table::{LockedSet, SET_BYTES, WAYS};
-use super::super::tag::Form;
+use super::super::tag::{Form, Pass};
 use super::frame::FrameWriter;
-use super::{END, ORIGIN, SHARD, Written};
+use super::{END, ORIGIN, SHARD, SHARED, Written};
 use crate::Clock;
 
 /// The live counters of one shard, ready to be written. Used again for each shard, so that no memory
@@ -35,6 +35,27 @@ impl Core {
         let mut frames = FrameWriter::begin(out)?;
         let at = clock.now();
         frames.write(&self.origin(fingerprinter, at))?;
+        let counters = self.write_shards(clock, &mut frames)?;
+        let mut shared_counters = 0;
+        if let Some(shared) = &self.shared {
+            frames.write(&numbered(SHARED, shared.shared_counters))?;
+            shared_counters = shared.write_shards(clock, &mut frames)?;
+        }
+        frames.write(&numbered(END, counters + shared_counters))?;
+        let bytes = frames.finish()?;
+        Ok(Written {
+            at,
+            counters,
+            bytes,
+        })
+    }
+
+    /// Writes the shards that have live counters, and gives the number of those.
+    fn write_shards(
+        &self,
+        clock: &impl Clock,
+        frames: &mut FrameWriter<impl Write>,
+    ) -> io::Result<u64> {
         let mut part = Part::new(self.table.max_sets() as usize * SET_BYTES);
         let mut counters = 0;
         for shard in 0..self.table.shards() {
@@ -44,13 +65,7 @@ impl Core {
                 frames.write(&part.body(shard))?;
             }
         }
-        frames.write(&end(counters))?;
-        let bytes = frames.finish()?;
-        Ok(Written {
-            at,
-            counters,
-            bytes,
-        })
+        Ok(counters)
     }
 
     fn origin(&self, fingerprinter: &Fingerprinter, now: Time) -> Vec<u8> {
@@ -84,17 +99,17 @@ impl Part {
         let sets = core.lock_shard(shard);
         for set in &sets {
             for slot in (0..WAYS).filter(|&slot| !core.is_free(set, slot, now)) {
-                self.add(core, set, slot);
+                self.add(core, set, slot, Pass::at(now));
             }
         }
     }
 
-    fn add(&mut self, core: &Core, set: &LockedSet<'_>, slot: usize) {
+    fn add(&mut self, core: &Core, set: &LockedSet<'_>, slot: usize, pass: Pass) {
         let (tag, state) = (set.tag(slot), set.state(slot));
         self.counters += 1;
         // Now, because a number may mean another layout when no slot names it any more.
         self.layouts[usize::from(tag.layout().get())] = core.layouts.get(tag.layout());
-        put(&mut self.bytes, tag.unmarked().word());
+        put(&mut self.bytes, tag.to_saved(pass).word());
         match tag.form() {
             Form::Narrow => put(&mut self.bytes, state),
             Form::Boxed => {
@@ -128,9 +143,10 @@ impl Part {
     }
 }
 
-fn end(counters: u64) -> Vec<u8> {
-    let mut body = vec![END];
-    put(&mut body, counters);
+/// The body of a frame that holds a number.
+fn numbered(kind: u8, number: u64) -> Vec<u8> {
+    let mut body = vec![kind];
+    put(&mut body, number);
     body
 }
 
