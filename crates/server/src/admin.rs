@@ -31,7 +31,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tidegate_gateway::{ConnectionActivity, Gateway};
 use tidegate_limiter::{Limiter, Store};
-use tidegate_observe::Observatory;
+use tidegate_observe::{LogSampler, Observatory};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::Address;
@@ -56,6 +56,8 @@ pub struct AdminConfig {
     pub reads: AdminReads,
     /// Who can reach the listener.
     pub reach: AdminReach,
+    /// The log lines of requests that were turned away.
+    pub turned_away: Arc<LogSampler>,
 }
 
 /// Who may read over the admin listener.

@@ -97,6 +97,7 @@ pub(super) fn admin(config: &Config, token: Option<AdminToken>) -> AdminConfig {
             AdminReads::Open
         },
         reach: listener.map_or_else(AdminReach::default, |it| AdminReach::of(&it.address)),
+        ..AdminConfig::default()
     }
 }
 

@@ -7,6 +7,7 @@ use std::fmt::{self, Write as _};
 use std::net::SocketAddr;
 
 use tidegate_limiter::Entry;
+use tidegate_observe::LogSampler;
 use tracing::{info, warn};
 
 use super::fault::Fault;
@@ -61,10 +62,15 @@ pub(super) fn of_server(change: Change<'_>) {
     );
 }
 
-/// Writes down who was turned away from a change.
-pub(super) fn turned_away(peer: Peer, route: &Route, fault: &Fault) {
+/// Writes down who was turned away from a change or brought a wrong token. Whoever guesses tokens must not fill the log, so there is
+/// a line at most every [`LogSampler::INTERVAL`], with the number of requests since the last one.
+pub(super) fn turned_away(peer: Peer, route: &Route, fault: &Fault, sampler: &LogSampler) {
+    let Some(n_requests) = sampler.count() else {
+        return;
+    };
     warn!(
         target: TARGET,
+        n_requests,
         peer = %Who(peer),
         path = route.path,
         reason = fault.to_string(),

@@ -36,8 +36,11 @@ async fn answer<S: Store>(request: Request<Incoming>, visit: &Visit<S>) -> Resul
         return Err(Fault::OnlyMetrics { path });
     }
     let admitted = guard::admit(route, &head.headers, visit.peer, &visit.admin.config);
-    if let (Err(fault), Access::Change) = (&admitted, route.access) {
-        audit::turned_away(visit.peer, route, fault);
+    if let Err(fault) = &admitted
+        && (route.access == Access::Change || matches!(fault, Fault::WrongToken))
+    {
+        let sampler = &visit.admin.config.turned_away;
+        audit::turned_away(visit.peer, route, fault, sampler);
     }
     if matches!(admitted, Err(Fault::WrongToken)) {
         slow_down(visit).await;

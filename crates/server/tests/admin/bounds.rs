@@ -119,6 +119,19 @@ async fn wrong_tokens_are_slowed_and_the_right_one_is_not() {
     assert_eq!(took, Duration::ZERO);
 }
 
+#[tokio::test(start_paused = true)]
+async fn wrong_tokens_of_clients_that_do_not_wait_are_counted() {
+    let core = AdminCore::new(admin(Arc::new(Hooks::new()), guarded()));
+    let guess = bring("guess");
+    for _ in 0..40 {
+        // Dropped, the client is gone, and the server's end of its connection with it.
+        let _ = timeout(Duration::from_millis(1), converse_with(&core, &guess)).await;
+    }
+    let (answer, took) = converse_with(&core, &guess).await;
+    assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+    assert!(took >= Duration::from_secs(2), "{took:?}");
+}
+
 /// Nobody gets more guesses by asking before the answers are there.
 #[tokio::test(start_paused = true)]
 async fn wrong_tokens_in_parallel_are_slowed_as_those_one_after_the_other() {

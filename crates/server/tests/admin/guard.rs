@@ -132,6 +132,8 @@ async fn the_token_makes_any_name_good() {
     assert_eq!(desk.send(&ask).await.status, 200);
     let read = Ask::new("GET", "/api/v1/bans").header("Host", host);
     assert_eq!(desk.send(&read.clone().token(TOKEN)).await.status, 200);
+    // A wrong one is a guess, and slowed as such.
+    assert_eq!(desk.send(&read.clone().token("guess")).await.status, 401);
     // That there is a token does not help who does not bring it.
     assert_says(&desk.send(&read).await.detail(403), "Host");
 }
