@@ -202,19 +202,15 @@ impl RouteMatch {
 // === impl Requirement ===
 
 impl Requirement {
-    /// Returns true if the caller of `request` is one of those that a route is for. A value that the request lacks is none of the
-    /// allowed ones.
+    /// Returns true if the caller of `request` is one of those that a route is for: one of its values is allowed, and none is denied. A
+    /// claim that is a list has several. A value that the request lacks is none of the allowed ones.
     ///
     /// # Errors
     ///
     /// If a header behind the value has more than one meaning.
     pub fn is_met(&self, request: &Request<'_>) -> Result<bool, AmbiguousHeader> {
-        let value = self.source.of(request)?;
-        let is_in = |list: &[String]| {
-            value
-                .as_deref()
-                .is_some_and(|value| list.iter().any(|it| it == value))
-        };
+        let values = self.source.all_of(request)?;
+        let is_in = |list: &[String]| values.iter().any(|value| list.iter().any(|it| it == value));
         Ok(self.allow.as_deref().is_none_or(is_in) && !is_in(&self.deny))
     }
 }

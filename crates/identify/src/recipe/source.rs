@@ -5,7 +5,7 @@ use std::fmt;
 use std::num::NonZeroU8;
 use std::str::FromStr;
 
-use super::value::{ValueReader, ValueText};
+use super::value::ValueReader;
 use crate::grouping::Grouping;
 use crate::{AmbiguousHeader, ClaimPath, ClaimPathFault, ListChoice, Request};
 
@@ -110,17 +110,17 @@ pub enum SourceFault {
 // === impl Source ===
 
 impl Source {
-    /// The value that `request` has for this source. One that is empty counts as absent.
+    /// All values that `request` has for this source, without empty ones: nearly always one or none. A claim that is a list has
+    /// one for each element, a header whose values all count one for each of these.
     ///
     /// # Errors
     ///
     /// If a header behind the value has more than one meaning. Such a request is to be denied.
-    pub fn of<'a>(
+    pub fn all_of<'a>(
         &'a self,
         request: &Request<'a>,
-    ) -> Result<Option<Cow<'a, str>>, AmbiguousHeader> {
-        let value = ValueReader::new(request).read(self)?;
-        Ok(value.map(ValueText::into_cow))
+    ) -> Result<Vec<Cow<'a, str>>, AmbiguousHeader> {
+        ValueReader::new(request).read_all(self)
     }
 
     /// Returns true if its value may come from a token, so that the token must be verified first.

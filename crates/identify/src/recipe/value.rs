@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use super::Source;
 use crate::api_key::ApiKey;
 use crate::header_list::{self, check_count, check_lines, one_meaning};
-use crate::{AmbiguousHeader, ClaimPath, ListChoice, Request, TokenSettings, cookie, path, uri};
+use crate::{AmbiguousHeader, ClaimPath, ListChoice, Request, cookie, path, uri};
 
 /// The values of one request, one for each source of the recipes that made it.
 #[derive(Clone, Debug, Default)]
@@ -86,11 +86,11 @@ impl<'a> ValueText<'a> {
         }
     }
 
-    pub(super) fn into_cow(self) -> Cow<'a, str> {
+    fn into_all(self) -> Vec<Cow<'a, str>> {
         match self {
-            Self::Text(text) => text,
-            Self::Address(text) => Cow::Owned(text.as_str().to_owned()),
-            Self::Each(values) => Cow::Owned(values.join(",")),
+            Self::Text(text) => vec![text],
+            Self::Address(text) => vec![Cow::Owned(text.as_str().to_owned())],
+            Self::Each(values) => values,
         }
     }
 }
@@ -129,6 +129,22 @@ impl<'r, 'a> ValueReader<'r, 'a> {
         Ok(text.filter(|text| !text.is_empty()).map(ValueText::Text))
     }
 
+    /// All values that the request has for `source`. A claim that is a list has several: each of its elements.
+    pub(super) fn read_all(
+        &self,
+        source: &'a Source,
+    ) -> Result<Vec<Cow<'a, str>>, AmbiguousHeader> {
+        let Some(path) = self.claim(source) else {
+            return Ok(self
+                .read(source)?
+                .map_or_else(Vec::new, ValueText::into_all));
+        };
+        check_lines(source, self.request)?;
+        let claims = self.request.claims.into_iter();
+        let values = claims.flat_map(|claims| claims.get_all(path));
+        Ok(values.filter(|value| !value.is_empty()).collect())
+    }
+
     fn read_list(
         &self,
         name: &str,
@@ -165,14 +181,10 @@ impl<'r, 'a> ValueReader<'r, 'a> {
             Source::Certificate => request.certificate.map(Cow::Borrowed),
             Source::Claim(path) => request.claims?.get(path),
             Source::ApiKey => Some(Cow::Borrowed(&self.api_key()?.id)),
-            Source::Plan => {
-                let plan = self.api_key().and_then(|key| key.plan.as_deref());
-                self.or_claim(plan, |settings| settings.plan_claim.as_ref())
-            }
-            Source::Tenant => {
-                let tenant = self.api_key().and_then(|key| key.tenant.as_deref());
-                self.or_claim(tenant, |settings| settings.tenant_claim.as_ref())
-            }
+            Source::Plan | Source::Tenant => match self.of_api_key(source) {
+                Some(value) => Some(Cow::Borrowed(value)),
+                None => request.claims?.get(self.claim(source)?),
+            },
             Source::Label(table) => {
                 let label = request.identities.label(table, request.client?);
                 label.map(Cow::Borrowed)
@@ -187,17 +199,25 @@ impl<'r, 'a> ValueReader<'r, 'a> {
             .get_or_init(|| request.identities.api_key(request))
     }
 
-    /// The value of the API key table, else that of the claim which the settings of tokens name.
-    fn or_claim(
-        &self,
-        value: Option<&'a str>,
-        path: impl Fn(&'a TokenSettings) -> Option<&'a ClaimPath>,
-    ) -> Option<Cow<'a, str>> {
-        if let Some(value) = value {
-            return Some(Cow::Borrowed(value));
+    /// The plan or the tenant in the API key table.
+    fn of_api_key(&self, source: &Source) -> Option<&'a str> {
+        match source {
+            Source::Plan => self.api_key()?.plan.as_deref(),
+            Source::Tenant => self.api_key()?.tenant.as_deref(),
+            _ => None,
         }
-        let tokens = self.request.identities.tokens()?;
-        self.request.claims?.get(path(tokens.settings())?)
+    }
+
+    /// The claim that the value comes from, if it does not come from the API key table.
+    fn claim(&self, source: &'a Source) -> Option<&'a ClaimPath> {
+        let settings = || Some(self.request.identities.tokens()?.settings());
+        match source {
+            Source::Claim(path) => Some(path),
+            Source::Plan | Source::Tenant if self.of_api_key(source).is_some() => None,
+            Source::Plan => settings()?.plan_claim.as_ref(),
+            Source::Tenant => settings()?.tenant_claim.as_ref(),
+            _ => None,
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::slice;
 use std::str::FromStr;
 
 use serde_json::{Map, Value};
@@ -60,13 +61,24 @@ impl Claims {
     /// The value of a claim as text: a string as it is, a number or a boolean as JSON writes it. Of a list the first
     /// element counts; an object, an empty list and null have no value.
     pub fn get(&self, path: &ClaimPath) -> Option<Cow<'_, str>> {
+        text(self.elements(path).first()?)
+    }
+
+    /// The same for all elements of a list.
+    pub fn get_all(&self, path: &ClaimPath) -> impl Iterator<Item = Cow<'_, str>> {
+        self.elements(path).iter().filter_map(text)
+    }
+
+    /// The elements of a claim that is a list, else the claim itself.
+    fn elements(&self, path: &ClaimPath) -> &[Value] {
         let value = match path {
-            ClaimPath::Name(name) => self.values.get(name)?,
-            ClaimPath::Pointer(pointer) => self.values.pointer(pointer)?,
+            ClaimPath::Name(name) => self.values.get(name),
+            ClaimPath::Pointer(pointer) => self.values.pointer(pointer),
         };
         match value {
-            Value::Array(elements) => text(elements.first()?),
-            value => text(value),
+            Some(Value::Array(elements)) => elements,
+            Some(value) => slice::from_ref(value),
+            None => &[],
         }
     }
 
@@ -185,6 +197,20 @@ mod tests {
         check("/realm/roles", Some("first"));
         check("/realm/a~1b/~0c", Some("deep"));
         check("/", None);
+    }
+
+    #[test]
+    fn a_list_has_all_its_elements() {
+        let check = |path: &str, expected: &[&str]| {
+            let (path, claims) = (path.parse().expect(path), claims());
+            assert!(claims.get_all(&path).eq(expected.iter().copied()), "{path}");
+        };
+        check("roles", &["editor", "author"]);
+        check("/realm/roles", &["first", "second"]);
+        check("sub", &["user-7"]);
+        for path in ["none", "empty", "nested", "realm", "missing"] {
+            check(path, &[]);
+        }
     }
 
     #[test]

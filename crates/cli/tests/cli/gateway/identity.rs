@@ -16,7 +16,7 @@ use tokio_rustls::rustls::{ServerConfig, ServerConnection, Stream};
 
 use super::reload::{KEPT, RELOADED, replace};
 use super::upstream::Upstream;
-use super::{NO_OTHERS, SECRET, ask, base64, signed_by, start};
+use super::{NO_OTHERS, SECRET, ask, base64, signed_by, start, token};
 use crate::program::{command, scratch};
 use crate::server::Server;
 
@@ -234,6 +234,28 @@ fn new_token_keys_come_into_force_beside_a_broken_table() {
     assert_eq!(status_by_key(&server, "k1"), 200);
     let by_key = ask(&server, "GET /plan", &["X-Api-Key: key-of-ann"]);
     assert_eq!(by_key.status(), 200, "the last good table stays");
+}
+
+#[test]
+fn every_role_in_a_token_counts() {
+    let folder = scratch("gateway_roles");
+    fs::write(folder.join("token.secret"), SECRET).unwrap();
+    let config = "gateway:\n  routes:\n\
+                  \x20   - {path: /edit, require: {plan: [editor]}}\n\
+                  \x20   - {deny: {\"claim:roles\": [banned]}}\n\
+                  identity: {tokens: {secret_file: token.secret, issuer: any, audience: any, plan_claim: roles}}\n";
+    fs::write(folder.join("tidegate.yaml"), config).unwrap();
+    let upstream = Upstream::start();
+    let server = start(&folder, &upstream, &[]);
+    let status = |path: &str, roles: &str| {
+        let token = token(&format!(r#""roles":{roles}"#));
+        ask(&server, &format!("GET {path}"), &[&token]).status()
+    };
+    assert_eq!(status("/edit", r#"["author","editor"]"#), 200);
+    assert_eq!(status("/edit", r#"["author"]"#), 403);
+    assert_eq!(status("/", r#"["author","editor"]"#), 200);
+    assert_eq!(status("/", r#"["author","banned"]"#), 403);
+    assert_eq!(status("/", r#""banned""#), 403);
 }
 
 /// Writes a table with one API key, `key-of-ann`, whose plan is `premium`, and the key of its hashes.
