@@ -11,7 +11,7 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::json;
 use tidegate_answer::Headers;
-use tidegate_identify::{AmbiguousHeader, TokenRejection};
+use tidegate_identify::{AmbiguousValue, TokenRejection};
 use tidegate_limiter::{LimiterError, Verdict};
 use tidegate_observe::DecisionId;
 
@@ -37,7 +37,7 @@ pub(crate) enum Rejection {
     #[error("this caller has no access here")]
     Forbidden,
     #[error(transparent)]
-    AmbiguousHeader(#[from] AmbiguousHeader),
+    AmbiguousValue(#[from] AmbiguousValue),
     #[error(transparent)]
     Token(#[from] TokenRejection),
     #[error("there is no such path")]
@@ -133,7 +133,7 @@ impl Rejection {
         match self {
             Self::Malformed(Malformed::BadExpectation) => StatusCode::EXPECTATION_FAILED,
             Self::Malformed(Malformed::Connect) | Self::OnlyGet => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Malformed(_) | Self::AmbiguousHeader(_) | Self::BadUsageQuery => {
+            Self::Malformed(_) | Self::AmbiguousValue(_) | Self::BadUsageQuery => {
                 StatusCode::BAD_REQUEST
             }
             Self::TooManyHeaders { .. } => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,

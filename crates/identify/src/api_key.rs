@@ -26,7 +26,7 @@ pub struct ApiKeys {
 pub enum ApiKeyPlace {
     /// `bearer`, `header:NAME` or `cookie:NAME`.
     Header(TokenPlace),
-    /// `query:NAME`: the first parameter with that name. Many servers write it to their logs.
+    /// `query:NAME`: the parameter with that name. Many servers write it to their logs.
     Query(String),
 }
 
@@ -92,12 +92,9 @@ impl ApiKeys {
         self.table.entries.get(&self.hasher.hash(&key))
     }
 
-    /// The header that holds the key, if one does.
-    pub(crate) fn header(&self) -> Option<&str> {
-        match &self.place {
-            ApiKeyPlace::Header(place) => place.header(),
-            ApiKeyPlace::Query(_) => None,
-        }
+    /// The part of a request that holds the key.
+    pub(crate) const fn place(&self) -> &ApiKeyPlace {
+        &self.place
     }
 }
 
@@ -107,7 +104,8 @@ impl ApiKeyPlace {
     fn find<'a>(&self, request: &Request<'a>) -> Option<Cow<'a, str>> {
         match self {
             Self::Header(place) => place.find(request.headers),
-            Self::Query(name) => uri::query(request.uri?, name),
+            // One that is ambiguous was rejected before.
+            Self::Query(name) => uri::query(request.uri?, name).ok()?,
         }
     }
 }

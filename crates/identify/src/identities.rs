@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use crate::api_key::{ApiKey, ApiKeys};
+use crate::api_key::{ApiKey, ApiKeyPlace, ApiKeys};
 use crate::label::LabelTable;
-use crate::token::{BadToken, MissingToken, TokenVerifier, UnverifiedToken};
+use crate::token::{BadToken, MissingToken, TokenPlace, TokenVerifier, UnverifiedToken};
 use crate::{Claims, Headers, Request, TokenFault};
 
 /// The keys and tables by which callers are identified. A reload replaces it as a whole; parts that did not change can be
@@ -112,14 +112,14 @@ impl Identities {
         self.api_keys.as_ref()?.find(request)
     }
 
-    /// The header that holds API keys, if one does.
-    pub(crate) fn api_key_header(&self) -> Option<&str> {
-        self.api_keys.as_ref()?.header()
+    /// The part of a request that holds API keys, if they are configured.
+    pub(crate) fn api_key_place(&self) -> Option<&ApiKeyPlace> {
+        Some(self.api_keys.as_ref()?.place())
     }
 
-    /// The header that holds tokens, if one does.
-    pub(crate) fn token_header(&self) -> Option<&str> {
-        self.tokens.as_ref()?.settings().place.header()
+    /// The part of a request that holds tokens, if they are configured.
+    pub(crate) fn token_place(&self) -> Option<&TokenPlace> {
+        Some(&self.tokens.as_ref()?.settings().place)
     }
 
     /// The label of an address in the table of this name.

@@ -21,7 +21,6 @@ mod client;
 mod cookie;
 mod forwarded;
 mod grouping;
-mod header_list;
 mod identities;
 mod label;
 mod path;
@@ -31,11 +30,11 @@ mod text;
 mod token;
 mod trail;
 mod uri;
+mod value_list;
 
 pub use api_key::{ApiKeyHasher, ApiKeyPlace, ApiKeyTable, ApiKeys, ShortHashKey};
 pub use client::{AddressHeader, ClientAddress, Peer, Proxies, Proxy, ProxyFault, Trust};
 pub use grouping::{BadPrefix, Grouping};
-pub use header_list::{AmbiguousHeader, ListChoice};
 pub use identities::Identities;
 pub use label::{LabelFault, LabelFaultKind, LabelFaults, LabelTable};
 pub use path::{LooseReading, forwarded_path, normal_path};
@@ -43,7 +42,7 @@ pub use recipe::{
     DescribedPart, Descriptors, Entries, Ingredient, Recipe, RecipeFault, Recipes, Source,
     SourceFault, Values,
 };
-pub use request::{HeaderText, Headers, Request};
+pub use request::{HeaderText, Headers, Request, is_same_variable};
 pub use text::{plain_text, text_of, uri_text};
 pub use token::{
     AcceptedNames, BadToken, ClaimPath, ClaimPathFault, Claims, LimitSteps, MissingToken,
@@ -51,6 +50,7 @@ pub use token::{
     TokenSettings, TokenVerifier,
 };
 pub use uri::{host as normal_host, query_parameters};
+pub use value_list::{AmbiguousValue, ListChoice, ListPlace};
 
 /// A secret from a file, without the line end that editors put after it.
 fn without_line_end(secret: &[u8]) -> &[u8] {

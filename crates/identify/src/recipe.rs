@@ -1,5 +1,6 @@
 //! Descriptors made of requests.
 
+mod prepared;
 mod source;
 mod value;
 
@@ -13,7 +14,9 @@ pub(crate) use source::{cookie_name, header_name};
 pub use value::Values;
 
 use crate::grouping::Grouping;
-use crate::{AmbiguousHeader, Request};
+use crate::value_list::MAX_VALUES;
+use crate::{AmbiguousValue, Request};
+use prepared::PreparedRecipe;
 use value::ValueReader;
 
 /// What a descriptor is made of, entry by entry. A request that lacks one of the values has no such
@@ -44,22 +47,6 @@ pub struct Recipes {
     needs_token: bool,
     /// True if a source may have several values that all count.
     has_lists: bool,
-}
-
-/// A recipe whose values have places.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct PreparedRecipe {
-    entries: Vec<PreparedEntry>,
-    /// True if a value may come from a token.
-    needs_token: bool,
-}
-
-/// One entry of a [`PreparedRecipe`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct PreparedEntry {
-    key: Box<str>,
-    /// The place of its source among those of all recipes.
-    place: usize,
 }
 
 /// A part of the recipes. A token that was not seen before is verified after the limits that need none have been decided.
@@ -225,15 +212,19 @@ impl Recipes {
     ///
     /// # Errors
     ///
-    /// If a header behind a value has more than one meaning. Such a request is to be denied.
+    /// If a header, cookie or query parameter behind a value has more than one meaning, or too many values. Such a request is to be
+    /// denied.
     pub fn read<'a>(
         &'a self,
         request: &Request<'a>,
         values: &mut Values<'a>,
-    ) -> Result<(), AmbiguousHeader> {
+    ) -> Result<(), AmbiguousValue> {
         let reader = ValueReader::new(request);
         for source in &self.sources {
             values.list.push(reader.read(source)?);
+        }
+        if self.has_lists && self.n_most(values) > MAX_VALUES {
+            return Err(AmbiguousValue::TooManyCombinations);
         }
         Ok(())
     }
@@ -241,8 +232,8 @@ impl Recipes {
     /// Adds the descriptors of the request with these [`values`](Self::read) to `descriptors`, without those that lack one. Their
     /// entries are written to `entries`.
     ///
-    /// A recipe makes one descriptor, or one for each value of a header whose values all count. If there are several such headers,
-    /// the longest list counts the descriptors, and every value is in one of them.
+    /// A recipe makes one descriptor, or one for each value of a source whose values all count. If there are several such sources, it
+    /// makes one for each combination of their values.
     pub fn describe<'e, 'a>(
         &'a self,
         values: &'a Values<'_>,
@@ -250,7 +241,11 @@ impl Recipes {
         entries: &'e mut Entries<'a>,
         descriptors: &mut Descriptors<'e>,
     ) {
-        let n_most = if self.has_lists { values.n_most() } else { 1 };
+        let n_most = if self.has_lists {
+            self.n_most(values)
+        } else {
+            1
+        };
         // Made room at once, many take one allocation and few take none.
         descriptors.reserve(self.prepared.len() * n_most);
         let mut room = entries.room(self.n_entries * n_most);
@@ -273,26 +268,20 @@ impl Recipes {
         }
     }
 
+    /// The most descriptors that a recipe makes of these values.
+    fn n_most(&self, values: &Values<'_>) -> usize {
+        let counts = self.prepared.iter().map(|it| it.n_descriptors(values));
+        counts.max().unwrap_or_default()
+    }
+
     /// Gives each source a place.
     fn prepare(list: Vec<Recipe>) -> Self {
         let mut sources: Vec<Source> = Vec::new();
         let mut prepared = Vec::new();
-        for Recipe(ingredients) in &list {
-            let mut entry = |ingredient: &Ingredient| {
-                let known = sources.iter().position(|source| *source == ingredient.from);
-                let place = known.unwrap_or_else(|| {
-                    sources.push(ingredient.from.clone());
-                    sources.len() - 1
-                });
-                let key = ingredient.key.as_str().into();
-                PreparedEntry { key, place }
-            };
-            prepared.push(PreparedRecipe {
-                entries: ingredients.iter().map(&mut entry).collect(),
-                needs_token: ingredients.iter().any(|entry| entry.from.needs_token()),
-            });
+        for recipe in &list {
+            prepared.push(PreparedRecipe::new(recipe, &mut sources));
         }
-        let is_list = |source: &Source| matches!(source, Source::HeaderList(..));
+        let is_list = |source: &Source| matches!(source, Source::List(..));
         Self {
             list,
             has_lists: sources.iter().any(is_list),
@@ -317,30 +306,6 @@ impl Default for Recipes {
             Recipe::new([path(), client()]),
             Recipe::new([path(), method(), client()]),
         ])
-    }
-}
-
-// === impl PreparedRecipe ===
-
-impl PreparedRecipe {
-    /// The number of descriptors made of these values, if none is missing.
-    fn n_descriptors(&self, values: &Values<'_>) -> usize {
-        let counts = self.entries.iter().map(|entry| values.count(entry.place));
-        counts.max().unwrap_or_default()
-    }
-
-    /// Writes the entries of the descriptor with that `index`; `None` if the request lacks one of their values.
-    fn fill<'a>(
-        &'a self,
-        entries: &mut [Entry<'a>],
-        values: &'a Values<'_>,
-        index: usize,
-    ) -> Option<()> {
-        for (entry, prepared) in entries.iter_mut().zip(&self.entries) {
-            entry.key = &prepared.key;
-            entry.value = values.nth(prepared.place, index)?;
-        }
-        Some(())
     }
 }
 

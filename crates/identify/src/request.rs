@@ -42,6 +42,8 @@ pub struct HeaderText<'a> {
     pub text: Cow<'a, str>,
     /// True if two lines are not the same.
     pub has_differing_lines: bool,
+    /// True if such lines have names of different [spelling](is_same_variable), such as `X-User` and `X_User`.
+    pub has_differing_spellings: bool,
 }
 
 // === impl HeaderText ===
@@ -65,6 +67,7 @@ impl<'a> HeaderText<'a> {
         Some(Self {
             text,
             has_differing_lines,
+            has_differing_spellings: false,
         })
     }
 }
@@ -93,8 +96,16 @@ impl<'a> From<&'a str> for HeaderText<'a> {
         Self {
             text: Cow::Borrowed(line),
             has_differing_lines: false,
+            has_differing_spellings: false,
         }
     }
+}
+
+/// True if servers that make variables of headers (CGI, WSGI, PHP) take both names, in lower case, for one: `x-user` and `x_user`.
+pub fn is_same_variable(name: &str, other: &str) -> bool {
+    let fold = |byte: u8| if byte == b'_' { b'-' } else { byte };
+    let is_same = |(one, other): (u8, u8)| fold(one) == fold(other);
+    name.len() == other.len() && name.bytes().zip(other.bytes()).all(is_same)
 }
 
 #[cfg(test)]

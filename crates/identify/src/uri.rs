@@ -3,12 +3,21 @@
 use std::borrow::Cow;
 
 use crate::text_of;
+use crate::value_list::{AmbiguousValue, ListPlace};
 
-/// The first value that the query of a URI has for `name`, decoded.
-pub(crate) fn query<'a>(uri: &'a str, name: &str) -> Option<Cow<'a, str>> {
-    query_parameters(split_query(uri).1?)
-        .find(|(its_name, _)| its_name == name)
-        .map(|(_, value)| value)
+/// The value that the query of a URI has for `name`, decoded.
+///
+/// # Errors
+///
+/// If there are several that differ.
+pub(crate) fn query<'a>(uri: &'a str, name: &str) -> Result<Option<Cow<'a, str>>, AmbiguousValue> {
+    ListPlace::Query.only(name, query_values(uri, name))
+}
+
+/// All values that the query of a URI has for `name`, decoded.
+pub(crate) fn query_values<'a>(uri: &'a str, name: &str) -> impl Iterator<Item = Cow<'a, str>> {
+    let parameters = split_query(uri).1.into_iter().flat_map(query_parameters);
+    parameters.filter_map(move |(its_name, value)| (its_name == name).then_some(value))
 }
 
 /// The names and values of a query, in order and decoded; one without a `=` has an empty value.
@@ -80,12 +89,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_parameter_is_decoded_and_the_first_of_its_name() {
+    fn a_parameter_is_decoded_and_has_one_value() {
         let check = |uri: &str, expected: Option<&str>| {
-            assert_eq!(query(uri, "user id").as_deref(), expected, "{uri}");
+            let value = query(uri, "user id").expect("one value");
+            assert_eq!(value.as_deref(), expected, "{uri}");
         };
         check("/a?user+id=4%322+x", Some("422 x"));
-        check("/a?x=1&user%20id=7&user+id=8", Some("7"));
+        check("/a?x=1&user%20id=7&user+id=%37", Some("7"));
         check("/a?user+id", Some(""));
         check("/a?user+id=a=b", Some("a=b"));
         check("/a?user+id=%zz%", Some("%zz%"));
@@ -94,6 +104,10 @@ mod tests {
         check("/a?x=1#?user+id=7", None);
         check("/user+id=7", None);
         check("", None);
+        for uri in ["/a?user+id=7&user%20id=8", "/a?user+id=7&user+id"] {
+            let fault = query(uri, "user id").expect_err(uri).to_string();
+            assert_eq!(fault, "the query parameters `user id` differ");
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use hyper::header::{
 };
 use serde::Serialize;
 use tidegate_answer::{Answers, Headers};
-use tidegate_identify::{AmbiguousHeader, TokenRejection};
+use tidegate_identify::{AmbiguousValue, TokenRejection};
 use tidegate_limiter::report::StoreHealth;
 use tidegate_limiter::{Answer, LimiterError, Verdict};
 
@@ -51,7 +51,7 @@ pub(crate) enum Refusal {
     #[error(transparent)]
     BadParameter(#[from] BadParameter),
     #[error(transparent)]
-    AmbiguousHeader(#[from] AmbiguousHeader),
+    AmbiguousValue(#[from] AmbiguousValue),
     #[error(transparent)]
     Token(#[from] TokenRejection),
     #[error(transparent)]
@@ -182,7 +182,7 @@ impl Refusal {
             | Self::BadCheck(_)
             | Self::BadRequest(_)
             | Self::BadParameter(_)
-            | Self::AmbiguousHeader(_)
+            | Self::AmbiguousValue(_)
             | Self::Limiter(_) => StatusCode::BAD_REQUEST,
         }
     }

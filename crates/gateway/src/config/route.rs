@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
-use tidegate_identify::{AmbiguousHeader, MissingToken, Recipes, Request, Source};
+use tidegate_identify::{AmbiguousValue, MissingToken, Recipes, Request, Source};
 
 use super::{RetryConfig, WebSocketLimits};
 
@@ -208,7 +208,7 @@ impl Requirement {
     /// # Errors
     ///
     /// If a header behind the value has more than one meaning.
-    pub fn is_met(&self, request: &Request<'_>) -> Result<bool, AmbiguousHeader> {
+    pub fn is_met(&self, request: &Request<'_>) -> Result<bool, AmbiguousValue> {
         let values = self.source.all_of(request)?;
         let is_in = |list: &[String]| values.iter().any(|value| list.iter().any(|it| it == value));
         Ok(self.allow.as_deref().is_none_or(is_in) && !is_in(&self.deny))

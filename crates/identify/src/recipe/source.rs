@@ -7,16 +7,17 @@ use std::str::FromStr;
 
 use super::value::ValueReader;
 use crate::grouping::Grouping;
-use crate::{AmbiguousHeader, ClaimPath, ClaimPathFault, ListChoice, Request};
+use crate::{AmbiguousValue, ClaimPath, ClaimPathFault, ListChoice, ListPlace, Request};
 
 /// The source of an entry's value. Written in a config file as [`FromStr`] reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// `header:NAME`: the header of that name, in lower case; one line, or several that are the same.
     Header(String),
-    /// `header:NAME first`, `last` or `each`: some of the values in all lines of that header.
-    HeaderList(String, ListChoice),
-    /// `cookie:NAME`: the first cookie of that name.
+    /// `header:NAME first`, `last` or `each`, and the same for `cookie:NAME` and `query:NAME`: some of the values that the
+    /// request has there.
+    List(ListPlace, String, ListChoice),
+    /// `cookie:NAME`: the cookie of that name; one, or several that are the same.
     Cookie(String),
     /// `method`: the method.
     Method,
@@ -28,7 +29,7 @@ pub enum Source {
     PathSegment(NonZeroU8),
     /// `host`: the host in lower case, without port.
     Host,
-    /// `query:NAME`: the first parameter of that name in the query, decoded.
+    /// `query:NAME`: the parameter of that name in the query, decoded; one, or several that are the same.
     Query(String),
     /// `client_address`, or with other prefixes `client_address ipv4/24 ipv6/56`: the client's
     /// address, grouped; a family that is left out has no value.
@@ -76,8 +77,8 @@ pub enum SourceFault {
         /// The text.
         name: String,
     },
-    /// The word after the name of a header is not `first`, `last` or `each`.
-    #[error("`{word}` does not say which values of a header count; write first, last or each")]
+    /// The word after the name of a header or cookie is not `first`, `last` or `each`.
+    #[error("`{word}` does not say which values count; write first, last or each")]
     BadListChoice {
         /// The text.
         word: String,
@@ -119,7 +120,7 @@ impl Source {
     pub fn all_of<'a>(
         &'a self,
         request: &Request<'a>,
-    ) -> Result<Vec<Cow<'a, str>>, AmbiguousHeader> {
+    ) -> Result<Vec<Cow<'a, str>>, AmbiguousValue> {
         ValueReader::new(request).read_all(self)
     }
 
@@ -133,7 +134,7 @@ impl Source {
     pub const fn is_chosen_by_client(&self) -> bool {
         matches!(
             self,
-            Self::Header(_) | Self::HeaderList(..) | Self::Cookie(_) | Self::Host | Self::Query(_)
+            Self::Header(_) | Self::List(..) | Self::Cookie(_) | Self::Host | Self::Query(_)
         )
     }
 }
@@ -144,10 +145,20 @@ impl FromStr for Source {
     fn from_str(text: &str) -> Result<Self, SourceFault> {
         if let Some((word, name)) = text.split_once(':') {
             return match word {
-                "header" => header(name),
-                "cookie" => cookie_name(name).map(Self::Cookie),
+                "header" => match last_word(name)? {
+                    (name, None) => header_name(name).map(Self::Header),
+                    (name, Some(choice)) => {
+                        Ok(Self::List(ListPlace::Header, header_name(name)?, choice))
+                    }
+                },
+                "cookie" => match last_word(name)? {
+                    (name, None) => cookie_name(name).map(Self::Cookie),
+                    (name, Some(choice)) => {
+                        Ok(Self::List(ListPlace::Cookie, cookie_name(name)?, choice))
+                    }
+                },
                 "path_segment" => segment(name).map(Self::PathSegment),
-                "query" => named("query", name).map(Self::Query),
+                "query" => query(name),
                 "constant" => named("constant", name).map(Self::Constant),
                 "claim" => Ok(Self::Claim(name.parse()?)),
                 "label" => named("label", name).map(Self::Label),
@@ -181,7 +192,9 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Header(name) => write!(f, "header:{name}"),
-            Self::HeaderList(name, choice) => write!(f, "header:{name} {choice}"),
+            Self::List(ListPlace::Header, name, choice) => write!(f, "header:{name} {choice}"),
+            Self::List(ListPlace::Cookie, name, choice) => write!(f, "cookie:{name} {choice}"),
+            Self::List(ListPlace::Query, name, choice) => write!(f, "query:{name} {choice}"),
             Self::Cookie(name) => write!(f, "cookie:{name}"),
             Self::Method => f.write_str("method"),
             Self::Path => f.write_str("path"),
@@ -216,16 +229,29 @@ fn named(word: &'static str, name: &str) -> Result<String, SourceFault> {
     Ok(name.to_owned())
 }
 
-/// Reads the name of a header, and which of its values count.
-fn header(text: &str) -> Result<Source, SourceFault> {
-    match text.split_once(' ') {
-        None => header_name(text).map(Source::Header),
-        Some((name, word)) => match ListChoice::parse(word.trim_ascii()) {
-            Some(choice) => Ok(Source::HeaderList(header_name(name)?, choice)),
-            None => Err(SourceFault::BadListChoice {
-                word: word.to_owned(),
-            }),
-        },
+/// Splits the name of a header or cookie from the word after it, which says what values count.
+fn last_word(text: &str) -> Result<(&str, Option<ListChoice>), SourceFault> {
+    let Some((name, word)) = text.split_once(' ') else {
+        return Ok((text, None));
+    };
+    match ListChoice::parse(word.trim_ascii()) {
+        Some(choice) => Ok((name, Some(choice))),
+        None => Err(SourceFault::BadListChoice {
+            word: word.to_owned(),
+        }),
+    }
+}
+
+/// The same for a query parameter, whose name may have blanks.
+fn query(text: &str) -> Result<Source, SourceFault> {
+    let split = text.rsplit_once(' ');
+    let chosen = split.and_then(|(name, word)| Some((name, ListChoice::parse(word)?)));
+    match chosen {
+        None => named("query", text).map(Source::Query),
+        Some((name, choice)) => {
+            let name = named("query", name.trim_ascii_end())?;
+            Ok(Source::List(ListPlace::Query, name, choice))
+        }
     }
 }
 

@@ -272,6 +272,63 @@ fn a_descriptor_that_lacks_a_value_is_left_out() {
     assert_eq!(describe(&recipes, &nobody), "", "what is empty is absent");
 }
 
+/// The descriptors of a request with this query, and with `x-api-key: a,b`.
+fn describe_query(list: &Recipes, query: &str) -> Result<String, AmbiguousValue> {
+    let uri = format!("/?{query}");
+    let request = Request {
+        uri: Some(&uri),
+        headers: &ApiKey("a,b"),
+        ..request("")
+    };
+    let mut values = Values::default();
+    list.read(&request, &mut values)?;
+    Ok(describe(list, &request).replace('\n', " | "))
+}
+
+#[test]
+fn lists_make_a_descriptor_for_each_combination() {
+    let list = recipes(&[
+        &[
+            ("k", "header:x-api-key each"),
+            ("u", "query:u each"),
+            ("again", "header:x-api-key each"),
+        ],
+        &[("u", "query:u each")],
+    ]);
+    let check = |query: &str, expected: &str| {
+        assert_eq!(describe_query(&list, query).as_deref(), Ok(expected));
+    };
+    check("u=1", "k=a u=1 again=a | k=b u=1 again=b | u=1");
+    check(
+        "u=1&u=2",
+        "k=a u=1 again=a | k=b u=1 again=b | k=a u=2 again=a | k=b u=2 again=b | u=1 | u=2",
+    );
+    check("v=1", "");
+    let four = describe_query(&list, "u=1&u=2&u=3&u=4").expect("eight combinations");
+    assert_eq!(four.matches("k=").count(), 8);
+    assert_eq!(
+        describe_query(&list, "u=1&u=2&u=3&u=4&u=5"),
+        Err(AmbiguousValue::TooManyCombinations)
+    );
+}
+
+#[test]
+fn values_of_one_name_that_differ_are_ambiguous() {
+    let check = |source: &str, query: &str, expected: Result<&str, &str>| {
+        let list = recipes(&[&[("u", source)]]);
+        let found = describe_query(&list, query).map_err(|fault| fault.to_string());
+        assert_eq!(found.as_deref().map_err(String::as_str), expected);
+    };
+    check("query:u", "u=1&u=1&v=2", Ok("u=1"));
+    check("query:u", "u=1&u=2", Err("the query parameters `u` differ"));
+    check("query:u first", "u=1&u=2", Ok("u=1"));
+    check("query:u last", "u=1&u=2", Ok("u=2"));
+    check("query:u each", "u=1&u=2&u=1", Ok("u=1 | u=2"));
+    let many = "u=1&u=2&u=3&u=4&u=5&u=6&u=7&u=8&u=9";
+    let fault = "the query parameters `u` have more than 8 values";
+    check("query:u each", many, Err(fault));
+}
+
 #[test]
 fn the_hierarchy_speaks_of_networks_for_ipv6_only() {
     let recipes = Recipes::new(Recipe::address_hierarchy().to_vec()).expect("recipes");
@@ -294,6 +351,10 @@ fn a_source_prints_as_it_reads() {
         "header:x-api-key first",
         "header:x-api-key last",
         "header:x-api-key each",
+        "cookie:Session first",
+        "cookie:Session each",
+        "query:user id last",
+        "query:user id each",
         "path without_last_slash",
         "method",
         "path",
@@ -335,8 +396,10 @@ fn what_is_no_source_is_named() {
     check("header:x(y", "`x(y` is not a valid header name");
     check(
         "header:x y",
-        "`y` does not say which values of a header count",
+        "`y` does not say which values count; write first, last or each",
     );
+    check("cookie:x y", "`y` does not say which values count");
+    check("query: each", "`query:` needs a text after the colon");
     check("path with_slash", "`path with_slash` is not a source");
     check("constant:", "`constant:` needs a text after the colon");
     check("cookie:", "`cookie:` needs a text after the colon");
@@ -371,7 +434,13 @@ fn sources_that_the_client_chooses_are_known() {
         let source: Source = text.parse().expect(text);
         assert_eq!(source.is_chosen_by_client(), expected, "{text}");
     };
-    for text in ["header:x-user", "cookie:id", "query:user", "host"] {
+    for text in [
+        "header:x-user",
+        "cookie:id",
+        "query:user",
+        "query:user first",
+        "host",
+    ] {
         check(text, true);
     }
     for text in [

@@ -10,8 +10,8 @@ use smallvec::SmallVec;
 
 use super::Source;
 use crate::api_key::ApiKey;
-use crate::header_list::{self, check_count, check_lines, one_meaning};
-use crate::{AmbiguousHeader, ClaimPath, ListChoice, Request, cookie, path, uri};
+use crate::value_list::{check_lines, one_meaning};
+use crate::{AmbiguousValue, ClaimPath, ListChoice, ListPlace, Request, cookie, path, uri};
 
 /// The values of one request, one for each source of the recipes that made it.
 #[derive(Clone, Debug, Default)]
@@ -24,7 +24,7 @@ pub struct Values<'a> {
 pub(super) enum ValueText<'a> {
     Text(Cow<'a, str>),
     Address(AddressText),
-    /// Several values of one header, at least two; each is charged.
+    /// Several values of one source, at least two; each is charged.
     Each(Vec<Cow<'a, str>>),
 }
 
@@ -45,23 +45,13 @@ const ADDRESS_BYTES: usize = 39;
 // === impl Values ===
 
 impl Values<'_> {
-    /// The most values that a source has.
-    pub(super) fn n_most(&self) -> usize {
-        let counts = self.list.iter().flatten().map(ValueText::n_values);
-        counts.max().unwrap_or_default()
-    }
-
     /// The number of values of the source with this place.
     pub(super) fn count(&self, place: usize) -> usize {
         self.get(place).map_or(0, ValueText::n_values)
     }
 
-    /// The value with this index of the source with this place.
-    pub(super) fn nth(&self, place: usize, index: usize) -> Option<&str> {
-        Some(self.get(place)?.nth(index))
-    }
-
-    fn get(&self, place: usize) -> Option<&ValueText<'_>> {
+    /// The value of the source with this place.
+    pub(super) fn get(&self, place: usize) -> Option<&ValueText<'_>> {
         self.list.get(place)?.as_ref()
     }
 }
@@ -106,21 +96,23 @@ impl<'r, 'a> ValueReader<'r, 'a> {
     }
 
     /// The value that the request has for `source`. One that is empty counts as absent.
-    pub(super) fn read(
-        &self,
-        source: &'a Source,
-    ) -> Result<Option<ValueText<'a>>, AmbiguousHeader> {
+    pub(super) fn read(&self, source: &'a Source) -> Result<Option<ValueText<'a>>, AmbiguousValue> {
         let text = match source {
             Source::ClientAddress(grouping) => {
                 let group = self.request.client.and_then(|client| grouping.of(client));
                 return Ok(group.map(|group| ValueText::Address(address_text(group))));
             }
-            Source::HeaderList(name, choice) => return self.read_list(name, *choice),
+            Source::List(place, name, choice) => return self.read_list(*place, name, *choice),
             // Looked up and checked at once: this is the commonest source after the address.
             Source::Header(name) => {
                 let value = self.request.headers.value(name);
                 value.map(|value| one_meaning(name, value)).transpose()?
             }
+            Source::Cookie(name) => cookie::find(self.request.headers, name)?,
+            Source::Query(name) => match self.request.uri {
+                Some(uri) => uri::query(uri, name)?,
+                None => None,
+            },
             _ => {
                 check_lines(source, self.request)?;
                 self.read_text(source)
@@ -130,10 +122,7 @@ impl<'r, 'a> ValueReader<'r, 'a> {
     }
 
     /// All values that the request has for `source`. A claim that is a list has several: each of its elements.
-    pub(super) fn read_all(
-        &self,
-        source: &'a Source,
-    ) -> Result<Vec<Cow<'a, str>>, AmbiguousHeader> {
+    pub(super) fn read_all(&self, source: &'a Source) -> Result<Vec<Cow<'a, str>>, AmbiguousValue> {
         let Some(path) = self.claim(source) else {
             return Ok(self
                 .read(source)?
@@ -147,14 +136,11 @@ impl<'r, 'a> ValueReader<'r, 'a> {
 
     fn read_list(
         &self,
+        place: ListPlace,
         name: &str,
         choice: ListChoice,
-    ) -> Result<Option<ValueText<'a>>, AmbiguousHeader> {
-        let Some(value) = self.request.headers.value(name) else {
-            return Ok(None);
-        };
-        let mut values = header_list::choose(&value.text, choice);
-        check_count(name, values.len())?;
+    ) -> Result<Option<ValueText<'a>>, AmbiguousValue> {
+        let mut values = place.read(self.request, name, choice)?;
         Ok(match values.len() {
             0 | 1 => values.pop().map(ValueText::Text),
             _ => Some(ValueText::Each(values)),
@@ -164,7 +150,6 @@ impl<'r, 'a> ValueReader<'r, 'a> {
     fn read_text(&self, source: &'a Source) -> Option<Cow<'a, str>> {
         let request = self.request;
         match source {
-            Source::Cookie(name) => cookie::find(request.headers, name),
             Source::Method => request.method.map(Cow::Borrowed),
             Source::Path => request.uri.and_then(path::counted_path),
             Source::PathWithoutLastSlash => {
@@ -173,9 +158,12 @@ impl<'r, 'a> ValueReader<'r, 'a> {
             }
             Source::PathSegment(number) => path::path_segment(request.uri?, *number),
             Source::Host => request.host.map(uri::host),
-            Source::Query(name) => uri::query(request.uri?, name),
             // Read by `read`.
-            Source::ClientAddress(_) | Source::Header(_) | Source::HeaderList(..) => None,
+            Source::ClientAddress(_)
+            | Source::Header(_)
+            | Source::Cookie(_)
+            | Source::Query(_)
+            | Source::List(..) => None,
             Source::Constant(text) => Some(Cow::Borrowed(text)),
             Source::Route => request.route.map(Cow::Borrowed),
             Source::Certificate => request.certificate.map(Cow::Borrowed),

@@ -41,18 +41,13 @@ impl TokenPlace {
         let found = match self {
             Self::Bearer => bearer(headers.value("authorization")?.text),
             Self::Header(name) => headers.value(name).map(|value| value.text),
-            Self::Cookie(name) => cookie::find(headers, name),
+            // Cookies that differ are no token, as lines that differ are none.
+            Self::Cookie(name) => match cookie::find(headers, name) {
+                Ok(value) => value,
+                Err(ambiguous) => Some(Cow::Owned(ambiguous.to_string())),
+            },
         };
         found.filter(|text| !text.is_empty())
-    }
-
-    /// The header of that place. Cookies are no header by themselves: browsers send several lines of them.
-    pub(crate) fn header(&self) -> Option<&str> {
-        match self {
-            Self::Bearer => Some("authorization"),
-            Self::Header(name) => Some(name),
-            Self::Cookie(_) => None,
-        }
     }
 }
 

@@ -631,6 +631,27 @@ fn tokens_are_found_where_the_settings_say() {
 }
 
 #[test]
+fn cookies_that_differ_hold_no_token() {
+    let signer = SigningKey::hs256();
+    let settings = TokenSettings {
+        place: TokenPlace::Cookie("t".to_owned()),
+        ..any_names()
+    };
+    let verifier = TokenVerifier::new(settings, signer.keys());
+    let identities = Identities::default().with_tokens(Arc::new(verifier));
+    let token = signer.token(&good());
+    let claims = |cookies: String| {
+        let headers = OneHeader("cookie", cookies);
+        identities.claims(&headers, MissingToken::Deny, NOW_S)
+    };
+    assert!(claims(format!("t={token}; t={token}")).is_ok());
+    for cookies in [format!("t={token}; t=x"), format!("t=; t={token}")] {
+        let rejection = claims(cookies).expect_err("two tokens");
+        assert_eq!(rejection, TokenRejection::Bad(TokenFault::Malformed));
+    }
+}
+
+#[test]
 fn a_debug_print_shows_neither_token_nor_secret() {
     let key = SigningKey::hs256();
     let verifier = TokenVerifier::new(any_names(), key.keys());

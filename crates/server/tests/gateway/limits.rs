@@ -389,4 +389,11 @@ async fn lines_of_one_header_that_differ_are_denied() {
     check("X-User: c\r\nX-Plan: banned\r\n", 403).await;
     check("X-User: c\r\nX-Plan: banned\r\nX-Plan: x\r\n", 400).await;
     check("X-User: c\r\nX-Other: 1\r\nX-Other: 2\r\n", 200).await;
+    // Upstreams that make variables of headers take both names for one.
+    check("X-User: a\r\nX_User: b\r\n", 400).await;
+    check("X-User: c\r\nX_Plan: banned\r\n", 403).await;
+    let lone = ask(&gateway, "X_User: d\r\n").await;
+    assert_eq!(lone.header("x-ratelimit-remaining"), Some("9"));
+    let lone = ask(&gateway, "X-User: d\r\n").await;
+    assert_eq!(lone.header("x-ratelimit-remaining"), Some("8"));
 }

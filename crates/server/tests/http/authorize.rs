@@ -564,6 +564,55 @@ async fn a_source_can_say_which_values_of_a_header_count() {
     check("header:x-api-key", [200, 400, 200, 200, 200]).await;
 }
 
+/// Servers that make variables of headers (CGI, WSGI, PHP) take both names for one.
+#[tokio::test]
+async fn a_name_with_underscores_is_another_line_of_its_header() {
+    let asked: [&[&str]; 7] = [
+        &["X_Api_Key: a"],
+        &["X-Api-Key: a"],
+        &["X-Api-Key: b", "X_Api_Key: b"],
+        &["X-Api-Key: b", "X_Api_Key: c"],
+        &["X_Api-Key: c", "X-Api_Key: b"],
+        &["X-Api-Key: d"],
+        &["X-ApiKey: d", "X-Api-Keys: d", "X-Api-Key: e"],
+    ];
+    let check = async |source: &str, expected: [u16; 7]| {
+        let server = limited_by(source).await;
+        assert_eq!(statuses(&server, &asked).await, expected, "{source}");
+    };
+    let alike = [200, 429, 200, 400, 400, 200, 200];
+    check("header:x-api-key", alike).await;
+    check("header:x_api_key", alike).await;
+    // Nobody knows which of two spellings a server takes for the first.
+    check("header:x-api-key first", alike).await;
+    check("header:x-api-key last", alike).await;
+    let each = [200, 429, 200, 429, 429, 200, 200];
+    check("header:x-api-key each", each).await;
+}
+
+#[tokio::test]
+async fn cookies_and_query_parameters_that_differ_are_denied() {
+    let query = |query: &str| format!("X-Forwarded-Uri: /?{query}");
+    let cookies = |cookies: &str| format!("Cookie: {cookies}");
+    let check = async |source: &str, asked: [String; 5], expected: [u16; 5]| {
+        let server = limited_by(source).await;
+        let asked = asked.each_ref().map(|line| [line.as_str()]);
+        let asked = asked.each_ref().map(|lines| &lines[..]);
+        assert_eq!(statuses(&server, &asked).await, expected, "{source}");
+    };
+    let of_query = || ["k=a", "k=a&k=a", "k=a&k=b", "k=b&%6b=a", "x=1&k=b"].map(query);
+    let of_cookies = || ["k=a", "k=a; k=\"a\"", "k=a; k=b", "k=b;k=a", "x=1; k=b"].map(cookies);
+    for (suffix, expected) in [
+        ("", [200, 429, 400, 400, 200]),
+        (" first", [200, 429, 429, 200, 429]),
+        (" last", [200, 429, 200, 429, 429]),
+        (" each", [200, 429, 429, 429, 200]),
+    ] {
+        check(&format!("query:k{suffix}"), of_query(), expected).await;
+        check(&format!("cookie:k{suffix}"), of_cookies(), expected).await;
+    }
+}
+
 /// Envoy's `ext_authz` joins the lines of its client, and hands them on to the API as they were.
 #[tokio::test]
 async fn lines_that_a_proxy_joined_are_denied_if_they_differ() {
