@@ -37,7 +37,7 @@ fuzz_target!(|text: &str| {
     let headers = OneHeader(format!("Bearer {text}"));
     assert!(
         IDENTITIES
-            .claims(&headers, MissingToken::Deny, NOW_S)
+            .claims(&headers, None, MissingToken::Deny, NOW_S)
             .is_err()
     );
 
@@ -54,7 +54,7 @@ fuzz_target!(|text: &str| {
     let key = hmac::Key::new(hmac::HMAC_SHA256, &SECRET);
     let signature = encode(hmac::sign(&key, message.as_bytes()).as_ref());
     let headers = OneHeader(format!("Bearer {message}.{signature}"));
-    match IDENTITIES.claims(&headers, MissingToken::Deny, NOW_S) {
+    match IDENTITIES.claims(&headers, None, MissingToken::Deny, NOW_S) {
         Ok(Some(claims)) => {
             assert!(claims.expires_at_s().saturating_add(30) > NOW_S);
             let _ = claims.get(&ClaimPath::Name("sub".to_owned()));

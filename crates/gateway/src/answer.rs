@@ -5,9 +5,7 @@ mod limit_headers;
 mod template;
 
 use bytes::Bytes;
-use http::header::{
-    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, LOCATION, WWW_AUTHENTICATE,
-};
+use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderName, LOCATION};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde_json::json;
 use tidegate_answer::Headers;
@@ -105,8 +103,8 @@ impl Rejection {
         let status = self.status();
         let must_close = matches!(self, Self::Malformed(_));
         let is_only_get = matches!(self, Self::OnlyGet);
-        let challenge = match &self {
-            Self::Token(rejection) => Some(rejection.challenge()),
+        let token_header = match &self {
+            Self::Token(rejection) => Some(rejection.header()),
             _ => None,
         };
         let mut response = match self {
@@ -115,8 +113,9 @@ impl Rejection {
         };
         let headers = response.headers_mut();
         headers.insert(CACHE_CONTROL, NO_STORE);
-        if let Some(challenge) = challenge {
-            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+        if let Some((name, value)) = token_header {
+            let name = HeaderName::from_static(name);
+            headers.insert(name, HeaderValue::from_static(value));
         }
         if is_only_get {
             headers.insert(ALLOW, GET_AND_HEAD);
@@ -138,6 +137,7 @@ impl Rejection {
             }
             Self::TooManyHeaders { .. } => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::NoAccess | Self::Forbidden => StatusCode::FORBIDDEN,
+            Self::Token(rejection) if rejection.is_rate_limited() => StatusCode::TOO_MANY_REQUESTS,
             Self::Token(_) => StatusCode::UNAUTHORIZED,
             Self::NoRoute => StatusCode::NOT_FOUND,
             Self::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,

@@ -77,7 +77,7 @@ impl Caller<'_> {
             Charged::new(headers, guard.disarm())
         };
         let identities = &self.config.identities;
-        let steps = identities.decide_in_steps(lines, missing, unix_seconds(), decide);
+        let steps = identities.decide_in_steps(lines, self.client, missing, unix_seconds(), decide);
         match steps.await? {
             LimitSteps::One { charged, claims } => Ok((kept(charged), claims)),
             LimitSteps::Two {
@@ -139,7 +139,7 @@ impl Caller<'_> {
     fn claims(&self, lines: HeaderLines<'_>) -> Result<Option<Arc<Claims>>, TokenRejection> {
         let missing = self.config.missing_token(self.route);
         let identities = &self.config.identities;
-        identities.claims(&lines, missing, unix_seconds())
+        identities.claims(&lines, self.client, missing, unix_seconds())
     }
 
     /// The limits of the WebSocket connection that the request may open. Its limits must have been decided before, so that a token

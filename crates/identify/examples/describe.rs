@@ -40,7 +40,7 @@ fn main() {
     let settings = TokenSettings::new(AcceptedNames::Any, AcceptedNames::Any);
     let tokens = TokenVerifier::new(settings, TokenKeys::from_secret(&secret).unwrap());
     let identities = Identities::default().with_tokens(Arc::new(tokens));
-    let verified = identities.claims(&headers, MissingToken::Deny, 0);
+    let verified = identities.claims(&headers, None, MissingToken::Deny, 0);
     assert!(verified.is_ok());
     let described = describe_repeatedly(&recipes, &identities, &headers, times);
     println!("{described} described");
@@ -61,7 +61,9 @@ fn describe_repeatedly(
 /// One request whose token, if the recipes need it, is known already.
 fn describe(recipes: &Recipes, identities: &Identities, headers: &TwoHeaders) -> usize {
     let claims = if recipes.needs_token() {
-        identities.claims(headers, MissingToken::Deny, 0).unwrap()
+        identities
+            .claims(headers, None, MissingToken::Deny, 0)
+            .unwrap()
     } else {
         None
     };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::api_key::{ApiKey, ApiKeyPlace, ApiKeys};
 use crate::label::LabelTable;
 use crate::token::{BadToken, MissingToken, TokenPlace, TokenVerifier, UnverifiedToken};
-use crate::{Claims, Headers, Request, TokenFault};
+use crate::{Claims, Headers, Request};
 
 /// The keys and tables by which callers are identified. A reload replaces it as a whole; parts that did not change can be
 /// shared, because each is behind an [`Arc`].
@@ -25,7 +25,7 @@ pub(crate) enum TokenFound<'a> {
     Absent,
     /// The same token was verified before and has not expired.
     Verified(Arc<Claims>),
-    /// The token must be [verified](Identities::verify) before its claims mean anything.
+    /// The token must be [verified](Identities::claims) before its claims mean anything.
     Unverified(UnverifiedToken<'a>),
 }
 
@@ -75,19 +75,6 @@ impl Identities {
         match &self.tokens {
             None => TokenFound::Absent,
             Some(tokens) => tokens.find(headers, now_s),
-        }
-    }
-
-    /// Verifies the signature and the registered claims of a token, and remembers a good token until it expires. This
-    /// costs CPU time, also for a forged token: decide limits that need no token first.
-    pub(crate) fn verify(
-        &self,
-        token: &UnverifiedToken<'_>,
-        now_s: u64,
-    ) -> Result<Arc<Claims>, TokenFault> {
-        match &self.tokens {
-            None => Err(TokenFault::UnknownKey),
-            Some(tokens) => tokens.verify(token, now_s),
         }
     }
 

@@ -261,7 +261,12 @@ impl Recipes {
             for index in 0..n_descriptors {
                 let own;
                 (own, room) = take(&mut room).split_at_mut(recipe.entries.len());
-                if recipe.fill(own, values, index).is_some() {
+                let filled = if self.has_lists {
+                    recipe.fill_nth(own, values, index)
+                } else {
+                    recipe.fill(own, values)
+                };
+                if filled.is_some() {
                     descriptors.push(Descriptor::new(own));
                 }
             }

@@ -4,6 +4,7 @@
 
 mod cache;
 mod claims;
+mod failures;
 mod fault;
 mod keys;
 mod place;
@@ -14,6 +15,7 @@ mod steps;
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -31,6 +33,7 @@ pub use steps::LimitSteps;
 use crate::Headers;
 use crate::identities::TokenFound;
 use cache::{TokenCache, TokenHash};
+use failures::FailureTable;
 
 /// The settings of tokens. Issuers and audiences have no default: accepting any of them must be said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,6 +93,8 @@ pub struct TokenVerifier {
     verified: TokenCache,
     /// Shared with the verifiers before and after this one.
     n_unknown_keys: Arc<AtomicU64>,
+    /// Shared likewise.
+    failures: Arc<FailureTable>,
 }
 
 /// A token that was found in a request and may be forged.
@@ -166,14 +171,16 @@ impl TokenVerifier {
             keys,
             verified: TokenCache::new(),
             n_unknown_keys: Arc::default(),
+            failures: Arc::new(FailureTable::new(cache::random_seed())),
         }
     }
 
-    /// A verifier that takes the place of this one, and goes on counting tokens with unknown keys.
+    /// A verifier that takes the place of this one, and goes on counting failures and tokens with unknown keys.
     #[must_use]
     pub fn replaced_by(&self, settings: TokenSettings, keys: TokenKeys) -> Self {
         Self {
             n_unknown_keys: Arc::clone(&self.n_unknown_keys),
+            failures: Arc::clone(&self.failures),
             ..Self::new(settings, keys)
         }
     }
@@ -204,6 +211,20 @@ impl TokenVerifier {
             Some(claims) => TokenFound::Verified(claims),
             None => TokenFound::Unverified(UnverifiedToken { text, hash }),
         }
+    }
+
+    /// Verifies a token of this client, unless too many tokens from its address were not good.
+    pub(crate) fn verify_bounded(
+        &self,
+        token: &UnverifiedToken<'_>,
+        client: Option<IpAddr>,
+        now_s: u64,
+    ) -> Result<Arc<Claims>, TokenRejection> {
+        let attempt = self.failures.begin(client, now_s);
+        let attempt = attempt.ok_or(TokenRejection::TooManyFailures)?;
+        let claims = self.verify(token, now_s)?;
+        self.failures.forgive(attempt);
+        Ok(claims)
     }
 
     /// Verifies a token and remembers it if it is good.

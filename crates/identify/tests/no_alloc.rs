@@ -34,7 +34,7 @@ fn token(secret: &[u8]) -> String {
 }
 
 fn describe(recipes: &Recipes, identities: &Identities, headers: &TokenAndUser) {
-    let claims = identities.claims(headers, MissingToken::Deny, 0);
+    let claims = identities.claims(headers, None, MissingToken::Deny, 0);
     let claims = claims.expect("the token was verified before");
     let request = Request {
         method: Some("GET"),
@@ -66,7 +66,7 @@ fn an_ordinary_description_allocates_nothing() {
         .with_tokens(Arc::new(tokens))
         .with_labels("asn", Arc::new(labels));
     let headers = TokenAndUser(token(&secret));
-    let verified = identities.claims(&headers, MissingToken::Deny, 0);
+    let verified = identities.claims(&headers, None, MissingToken::Deny, 0);
     assert!(verified.is_ok());
     for sources in [
         &["client_address"][..],

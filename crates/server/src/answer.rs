@@ -6,9 +6,7 @@ use std::iter;
 use http_body_util::Full;
 use hyper::StatusCode;
 use hyper::body::Bytes;
-use hyper::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, WWW_AUTHENTICATE,
-};
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde::Serialize;
 use tidegate_answer::{Answers, Headers};
 use tidegate_identify::{AmbiguousValue, TokenRejection};
@@ -54,6 +52,12 @@ pub(crate) enum Refusal {
     AmbiguousValue(#[from] AmbiguousValue),
     #[error(transparent)]
     Token(#[from] TokenRejection),
+    /// The same to a proxy that takes this status for a denial.
+    #[error("{rejection}")]
+    TooManyTokens {
+        rejection: TokenRejection,
+        deny: StatusCode,
+    },
     #[error(transparent)]
     Limiter(#[from] LimiterError),
 }
@@ -174,7 +178,9 @@ impl Refusal {
             Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::OtherMethod { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::CrossSite => StatusCode::FORBIDDEN,
+            Self::Token(rejection) if rejection.is_rate_limited() => StatusCode::TOO_MANY_REQUESTS,
             Self::Token(_) => StatusCode::UNAUTHORIZED,
+            Self::TooManyTokens { deny, .. } => *deny,
             Self::BodyBroken
             | Self::BodyEmpty { .. }
             | Self::NotAMessage(_)
@@ -202,11 +208,16 @@ impl Refusal {
         };
         let mut response = json(status, PROBLEM, &problem);
         let header = match self {
-            Self::OtherMethod { allowed } => Some((ALLOW, allowed)),
-            Self::Token(rejection) => Some((WWW_AUTHENTICATE, rejection.challenge())),
+            Self::OtherMethod { allowed } => Some(("allow", allowed)),
+            Self::Token(rejection) | Self::TooManyTokens { rejection, .. } => {
+                Some(rejection.header())
+            }
             _ => None,
         };
-        let header = header.map(|(name, value)| (name, HeaderValue::from_static(value)));
+        let header = header.map(|(name, value)| {
+            let name = HeaderName::from_static(name);
+            (name, HeaderValue::from_static(value))
+        });
         response.headers_mut().extend(header);
         response
     }

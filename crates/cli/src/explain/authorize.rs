@@ -77,7 +77,7 @@ impl ProxiedRequest<'_> {
         let limited = self.rules.limits(recipes, &request, &mut say);
         let decision = match &judged {
             Err(TokenRejection::Missing) => "401, because there is no token".to_owned(),
-            Err(TokenRejection::Bad(_)) => "401, because the token is not good".to_owned(),
+            Err(_) => "401, because the token is not good".to_owned(),
             Ok(_) => limited,
         };
         say(format!("decision: {decision}"));

@@ -132,7 +132,7 @@ impl Explained<'_> {
         let unmet = route.require.iter().find(is_unmet);
         let decision = match (&judged, unmet) {
             (Err(TokenRejection::Missing), _) => "401, because there is no token".to_owned(),
-            (Err(TokenRejection::Bad(_)), _) => "401, because the token is not good".to_owned(),
+            (Err(_), _) => "401, because the token is not good".to_owned(),
             (Ok(_), Some(unmet)) => match unmet.is_met(&request) {
                 Ok(_) => format!("403, because of `{}`", unmet.source),
                 Err(ambiguous) => format!("400, because {ambiguous}"),
@@ -243,12 +243,14 @@ pub(super) fn judge_token(
         .as_secs();
     let lines = HeaderLines(headers);
     // Demanded, so that a bad token is told of even if it counts as none.
-    say(match identities.claims(&lines, MissingToken::Deny, now_s) {
-        Ok(_) => "token: verified".to_owned(),
-        Err(TokenRejection::Missing) => "token: none".to_owned(),
-        Err(TokenRejection::Bad(fault)) => format!("token: not good: {fault}"),
-    });
-    identities.claims(&lines, missing, now_s)
+    say(
+        match identities.claims(&lines, None, MissingToken::Deny, now_s) {
+            Ok(_) => "token: verified".to_owned(),
+            Err(TokenRejection::Missing) => "token: none".to_owned(),
+            Err(bad) => format!("token: not good: {bad}"),
+        },
+    );
+    identities.claims(&lines, None, missing, now_s)
 }
 
 /// The head of the request that was typed.

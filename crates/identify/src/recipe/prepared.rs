@@ -55,8 +55,21 @@ impl PreparedRecipe {
         counts.fold(1, usize::saturating_mul)
     }
 
-    /// Writes the entries of the descriptor with that `index`; `None` if the request lacks one of their values.
+    /// Writes the entries of the only descriptor of a recipe without lists; `None` if the request lacks one of their values.
     pub(super) fn fill<'a>(
+        &'a self,
+        entries: &mut [Entry<'a>],
+        values: &'a Values<'_>,
+    ) -> Option<()> {
+        for (entry, prepared) in entries.iter_mut().zip(&self.entries) {
+            entry.key = &prepared.key;
+            entry.value = values.get(prepared.place)?.nth(0);
+        }
+        Some(())
+    }
+
+    /// The same for the descriptor with that `index`, of a recipe that may have lists.
+    pub(super) fn fill_nth<'a>(
         &'a self,
         entries: &mut [Entry<'a>],
         values: &'a Values<'_>,

@@ -81,7 +81,8 @@ fn claims(identities: &Identities) -> Arc<Claims> {
     let TokenFound::Unverified(token) = identities.find_token(&headers, 0) else {
         panic!("the token is not found")
     };
-    identities.verify(&token, 0).expect("a good token")
+    let tokens = identities.tokens().expect("a verifier");
+    tokens.verify(&token, 0).expect("a good token")
 }
 
 /// The descriptors of `request`, one to a line.

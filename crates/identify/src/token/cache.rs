@@ -63,10 +63,8 @@ const TOKEN_BYTES: usize = 160;
 
 impl TokenCache {
     pub(super) fn new() -> Self {
-        // `RandomState` draws its keys from the operating system; see the fingerprints of `tidegate-store`.
-        let source = RandomState::new();
         Self {
-            seed: [source.hash_one(0_u64), source.hash_one(1_u64)],
+            seed: random_seed(),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
         }
     }
@@ -182,6 +180,13 @@ impl Shard {
             self.bytes -= token.bytes;
         }
     }
+}
+
+/// A key for hashes that nobody outside of this process knows.
+pub(super) fn random_seed() -> [u64; 2] {
+    // `RandomState` draws its keys from the operating system; see the fingerprints of `tidegate-store`.
+    let source = RandomState::new();
+    [source.hash_one(0_u64), source.hash_one(1_u64)]
 }
 
 #[cfg(test)]

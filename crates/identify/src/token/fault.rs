@@ -43,7 +43,7 @@ pub enum TokenFault {
     WrongAudience,
 }
 
-/// The reason why a request is rejected with 401.
+/// The reason why a request is rejected: with 401, or with 429 if too many tokens from its address were not good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum TokenRejection {
     /// It has no token, and needs one.
@@ -51,18 +51,29 @@ pub enum TokenRejection {
     Missing,
     /// Its token is not good.
     #[error(transparent)]
-    Bad(TokenFault),
+    Bad(#[from] TokenFault),
+    /// Its token is not checked, because too many tokens from this address were not good.
+    #[error("too many tokens from this address were not good; try again later")]
+    TooManyFailures,
 }
 
 // === impl TokenRejection ===
 
 impl TokenRejection {
-    /// The value of `WWW-Authenticate` (RFC 6750, section 3): without an error code if the request has no token.
-    pub const fn challenge(self) -> &'static str {
+    /// The header that the answer has, by name in lower case and value: `www-authenticate` (RFC 6750, section 3; without an error code
+    /// if the request has no token), or `retry-after`.
+    pub const fn header(self) -> (&'static str, &'static str) {
         match self {
-            Self::Missing => "Bearer",
-            Self::Bad(_) => "Bearer error=\"invalid_token\"",
+            Self::Missing => ("www-authenticate", "Bearer"),
+            Self::Bad(_) => ("www-authenticate", "Bearer error=\"invalid_token\""),
+            // Within a second there is room for one failure again.
+            Self::TooManyFailures => ("retry-after", "1"),
         }
+    }
+
+    /// Returns true if the answer is 429, else it is 401.
+    pub const fn is_rate_limited(self) -> bool {
+        matches!(self, Self::TooManyFailures)
     }
 }
 

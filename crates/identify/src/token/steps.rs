@@ -3,9 +3,10 @@
 //! Limits that need no token are decided before a signature is checked, so that forged tokens cannot burn a core. A token that was
 //! verified before is not checked again, and then all limits are decided in one step.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::{BadToken, Claims, MissingToken, TokenRejection};
+use super::{BadToken, Claims, MissingToken, TokenFault, TokenRejection};
 use crate::identities::TokenFound;
 use crate::{DescribedPart, Headers, Identities};
 
@@ -52,6 +53,7 @@ impl Identities {
     pub async fn decide_in_steps<C, E>(
         &self,
         headers: &dyn Headers,
+        client: Option<IpAddr>,
         missing: MissingToken,
         now_s: u64,
         decide: impl AsyncFn(Option<&Arc<Claims>>, DescribedPart) -> Result<C, E>,
@@ -72,7 +74,7 @@ impl Identities {
                 decide(None, DescribedPart::WithoutToken).await?
             }
         };
-        match self.claims(headers, missing, now_s) {
+        match self.claims(headers, client, missing, now_s) {
             Err(rejection) => Ok(LimitSteps::Rejected { first, rejection }),
             Ok(claims) => {
                 let second = decide(claims.as_ref(), DescribedPart::OnlyToken).await;
@@ -88,7 +90,7 @@ impl Identities {
     /// The claims of a request's token, verified; none if the request has no token or a bad one counts as none.
     ///
     /// A token that was not verified before costs CPU time, also if it is forged: requests of clients that are to be forwarded go by
-    /// [`decide_in_steps`](Self::decide_in_steps).
+    /// [`decide_in_steps`](Self::decide_in_steps). Of each `client` only so many forged ones are checked in a second.
     ///
     /// # Errors
     ///
@@ -96,6 +98,7 @@ impl Identities {
     pub fn claims(
         &self,
         headers: &dyn Headers,
+        client: Option<IpAddr>,
         missing: MissingToken,
         now_s: u64,
     ) -> Result<Option<Arc<Claims>>, TokenRejection> {
@@ -109,10 +112,14 @@ impl Identities {
             }
             TokenFound::Unverified(token) => token,
         };
-        match (self.verify(&token, now_s), self.bad_token(), missing) {
+        let Some(tokens) = self.tokens() else {
+            return Err(TokenRejection::Bad(TokenFault::UnknownKey));
+        };
+        let verified = tokens.verify_bounded(&token, client, now_s);
+        match (verified, self.bad_token(), missing) {
             (Ok(claims), ..) => Ok(Some(claims)),
-            (Err(_), BadToken::Anonymous, MissingToken::Anonymous) => Ok(None),
-            (Err(fault), ..) => Err(TokenRejection::Bad(fault)),
+            (Err(TokenRejection::Bad(_)), BadToken::Anonymous, MissingToken::Anonymous) => Ok(None),
+            (Err(rejection), ..) => Err(rejection),
         }
     }
 }

@@ -594,16 +594,10 @@ fn tokens_are_found_where_the_settings_say() {
         let verifier = TokenVerifier::new(settings, key.keys());
         let identities = Identities::default().with_tokens(Arc::new(verifier));
         let headers = OneHeader(header, value);
-        let found = identities.find_token(&headers, NOW_S);
-        match found {
-            TokenFound::Unverified(token) => {
-                assert!(
-                    is_found && identities.verify(&token, NOW_S).is_ok(),
-                    "{place}"
-                );
-            }
-            TokenFound::Absent => assert!(!is_found, "{place}"),
-            TokenFound::Verified(_) => panic!("no token was verified"),
+        let claims = identities.claims(&headers, None, MissingToken::Deny, NOW_S);
+        match claims {
+            Err(TokenRejection::Missing) => assert!(!is_found, "{place}"),
+            claims => assert!(is_found && claims.is_ok(), "{place}: {claims:?}"),
         }
     };
     let bearer = || format!("Bearer {token}");
@@ -642,7 +636,7 @@ fn cookies_that_differ_hold_no_token() {
     let token = signer.token(&good());
     let claims = |cookies: String| {
         let headers = OneHeader("cookie", cookies);
-        identities.claims(&headers, MissingToken::Deny, NOW_S)
+        identities.claims(&headers, None, MissingToken::Deny, NOW_S)
     };
     assert!(claims(format!("t={token}; t={token}")).is_ok());
     for cookies in [format!("t={token}; t=x"), format!("t=; t={token}")] {
@@ -838,7 +832,7 @@ fn missing_and_bad_tokens_are_treated_as_the_settings_say() {
         let verifier = Arc::new(TokenVerifier::new(settings, key.keys()));
         let identities = Identities::default().with_tokens(verifier);
         let headers = OneHeader("authorization", token.to_owned());
-        let claims = identities.claims(&headers, missing, NOW_S);
+        let claims = identities.claims(&headers, None, missing, NOW_S);
         assert_eq!(claims.map(|it| it.is_some()), expected, "{token}");
     };
     let good = format!("Bearer {}", key.token(&good()));

@@ -42,7 +42,14 @@ pub(super) async fn authorize<S: Store + 'static>(
         original: Original::new(&head.headers, visit.peer, config),
         identities: config.identities.load_full(),
     };
-    match caller.check().await? {
+    let checked = caller.check().await.map_err(|refusal| match refusal {
+        Refusal::Token(rejection) if rejection.is_rate_limited() => Refusal::TooManyTokens {
+            rejection,
+            deny: asked.deny(),
+        },
+        other => other,
+    });
+    match checked? {
         Some(verdict) => {
             let answers = &visit.core.answers;
             Ok(answer::authorization(&verdict, answers, asked.deny()))

@@ -411,6 +411,40 @@ async fn a_forged_token_is_401_until_its_address_is_over_the_limit() {
     assert_eq!(statuses(&server, &asked).await, [401, 429]);
 }
 
+/// Without a limit by address, forged tokens would be checked at any rate.
+#[tokio::test]
+async fn of_one_address_few_bad_tokens_are_checked() {
+    let config = AuthorizeConfig {
+        descriptors: descriptors(&[&[("user", "claim:sub")]]),
+        identities: Arc::new(ArcSwap::from_pointee(tokens(&[1; 32], BadToken::Deny))),
+        ..AuthorizeConfig::default()
+    };
+    let server = start(config).await;
+    let (good, forged) = (token(&[1; 32], "ann"), token(&[2; 32], "ann"));
+    let (client, other) = (
+        "X-Forwarded-For: 203.0.113.1",
+        "X-Forwarded-For: 203.0.113.2",
+    );
+    assert_eq!(statuses(&server, &[&[&good, client]]).await, [200]);
+    let mut n_checked = 0;
+    let denied = loop {
+        let target = "/v1/authorize?domain=api&deny=403";
+        let reply = ask(&server, target, &[&forged, client]).await;
+        if reply.status != 401 {
+            break reply;
+        }
+        n_checked += 1;
+        assert!(n_checked < 10_000, "any number is checked");
+    };
+    assert_eq!(
+        (denied.status, denied.header("retry-after")),
+        (403, Some("1"))
+    );
+    assert!(n_checked >= 100, "{n_checked}");
+    let asked: [&[&str]; 2] = [&[&good, client], &[&forged, other]];
+    assert_eq!(statuses(&server, &asked).await, [200, 401]);
+}
+
 /// The first request with a token is decided in two steps. One that the second step denies costs nothing in the first.
 #[tokio::test]
 async fn a_denied_user_costs_its_address_nothing() {

@@ -258,6 +258,35 @@ fn every_role_in_a_token_counts() {
     assert_eq!(status("/", r#""banned""#), 403);
 }
 
+/// Without a limit by address, forged tokens would be checked at any rate.
+#[test]
+fn of_one_address_few_bad_tokens_are_checked() {
+    let folder = scratch("gateway_forged_tokens");
+    fs::write(folder.join("token.secret"), SECRET).unwrap();
+    let config = "gateway: {descriptors: [{user: \"claim:sub\"}]}\n\
+                  identity: {tokens: {secret_file: token.secret, issuer: any, audience: any}}\n";
+    fs::write(folder.join("tidegate.yaml"), config).unwrap();
+    let upstream = Upstream::start();
+    let server = start(&folder, &upstream, &[]);
+    let good = token(r#""sub":"ann""#);
+    let forged = signed_by(&[7; 32], "", r#""sub":"ann""#);
+    assert_eq!(ask(&server, "GET /", &[&good]).status(), 200);
+    let mut n_checked = 0;
+    let denied = loop {
+        let answer = ask(&server, "GET /", &[&forged]);
+        if answer.status() != 401 {
+            break answer;
+        }
+        n_checked += 1;
+        assert!(n_checked < 10_000, "any number is checked");
+    };
+    assert_eq!(denied.status(), 429);
+    assert_eq!(denied.number("retry-after"), Some(1));
+    assert!(n_checked >= 100, "{n_checked}");
+    assert_eq!(ask(&server, "GET /", &[&good]).status(), 200);
+    assert_eq!(ask(&server, "GET /", &[]).status(), 200, "no token");
+}
+
 /// Writes a table with one API key, `key-of-ann`, whose plan is `premium`, and the key of its hashes.
 fn write_api_keys(folder: &Path) {
     fs::write(

@@ -63,9 +63,13 @@ impl<S: Store + 'static> Caller<'_, S> {
         }
         let lines = HeaderLines(self.headers);
         let decide = async |claims: Option<&Arc<Claims>>, part| self.decide(claims, part).await;
-        let steps = self
-            .identities
-            .decide_in_steps(&lines, missing, unix_seconds(), decide);
+        let steps = self.identities.decide_in_steps(
+            &lines,
+            self.original.client(),
+            missing,
+            unix_seconds(),
+            decide,
+        );
         match steps.await? {
             LimitSteps::One { charged, .. } => Ok(charged.keep()),
             LimitSteps::Two { first, second, .. } => match second {

@@ -46,6 +46,11 @@ impl<'a> Original<'a> {
         }
     }
 
+    /// The address that counts as the client's.
+    pub(super) const fn client(&self) -> Option<IpAddr> {
+        self.client
+    }
+
     /// True if a browser asks by the request if a page may make another one.
     pub(super) fn is_preflight(&self) -> bool {
         let method = self.method.as_deref();
