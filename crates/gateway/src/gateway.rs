@@ -26,6 +26,10 @@ pub struct Gateway {
     responses: Mutex<Vec<Arc<ResponseCounts>>>,
 }
 
+/// Other settings for a gateway, whose files were read.
+#[derive(Debug)]
+pub struct PreparedSettings(Generation);
+
 /// Settings that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("upstream `{upstream}` cannot be used")]
@@ -61,10 +65,20 @@ impl Gateway {
     /// Puts `config` in force for every request that comes after. Connections stay open, and targets that both settings name keep
     /// their health and their connections. If it cannot be used, the settings before stay in force.
     pub fn replace(&self, config: GatewayConfig) -> Result<(), GatewayError> {
-        let generation = Generation::new(config, &self.current.load().upstreams)?;
-        self.current.store(Arc::new(generation));
-        self.replaced.send_replace(());
+        self.install(self.prepare(config)?);
         Ok(())
+    }
+
+    /// The first half of [`replace`](Self::replace): reads the files of the upstreams' TLS, which may take a while.
+    pub fn prepare(&self, config: GatewayConfig) -> Result<PreparedSettings, GatewayError> {
+        let upstreams = &self.current.load().upstreams;
+        Generation::new(config, upstreams).map(PreparedSettings)
+    }
+
+    /// The second half of [`replace`](Self::replace). Settings must not have been replaced since they were prepared.
+    pub fn install(&self, settings: PreparedSettings) {
+        self.current.store(Arc::new(settings.0));
+        self.replaced.send_replace(());
     }
 
     /// Puts other identities in force for every request that comes after. Everything else stays, and no file is read, so it cannot fail.

@@ -45,7 +45,7 @@ pub use connection::{
     ServerDrain, client_network, serve_connection,
 };
 pub use cors::is_preflight;
-pub use gateway::{Gateway, GatewayError};
+pub use gateway::{Gateway, GatewayError, PreparedSettings};
 pub use header_lines::HeaderLines;
 pub use refund::ReceiptGuard;
 pub use thread::GatewayThread;

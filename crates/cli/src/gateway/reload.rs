@@ -3,16 +3,18 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use tidegate_gateway::Gateway;
+use tidegate_gateway::{Gateway, PreparedSettings};
 use tidegate_identify::{Identities, TokenKeys};
 use tidegate_observe::{Observatory, ReloadSubject};
 use tidegate_server::AuthorizeConfig;
 use tokio::signal::unix::Signal;
+use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 use tracing::{error, info, warn};
 
-use super::LiveParts;
 use super::key_set::{KeySetFetch, Schedule};
 use crate::args::SettingArgs;
 use crate::config::{self, Config, Known, Loaded, RulesFiles};
@@ -33,7 +35,12 @@ pub(crate) struct SettingsReloader {
     /// Held by the reload under way, so that an older one never undoes a newer one.
     in_force: tokio::sync::Mutex<InForce>,
     seen: Mutex<Seen>,
+    /// The turn of the one read of files under way.
+    reading: Arc<Semaphore>,
 }
+
+/// The longest time that a read of files may take.
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The settings in force.
 #[derive(Debug)]
@@ -64,7 +71,8 @@ struct Seen {
 /// Settings that were read again.
 struct Reread {
     loaded: Loaded,
-    built: LiveParts,
+    identities: Arc<Identities>,
+    gateway: Option<PreparedSettings>,
     seen: Seen,
     keys: Option<TokenKeys>,
 }
@@ -97,6 +105,7 @@ impl SettingsReloader {
                 last_failure: None,
             }),
             seen: Mutex::new(seen),
+            reading: Arc::new(Semaphore::new(1)),
         }
     }
 
@@ -130,12 +139,9 @@ impl SettingsReloader {
     /// Reads the settings; one reload waits for the other.
     async fn reload(&self, trigger: &'static str) -> ReloadEnd {
         let mut in_force = self.in_force.lock().await;
-        match self
-            .reread(&in_force)
-            .await
-            .and_then(|reread| self.replace(reread))
-        {
-            Ok((loaded, keys)) => {
+        match self.reread(&in_force).await {
+            Ok(reread) => {
+                let (loaded, keys) = self.replace(reread);
                 self.observatory.settings_reloaded();
                 loaded.warn();
                 let (routes, upstreams) = count(&loaded.config);
@@ -173,7 +179,7 @@ impl SettingsReloader {
     /// Reads the settings and all files that they name.
     async fn reread(&self, in_force: &InForce) -> Result<Reread, Failure> {
         let (args, before) = (self.args.clone(), self.seen().files);
-        let looked = apart(move || {
+        let looked = self.apart(move || {
             // The look comes before the reading, so that a change while they are read is seen as one.
             let fingerprint = Fingerprint::of(&before);
             Ok((fingerprint, config::load(&args)))
@@ -191,17 +197,22 @@ impl SettingsReloader {
             Some(fetch) => Some(fetch.for_reload().await?),
             None => None,
         };
-        let old = self.identities();
-        apart(move || {
+        let (old, gateway) = (self.identities(), self.gateway.clone());
+        self.apart(move || {
             let files = watched(&loaded);
             let seen = Seen {
                 fingerprint: Fingerprint::of(&files).seen_since(&fingerprint),
                 files,
             };
             let built = super::build(&loaded.config, keys.as_ref(), &old)?;
+            let prepared = match (gateway, built.gateway) {
+                (Some(gateway), Some(config)) => Some(gateway.prepare(config)),
+                _ => None,
+            };
             Ok(Reread {
                 loaded,
-                built,
+                identities: built.identities,
+                gateway: prepared.transpose().map_err(Failure::NoGateway)?,
                 seen,
                 keys,
             })
@@ -209,10 +220,35 @@ impl SettingsReloader {
         .await
     }
 
-    fn replace(&self, reread: Reread) -> Result<(Loaded, Option<TokenKeys>), Failure> {
-        self.put(reread.built)?;
+    /// Puts the settings in force for every request that comes after.
+    fn replace(&self, reread: Reread) -> (Loaded, Option<TokenKeys>) {
+        if let (Some(gateway), Some(settings)) = (&self.gateway, reread.gateway) {
+            gateway.install(settings);
+        }
+        self.authorize.identities.store(reread.identities);
         *self.lock_seen() = reread.seen;
-        Ok((reread.loaded, reread.keys))
+        (reread.loaded, reread.keys)
+    }
+
+    /// Reads files apart from the thread that asks, and not for ever: a reload that waits for a file system that is gone would keep
+    /// all others, and new token keys, waiting.
+    async fn apart<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let reading = Arc::clone(&self.reading);
+        let read = async move {
+            // While one read hangs, another would only hang beside it.
+            let turn = reading.acquire_owned().await;
+            apart(move || {
+                let read = work();
+                drop(turn);
+                read
+            })
+            .await
+        };
+        let read = timeout(READ_TIMEOUT, read).await;
+        read.unwrap_or_else(|_| Err(timed_out()))
     }
 
     /// Fetches the token keys behind a URL now and then, for ever.
@@ -260,15 +296,6 @@ impl SettingsReloader {
         self.authorize.identities.store(identities);
         info!(url = %fetch, keys = keys.len(), "fetched new token keys");
         in_force.keys = Some(keys);
-    }
-
-    /// Puts parts in force for every request that comes after.
-    fn put(&self, built: LiveParts) -> Result<(), Failure> {
-        if let (Some(gateway), Some(config)) = (&self.gateway, built.gateway) {
-            gateway.replace(config).map_err(Failure::NoGateway)?;
-        }
-        self.authorize.identities.store(built.identities);
-        Ok(())
     }
 
     /// The identities in force.
@@ -320,6 +347,16 @@ fn watched(loaded: &Loaded) -> WatchedFiles {
 /// How many routes and upstreams there are.
 fn count(config: &Config) -> (usize, usize) {
     (config.gateway.routes.len(), config.gateway.upstreams.len())
+}
+
+fn timed_out() -> Failure {
+    let seconds = READ_TIMEOUT.as_secs();
+    Failure::System {
+        what: "read the settings",
+        reason: std::io::Error::other(format!(
+            "their files do not answer within {seconds} seconds"
+        )),
+    }
 }
 
 /// Does what may take a while apart from the thread that asks.
