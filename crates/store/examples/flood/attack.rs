@@ -2,27 +2,22 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::fmt::Write as _;
+use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
-use tidegate_algorithms::{
-    Algorithm, Allowance, Headroom, Percent, Quota, QuotaSpec, Refill, Rounding, Time,
-};
-use tidegate_store::{
-    Charge, Charging, Clock as _, Consistency, CounterKey, Decisions, EmbeddedStore, LimitId,
-    ManualClock, Mode, OnFull, StoreConfig, StoreStats,
-};
+use tidegate_algorithms::Time;
+use tidegate_store::{Clock as _, EmbeddedStore, ManualClock, StoreConfig, StoreStats};
 
-const START: Time = Time::from_nanos(1_800_000_000_000_000_000);
+use crate::target::{REQUESTS, Target};
 
-/// Requests that use up a limit: each costs a quarter of it.
-const REQUESTS: u64 = 4;
-
-/// The longest pause between two requests of a caller.
-const LONGEST_PAUSE: Duration = Duration::from_millis(950);
+pub(crate) const START: Time = Time::from_nanos(1_800_000_000_000_000_000);
 
 /// Callers that ask five times their quota, one after the other.
 const GREEDY_CALLERS: u64 = 8;
+
+/// The spans of a second in which several threads send requests at once.
+const SPANS_IN_A_SECOND: u64 = 100;
 
 /// Callers that ask half their quota.
 pub(crate) const HONEST_CALLERS: u64 = 1_000;
@@ -40,6 +35,8 @@ pub(crate) struct Attack {
     pub(crate) rate: u64,
     /// The cap of the store.
     pub(crate) max_memory: usize,
+    /// Threads that send the requests of the flood, while those of other callers come from another one.
+    pub(crate) threads: u64,
 }
 
 /// What others got.
@@ -62,17 +59,6 @@ pub(crate) struct Outcome {
     pub(crate) stats: StoreStats,
 }
 
-/// A limit under attack.
-#[derive(Clone, Debug)]
-pub(crate) struct Target {
-    /// The name of the kind of limit.
-    pub(crate) name: &'static str,
-    pub(crate) quota: Quota,
-    limit: LimitId,
-    /// The pause between two requests of a caller.
-    pause: Duration,
-}
-
 /// A caller among the flood, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Caller {
@@ -83,7 +69,7 @@ enum Caller {
 
 /// A store under attack.
 struct Scene<'a> {
-    store: EmbeddedStore<ManualClock>,
+    store: Arc<EmbeddedStore<ManualClock>>,
     target: &'a Target,
     /// The next callers, and the times of their requests.
     queue: BinaryHeap<Reverse<(Time, Caller)>>,
@@ -108,108 +94,30 @@ impl Outcome {
     }
 }
 
-// === impl Target ===
+// === impl Attack ===
 
-impl Target {
-    /// A limit of each kind of state.
-    pub(crate) fn all() -> Vec<Self> {
-        let soft_for = Allowance::Soft {
-            over: Percent(50),
-            only_for: Some(Duration::from_secs(30)),
-        };
-        let bucket = |refill| Algorithm::TokenBucket {
-            burst: None,
-            refill,
-        };
-        let counter = |sub_windows| Algorithm::SlidingCounter {
-            sub_windows,
-            rounding: Rounding::Down,
-        };
-        let log = Algorithm::SlidingLog { log_refused: false };
-        let (hard, window) = (Allowance::Hard, Algorithm::FixedWindow);
-        let (second, minute) = (Duration::from_secs(1), Duration::from_mins(1));
-        // Nothing of a flood expires before its end.
-        let day = Duration::from_hours(24);
-        let leaky = Algorithm::LeakyBucket { queue: None };
-        let continuous = bucket(Refill::Continuous);
-        let kinds = [
-            ("fixed_window", 4, day, window, hard),
-            ("fixed_window soft_for", 4, day, window, soft_for),
-            ("token_bucket", 4, day, continuous, hard),
-            ("interval bucket", 4, day, bucket(Refill::Interval), hard),
-            ("leaky_bucket", 4, day, leaky, hard),
-            ("sliding_log", 4, day, log, hard),
-            ("sliding_log soft_for", 4, day, log, soft_for),
-            ("sliding_counter", 4, day, counter(1), hard),
-            ("sub_windows", 4, day, counter(60), hard),
-            ("sliding_log of 100", 100, day, log, hard),
-            ("sliding_log a minute", 4, minute, log, hard),
-            ("token_bucket a minute", 4, minute, continuous, hard),
-            ("fixed_window a second", 4, second, window, hard),
-        ];
-        (1..)
-            .zip(kinds)
-            .map(
-                |(number, (name, limit, window, algorithm, allowance))| Self {
-                    name,
-                    quota: Quota::new(&QuotaSpec {
-                        limit,
-                        window,
-                        algorithm,
-                        allowance,
-                    })
-                    .expect("a valid quota"),
-                    limit: LimitId(number),
-                    // Five times the quota within half a window.
-                    pause: LONGEST_PAUSE.min(window / 50),
-                },
-            )
-            .collect()
+impl Attack {
+    /// Runs the flood on a limit, and reports what other callers of the same limit got.
+    pub(crate) fn on(self, target: &Target) -> Outcome {
+        self.by(target, target)
     }
 
-    /// Requests by which a key is driven over this limit.
-    pub(crate) fn to_be_denied(&self) -> u64 {
-        REQUESTS + self.quota.most_extra() / self.cost() + 1
-    }
-
-    /// The cost of each request.
-    fn cost(&self) -> u64 {
-        self.quota.limit() / REQUESTS
-    }
-
-    /// Counters of denied callers that a store has room for while all of them are in use.
-    pub(crate) fn most_in_use(&self, max_memory: usize) -> u64 {
-        let store = EmbeddedStore::with_clock(StoreConfig { max_memory }, ManualClock::at(START));
-        let (mut with_room, mut without_room) = (0, 0);
-        while without_room <= with_room / 16 {
-            let key = format!("in use {}", with_room + without_room);
-            let before = store.stats().untracked;
-            while self.charge(&store, &key) && store.stats().untracked == before {}
-            if store.stats().untracked == before {
-                with_room += 1;
-            } else {
-                without_room += 1;
-            }
-        }
-        with_room
-    }
-
-    /// Runs a flood, and reports what other callers got.
-    pub(crate) fn attack(&self, attack: Attack) -> Outcome {
-        let mut scene = Scene::new(self, attack);
-        scene.flood(attack);
+    /// Runs a flood of requests that are charged to the limit of `flood`, and reports what callers of `target` got.
+    pub(crate) fn by(self, flood: &Target, target: &Target) -> Outcome {
+        let mut scene = Scene::new(target, self);
+        scene.flood(flood, self);
         // As the server does, once a second.
         for _ in 0..60 {
             scene.store.clock().advance(Duration::from_secs(1));
             scene.store.recognise_idle(0, 1);
         }
-        let inexact = Self::all()
+        let inexact = Target::all()
             .iter()
             .filter(|target| !target.is_counted_exactly(&scene.store))
             .map(|target| target.name)
             .collect();
-        let mut alone = Scene::new(self, attack);
-        alone.play_until(START.plus(attack.duration()));
+        let mut alone = Scene::new(target, self);
+        alone.play_until(START.plus(self.duration()));
         let [offender, greedy, honest] = &scene.allowed;
         let pairs = greedy.iter().zip(&alone.allowed[1]);
         // A bucket that was just used may allow less than its limit.
@@ -227,42 +135,12 @@ impl Target {
         }
     }
 
-    /// Whether a fresh caller of this limit is allowed just its quota of what it asks at once.
-    fn is_counted_exactly(&self, store: &EmbeddedStore<ManualClock>) -> bool {
-        let ask = |store: &_, _| u64::from(self.charge(store, "after the flood"));
-        let ask_all = |store| (0..5 * REQUESTS).map(|n| ask(store, n)).sum::<u64>();
-        let config = StoreConfig {
-            max_memory: 1 << 20,
-        };
-        let alone = EmbeddedStore::with_clock(config, ManualClock::at(store.clock().now()));
-        ask_all(store) == ask_all(&alone)
+    /// Sends one of the requests.
+    fn send(self, flood: &Target, store: &EmbeddedStore<ManualClock>, number: u64) {
+        let key = number / self.requests_per_key % self.keys;
+        flood.charge(store, &format!("invented {key}"));
     }
 
-    /// Charges one request of a caller, and says whether it is allowed.
-    fn charge(&self, store: &EmbeddedStore<ManualClock>, caller: &str) -> bool {
-        let charge = Charge {
-            key: CounterKey {
-                limit: self.limit,
-                values: &[caller],
-            },
-            quota: &self.quota,
-            cost: self.cost(),
-            mode: Mode::Enforce,
-            headroom: Headroom::Absent,
-            on_full: OnFull::default(),
-            consistency: Consistency::Strict,
-        };
-        let mut decisions = Decisions::new();
-        store
-            .charge_now(&[charge], Charging::AllOrNone, &mut decisions)
-            .expect("a decision");
-        decisions[0].is_allowed()
-    }
-}
-
-// === impl Attack ===
-
-impl Attack {
     fn duration(self) -> Duration {
         let requests = self.keys * self.requests_per_key * self.rounds;
         Duration::from_secs(requests / self.rate)
@@ -282,7 +160,7 @@ impl<'a> Scene<'a> {
                 .map(|callers| vec![0; usize::try_from(callers).expect("few")])
         };
         let mut scene = Self {
-            store: EmbeddedStore::with_clock(config, ManualClock::at(START)),
+            store: Arc::new(EmbeddedStore::with_clock(config, ManualClock::at(START))),
             target,
             queue: BinaryHeap::new(),
             allowed: counts(),
@@ -310,20 +188,32 @@ impl<'a> Scene<'a> {
         self.queue.extend(all.map(Reverse));
     }
 
-    fn flood(&mut self, attack: Attack) {
-        let mut key = String::new();
-        let mut requests = 0_u64;
-        for n in (0..attack.rounds).flat_map(|_| 0..attack.keys) {
-            key.clear();
-            write!(key, "invented {n}").expect("a string takes everything");
-            for _ in 0..attack.requests_per_key {
-                requests += 1;
-                let nanos = u128::from(requests) * 1_000_000_000 / u128::from(attack.rate);
-                let now = START.plus(Duration::from_nanos(u64::try_from(nanos).expect("years")));
+    /// Sends the requests of the flood, those of a short span at once if several threads send them.
+    fn flood(&mut self, flood: &Target, attack: Attack) {
+        let span = match attack.threads {
+            1 => 1,
+            _ => attack.rate / SPANS_IN_A_SECOND,
+        };
+        let all = attack.keys * attack.rounds * attack.requests_per_key;
+        for first in (0..all).step_by(usize::try_from(span).expect("few")) {
+            let until = all.min(first + span);
+            let nanos = u128::from(until) * 1_000_000_000 / u128::from(attack.rate);
+            let now = START.plus(Duration::from_nanos(u64::try_from(nanos).expect("years")));
+            if attack.threads == 1 {
                 self.play_until(now);
-                self.target.charge(&self.store, &key);
+                attack.send(flood, &self.store, first);
+            } else {
+                let store = Arc::clone(&self.store);
+                thread::scope(|scope| {
+                    for thread in 0..attack.threads {
+                        let own = (first..until).filter(move |n| n % attack.threads == thread);
+                        let store = &store;
+                        scope.spawn(move || own.for_each(|n| attack.send(flood, store, n)));
+                    }
+                    self.play_until(now);
+                });
             }
-            if n % 1_000 == 0 {
+            if first % 1_000 < span {
                 let stats = self.store.stats();
                 self.is_bounded &= stats.used_bytes <= stats.max_bytes;
             }

@@ -2,15 +2,21 @@
 //!
 //! - `flood keys KEYS MEBIBYTES RATE [NAME]`: ever new keys, once asked for once and once driven over the limit.
 //! - `flood in-use MEBIBYTES [NAME]`: the same keys every second, up to more than there is room for.
+//! - `flood mixed MEBIBYTES [NAME]`: keys of another limit than the callers', several limits in a request, `every_match`,
+//!   and several threads.
 
 #![expect(clippy::print_stdout, reason = "the verdict is what it is for")]
 
 mod attack;
+mod mixed;
+mod target;
 
 use std::env;
 use std::process::ExitCode;
 
-use attack::{Attack, HONEST_CALLERS, Outcome, Target};
+use attack::{Attack, HONEST_CALLERS, Outcome};
+use mixed::{Mix, MixedAttack};
+use target::Target;
 
 const NOT_HELD: &str = "NOT HELD";
 
@@ -24,6 +30,16 @@ const HARMLESS_PART: u64 = 90;
 /// Seconds for which counters are kept in use.
 const SECONDS_IN_USE: u64 = 12;
 
+/// All kinds of mixed floods.
+const MIXES: [Mix; 6] = [
+    Mix::OtherLimit,
+    Mix::OtherLimitDenied,
+    Mix::SeveralLimits,
+    Mix::SeveralLimitsEveryMatch,
+    Mix::EveryMatch,
+    Mix::Threads,
+];
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -32,6 +48,9 @@ fn main() -> ExitCode {
             .map(|[keys, mebibytes, rate]| flood_with_keys(keys, bytes(mebibytes), rate, name)),
         ["in-use", mebibytes, name @ ..] => {
             numbers([mebibytes]).map(|[mebibytes]| keep_in_use(bytes(mebibytes), name))
+        }
+        ["mixed", mebibytes, name @ ..] => {
+            numbers([mebibytes]).map(|[mebibytes]| flood_mixed(mebibytes, name))
         }
         _ => None,
     };
@@ -47,6 +66,7 @@ fn main() -> ExitCode {
         None => {
             println!("flood keys KEYS MEBIBYTES REQUESTS_PER_SECOND [NAME]");
             println!("flood in-use MEBIBYTES [NAME]");
+            println!("flood mixed MEBIBYTES [NAME]");
             ExitCode::from(2)
         }
     }
@@ -61,13 +81,15 @@ fn flood_with_keys(keys: u64, max_memory: usize, rate: u64, name: &[&str]) -> bo
     println!("|---|---|---|---|---|---|---|---|---|");
     for target in targets(name) {
         for requests_per_key in [1, target.to_be_denied()] {
-            let outcome = target.attack(Attack {
+            let attack = Attack {
                 keys,
                 requests_per_key,
                 rounds: 1,
                 rate,
                 max_memory,
-            });
+                threads: 1,
+            };
+            let outcome = attack.on(&target);
             let first = format!("{} | {requests_per_key}", target.name);
             let verdict = if outcome.is_held() { "held" } else { NOT_HELD };
             show(&first, &outcome, verdict);
@@ -90,13 +112,15 @@ fn keep_in_use(max_memory: usize, name: &[&str]) -> bool {
         for (part, requests_per_key) in FLOODS_IN_USE {
             let keys = most * part / 100;
             let rate = keys * requests_per_key;
-            let outcome = target.attack(Attack {
+            let attack = Attack {
                 keys,
                 requests_per_key,
                 rounds: SECONDS_IN_USE,
                 rate,
                 max_memory,
-            });
+                threads: 1,
+            };
+            let outcome = attack.on(&target);
             let (is_right, verdict) = if part <= HARMLESS_PART {
                 (outcome.is_held(), "held")
             } else {
@@ -109,6 +133,32 @@ fn keep_in_use(max_memory: usize, name: &[&str]) -> bool {
             show(&first, &outcome, if is_right { verdict } else { NOT_HELD });
             is_held &= is_right;
         }
+    }
+    is_held
+}
+
+/// Floods with keys of other limits, of several limits, and from several threads, and says whether all limits held.
+fn flood_mixed(mebibytes: u64, name: &[&str]) -> bool {
+    let mut is_held = true;
+    println!(
+        "| mix | flood | limit | offender | greedy | honest | memory | exact after | on_full | verdict |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|");
+    for mixed in MIXES.into_iter().flat_map(|mix| mix.attacks(mebibytes)) {
+        let MixedAttack {
+            mix,
+            attack,
+            flood,
+            target,
+        } = mixed;
+        if !name.is_empty() && !name.contains(&target.name) {
+            continue;
+        }
+        let outcome = attack.by(&flood, &target);
+        let first = format!("{mix:?} | {} | {}", flood.name, target.name);
+        let verdict = if outcome.is_held() { "held" } else { NOT_HELD };
+        show(&first, &outcome, verdict);
+        is_held &= outcome.is_held();
     }
     is_held
 }

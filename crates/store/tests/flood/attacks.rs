@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tidegate_algorithms::{Meter, Quota};
 
-use crate::attack::{Attack, Target};
+use crate::attack::Attack;
+use crate::target::Target;
 
 /// Two million keys with one request each, 20,000 in a second, against 4 MiB: an offender stays denied, a fresh caller
 /// gets at most twice its quota, honest ones get theirs, and a minute later every caller is counted exactly.
@@ -16,6 +17,7 @@ fn a_flood_of_keys_switches_no_limit_off() {
         rounds: 1,
         rate: 20_000,
         max_memory: 4 << 20,
+        threads: 1,
     });
 }
 
@@ -29,6 +31,7 @@ fn a_flood_of_denied_keys_switches_no_limit_off() {
         rounds: 1,
         rate: 40_000 / target.quota.limit() * target.to_be_denied(),
         max_memory: 4 << 20,
+        threads: 1,
     });
 }
 
@@ -43,13 +46,15 @@ fn a_flood_that_keeps_four_fifths_in_use_leaves_room() {
             continue;
         }
         let keys = target.most_in_use(max_memory) * 4 / 5;
-        let outcome = target.attack(Attack {
+        let attack = Attack {
             keys,
             requests_per_key: 1,
             rounds: 12,
             rate: keys,
             max_memory,
-        });
+            threads: 1,
+        };
+        let outcome = attack.on(&target);
         println!("{}: {outcome:?}", target.name);
         assert!(outcome.is_held(), "{}: {outcome:?}", target.name);
     }
@@ -67,13 +72,15 @@ fn a_flood_that_keeps_memory_in_use_switches_no_limit_off() {
         } else {
             70_000
         };
-        let outcome = target.attack(Attack {
+        let attack = Attack {
             keys,
             requests_per_key: 2,
             rounds: 26,
             rate: 2 * keys,
             max_memory: 1 << 20,
-        });
+            threads: 1,
+        };
+        let outcome = attack.on(&target);
         println!("{}: {outcome:?}", target.name);
         assert!(outcome.is_limited(), "{}: {outcome:?}", target.name);
         assert_eq!(outcome.inexact, [""; 0], "{}", target.name);
@@ -83,7 +90,7 @@ fn a_flood_that_keeps_memory_in_use_switches_no_limit_off() {
 
 fn check_held(attack: impl Fn(&Target) -> Attack) {
     for target in Target::all() {
-        let outcome = target.attack(attack(&target));
+        let outcome = attack(&target).on(&target);
         println!("{}: {outcome:?}", target.name);
         assert!(outcome.is_held(), "{}: {outcome:?}", target.name);
         let is_short = target.quota.window() < Duration::from_mins(1);

@@ -4,8 +4,13 @@
 #[path = "../../examples/flood/attack.rs"]
 mod attack;
 mod attacks;
+#[path = "../../examples/flood/mixed.rs"]
+mod mixed;
+mod mixed_floods;
 mod shared;
 mod small_store;
+#[path = "../../examples/flood/target.rs"]
+mod target;
 
 use std::time::Duration;
 
