@@ -103,6 +103,31 @@ async fn an_address_has_so_many_connections() {
 }
 
 #[tokio::test]
+async fn a_route_has_a_bound_of_its_own_on_bodies() {
+    let upstream = RecordingUpstream::ok().await;
+    let mut config = config(upstream.address);
+    config.routes[0].max_body_bytes = Some(10);
+    let gateway = RunningGateway::start_with(config, GatewayBounds::default());
+    for (body, expected) in [
+        ("Content-Length: 10\r\n\r\n1234567890", 200),
+        ("Content-Length: 11\r\n\r\n12345678901", 413),
+        (
+            "Transfer-Encoding: chunked\r\n\r\na\r\n1234567890\r\n0\r\n\r\n",
+            200,
+        ),
+        (
+            "Transfer-Encoding: chunked\r\n\r\n6\r\n123456\r\n5\r\n78901\r\n0\r\n\r\n",
+            413,
+        ),
+    ] {
+        let request = format!("POST / HTTP/1.1\r\nHost: a\r\n{body}");
+        let received = gateway.send(request.as_bytes()).await.unwrap();
+        assert_eq!(received.status, expected, "{body}");
+    }
+    assert_eq!(upstream.requests().len(), 2);
+}
+
+#[tokio::test]
 async fn heads_are_bounded() {
     let upstream = RecordingUpstream::ok().await;
     let gateway = RunningGateway::start(upstream.address);

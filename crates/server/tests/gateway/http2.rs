@@ -66,18 +66,17 @@ async fn serve_upstream(stream: TcpStream) {
             assert_eq!(head.uri.authority().unwrap(), "shop.example");
             assert_eq!(head.headers["te"], "trailers");
             assert!(!head.headers.contains_key("host"));
-            let mut stream = respond.send_response(Response::new(()), false).unwrap();
+            let announced = Response::builder().header("trailer", "grpc-status");
+            let response = announced.body(()).unwrap();
+            let mut stream = respond.send_response(response, false).unwrap();
             while let Some(Ok(data)) = body.data().await {
                 body.flow_control().release_capacity(data.len()).unwrap();
                 stream.send_data(data, false).unwrap();
             }
-            let trailers = [(
-                "grpc-status".parse().unwrap(),
-                HeaderValue::from_static("0"),
-            )];
-            stream
-                .send_trailers(trailers.into_iter().collect())
-                .unwrap();
+            // Those of the request come back.
+            let mut trailers = body.trailers().await.unwrap().unwrap_or_default();
+            trailers.insert("grpc-status", HeaderValue::from_static("0"));
+            stream.send_trailers(trailers).unwrap();
         });
     }
 }
@@ -118,6 +117,48 @@ async fn trailers_come_through() {
         assert_eq!((status, &*body), (200, &b"message"[..]));
         assert_eq!(trailers.unwrap()["grpc-status"], "0");
     }
+}
+
+#[tokio::test]
+async fn trailers_of_requests_come_through() {
+    let mut config = config(start_upstream().await);
+    Arc::make_mut(&mut config.upstreams[0]).protocol = UpstreamProtocol::Http2;
+    let gateway = RunningGateway::start_with(config, GatewayBounds::default());
+    let client = connect(&gateway).await;
+    let mut client = client.ready().await.unwrap();
+    let request = Request::post("http://shop.example/").header("te", "trailers");
+    let (response, mut stream) = client
+        .send_request(request.body(()).unwrap(), false)
+        .unwrap();
+    stream
+        .send_data(Bytes::from_static(b"message"), false)
+        .unwrap();
+    let sum = [("x-sum".parse().unwrap(), HeaderValue::from_static("7"))];
+    stream.send_trailers(sum.into_iter().collect()).unwrap();
+    let response = timeout(LONG, response).await.expect("in time");
+    let mut body = response.unwrap().into_body();
+    while let Some(data) = body.data().await {
+        data.unwrap();
+    }
+    let trailers = body.trailers().await.unwrap().unwrap();
+    assert_eq!(trailers["x-sum"], "7");
+    assert_eq!(trailers["grpc-status"], "0");
+}
+
+/// HTTP/1.1 has trailers only for clients that ask for them, and of names that were announced.
+#[tokio::test]
+async fn a_client_of_http1_gets_the_trailers_that_it_asks_for() {
+    let mut config = config(start_upstream().await);
+    Arc::make_mut(&mut config.upstreams[0]).protocol = UpstreamProtocol::Http2;
+    let gateway = RunningGateway::start_with(config, GatewayBounds::default());
+    let request =
+        b"POST / HTTP/1.1\r\nHost: shop.example\r\nTE: trailers\r\nConnection: close, TE\r\n\
+        Content-Length: 5\r\n\r\nhello";
+    let received = gateway.send_until_closed(request).await;
+    let received = String::from_utf8(received).unwrap();
+    assert!(received.starts_with("HTTP/1.1 200 OK\r\n"), "{received}");
+    let end = "5\r\nhello\r\n0\r\ngrpc-status: 0\r\n\r\n";
+    assert!(received.ends_with(end), "{received}");
 }
 
 #[tokio::test]

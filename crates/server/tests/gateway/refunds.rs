@@ -2,8 +2,11 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tidegate_gateway::{GatewayBounds, RetryConfig, RetryOn, UpstreamConfig, UpstreamProtocol};
+use tidegate_gateway::{
+    GatewayBounds, GatewayConfig, RetryConfig, RetryOn, UpstreamConfig, UpstreamProtocol,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::yield_now;
@@ -12,6 +15,9 @@ use tokio::time::timeout;
 use crate::harness::{LONG, RecordingUpstream, RunningGateway, config};
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\nX-Card: c\r\n\r\n";
+
+/// Longer than the way to an upstream on this machine takes.
+const BRIEF: Duration = Duration::from_millis(200);
 
 /// Waits until this many requests are on their way to the upstream.
 async fn until_in_progress(gateway: &RunningGateway, expected: u64) {
@@ -85,4 +91,49 @@ async fn a_charge_stays_if_an_earlier_attempt_may_have_arrived() {
         assert_eq!(gateway.send(REQUEST).await.unwrap().status, expected);
     }
     serving.abort();
+}
+
+/// The upstream may have done its work.
+#[tokio::test]
+async fn a_charge_stays_after_a_timeout() {
+    let check = async |change: fn(&mut GatewayConfig)| {
+        // The kernel accepts connections and takes requests, and nobody answers them.
+        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut config = config(silent.local_addr().unwrap());
+        change(&mut config);
+        let gateway = RunningGateway::start_with(config, GatewayBounds::default());
+        for expected in [504, 504, 504, 429] {
+            assert_eq!(gateway.send(REQUEST).await.unwrap().status, expected);
+        }
+    };
+    check(|config| {
+        let upstream = Arc::make_mut(&mut config.upstreams[0]);
+        upstream.timeouts.first_byte = BRIEF;
+    })
+    .await;
+    check(|config| config.routes[0].total_timeout = Some(BRIEF)).await;
+}
+
+/// The bytes of the body that the gateway has not read hide the end of the connection, but not for longer than the upstream may take.
+#[tokio::test]
+async fn a_client_that_leaves_in_the_middle_of_its_body_holds_nothing() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut config = config(silent.local_addr().unwrap());
+    Arc::make_mut(&mut config.upstreams[0]).timeouts.first_byte = BRIEF;
+    let bounds = GatewayBounds {
+        max_connections: 1,
+        ..GatewayBounds::default()
+    };
+    let gateway = RunningGateway::start_with(config, bounds);
+    let mut client = gateway.connect().await;
+    let head = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n";
+    client.write_all(head).await.unwrap();
+    until_in_progress(&gateway, 1).await;
+    // Until all buffers up to the upstream are full.
+    let body = vec![0; 1 << 16];
+    while let Ok(Ok(())) = timeout(BRIEF / 2, client.write_all(&body)).await {}
+    drop(client);
+    until_in_progress(&gateway, 0).await;
+    // There is one place for a connection, so the other one is closed.
+    assert_eq!(gateway.send(REQUEST).await.unwrap().status, 504);
 }

@@ -96,3 +96,21 @@ fn a_connection_over_tls_is_parked_and_serves_on() {
         assert!(closed_after > 58 * SECOND && closed_after <= 60 * SECOND);
     });
 }
+
+#[test]
+fn a_client_that_leaves_with_its_body_unread_ends_the_connection() {
+    run(async {
+        let (mut client, _) = connect().await;
+        let head = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n";
+        client.write_all(head).await.unwrap();
+        let mut response = [0; 12];
+        client.read_exact(&mut response).await.unwrap();
+        assert_eq!(&response, b"HTTP/1.1 404");
+        // The gateway discards what it sends, but not for ever.
+        let began = Instant::now();
+        while client.write_all(&[b'x'; 1000]).await.is_ok() {
+            sleep(SECOND / 10).await;
+        }
+        assert!(began.elapsed() < 5 * SECOND);
+    });
+}
