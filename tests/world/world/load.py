@@ -10,8 +10,10 @@ from .process import PATIENCE_SECONDS, World, eventually
 class Load:
     """Some clients under way. `counts` has how often each of these came about: a status, or one of the words below."""
 
-    # The connection ended before the head of a response, or could not be made.
+    # A new connection ended before the head of a response, or could not be made.
     NO_RESPONSE = "no response"
+    # A connection that had been kept after a response ended before the head of the next one.
+    LOST = "no response on a kept connection"
     # The response had begun.
     CUT_OFF = "cut off"
 
@@ -34,7 +36,7 @@ class Load:
         connection.close()
 
     def ask(self, connection):
-        response = None
+        response, is_kept = None, connection.sock is not None
         try:
             connection.request(self.method, self.path, headers=self.headers)
             response = connection.getresponse()
@@ -42,7 +44,9 @@ class Load:
             return response.status
         except (OSError, http.client.HTTPException):
             connection.close()
-            return self.NO_RESPONSE if response is None else self.CUT_OFF
+            if response is not None:
+                return self.CUT_OFF
+            return self.LOST if is_kept else self.NO_RESPONSE
 
     def until_more(self, than: int):
         """Waits until so many requests more have been answered."""

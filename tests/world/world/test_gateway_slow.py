@@ -1,5 +1,7 @@
 """Clients that take their time, and clients that do nothing: the others are served."""
 
+import collections
+import concurrent.futures
 import socket
 import time
 
@@ -11,6 +13,7 @@ from .process import PATIENCE_SECONDS, World, eventually
 SHORT = "  bounds: { head_timeout: 1s, body_timeout: 1s, write_timeout: 1s }\n"
 N_SLOW = 100
 N_IDLE = 5000
+N_EARLY = 10_000
 MAX_CONNECTIONS = 1000
 # The default of gateway.bounds.max_connections_per_address is half of all.
 PER_ADDRESS = MAX_CONNECTIONS // 2
@@ -141,6 +144,40 @@ class Slow(World):
         self.assertEqual((got.exit_code, got.error), (0, ""))
         self.assertEqual(got.status, 200)
         eventually("the others are closed", lambda: sum(not is_closed(it) for it in clients) <= PER_ADDRESS)
+
+
+class EarlyAnswers(World):
+    """Answers to requests whose bodies are not read."""
+
+    def setUp(self):
+        super().setUp()
+        key = self.folder / "token.secret"
+        key.write_text("a secret of more than thirty-two bytes, for tests\n")
+        settings = f"""  routes:
+    - {{path: /small, max_body: 1KiB}}
+    - {{path: /tokens, missing_token: deny}}
+identity:
+  tokens: {{secret_file: {key}, issuer: any, audience: any}}
+"""
+        self.gateway = Gateway(self, to_upstream(Uvicorn(self)) + settings)
+
+    def answer(self, path: str) -> bytes:
+        """The first line of the answer to a request whose body begins and never ends."""
+        with socket.create_connection(("127.0.0.1", self.gateway.port), PATIENCE_SECONDS) as client:
+            head = f"POST {path} HTTP/1.1\r\nhost: world.example\r\ncontent-length: 100000\r\n\r\n"
+            client.sendall(head.encode() + b"begin")
+            return client.recv(1000).split(b"\r\n")[0]
+
+    def test_ten_thousand_of_them_leave_no_descriptor_behind(self):
+        self.assertEqual(self.gateway.get().status, 200)
+        before = self.gateway.n_descriptors()
+        paths = ["/small", "/tokens"] * (N_EARLY // 2)
+        with concurrent.futures.ThreadPoolExecutor(8) as clients, self.gateway.flat_memory():
+            answers = collections.Counter(clients.map(self.answer, paths))
+        expected = [b"HTTP/1.1 413 Payload Too Large", b"HTTP/1.1 401 Unauthorized"]
+        self.assertEqual(answers, {line: N_EARLY // 2 for line in expected})
+        eventually("all are closed", lambda: self.gateway.n_descriptors() <= before)
+        self.assertEqual(self.gateway.get().status, 200)
 
 
 def is_closed(client: socket.socket) -> bool:

@@ -6,6 +6,7 @@ use http::{HeaderName, HeaderValue};
 use tidegate_gateway::{GatewayBounds, HostMatch, PathMatch, PathRewrite, RouteAction};
 use tidegate_identify::{ClientAddress, Proxies, Trust};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 
 use crate::harness::{RecordingUpstream, RunningGateway, config, receive, route};
 
@@ -299,6 +300,60 @@ async fn an_encoding_wins_over_a_length_of_the_upstream() {
     let received = gateway.send(request).await.unwrap();
     assert_eq!(received.header("content-length"), None);
     assert!(received.body().contains("abc"), "{}", received.body());
+}
+
+#[tokio::test]
+async fn informational_responses_stay_behind() {
+    let upstream = RecordingUpstream::start(
+        b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+    )
+    .await;
+    let gateway = RunningGateway::start(upstream.address);
+    let request = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    let received = String::from_utf8(gateway.send_until_closed(request).await).unwrap();
+    assert!(received.starts_with("HTTP/1.1 200 OK"), "{received}");
+    assert!(!received.contains("style.css"), "{received}");
+}
+
+#[tokio::test]
+async fn a_client_that_closes_its_half_counts_as_gone() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let gateway = RunningGateway::start(silent.local_addr().unwrap());
+    let mut client = gateway.connect().await;
+    let request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    client.write_all(request).await.unwrap();
+    let (mut upstream, _) = silent.accept().await.unwrap();
+    assert!(upstream.read(&mut [0; 1024]).await.unwrap() > 0);
+    client.shutdown().await.unwrap();
+    assert_eq!(client.read(&mut [0]).await.unwrap(), 0);
+    // The upstream sees the end too.
+    while upstream.read(&mut [0; 1024]).await.unwrap() > 0 {}
+}
+
+#[tokio::test]
+async fn a_response_with_too_many_headers_is_502() {
+    for (n_headers, expected) in [(99, 200), (101, 502)] {
+        let lines = "X-Many: 1\r\n".repeat(n_headers - 1);
+        let response = format!("HTTP/1.1 200 OK\r\n{lines}Content-Length: 0\r\n\r\n");
+        let upstream = RecordingUpstream::start(response.leak().as_bytes()).await;
+        let gateway = RunningGateway::start(upstream.address);
+        let received = gateway.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        assert_eq!(received.unwrap().status, expected, "{n_headers}");
+    }
+}
+
+#[tokio::test]
+async fn a_target_that_is_too_long_is_414() {
+    let upstream = RecordingUpstream::ok().await;
+    let bounds = GatewayBounds {
+        max_head_bytes: 1 << 20,
+        ..GatewayBounds::default()
+    };
+    let gateway = RunningGateway::start_with(config(upstream.address), bounds);
+    let path = "x".repeat(70_000);
+    let request = format!("GET /{path} HTTP/1.1\r\nHost: a\r\n\r\n");
+    let received = gateway.send(request.as_bytes()).await.unwrap();
+    assert_eq!(received.status, 414);
 }
 
 #[tokio::test]
