@@ -9,6 +9,8 @@ use tidegate_identify::{
     ApiKeyHasher, ApiKeyTable, ApiKeys, Identities, LabelTable, TokenKeys, TokenVerifier,
 };
 
+use tracing::warn;
+
 use crate::config::{ApiKeyFiles, Identity, TokenFiles, TokenKeyPlace};
 use crate::failure::Failure;
 use crate::rules_files;
@@ -73,7 +75,12 @@ fn verifier(
             TokenKeys::from_secret(&read_bytes(path)?).map_err(|fault| bad(path, &fault))?
         }
         TokenKeyPlace::KeySet(path) => {
-            TokenKeys::from_jwks(&read_bytes(path)?).map_err(|fault| bad(path, &fault))?
+            let keys =
+                TokenKeys::from_jwks(&read_bytes(path)?).map_err(|fault| bad(path, &fault))?;
+            if old.tokens().is_none_or(|old| *old.keys() != keys) {
+                warn_of_left_out(&keys, &path.display());
+            }
+            keys
         }
         TokenKeyPlace::Url(_) => fetched.cloned().unwrap_or_else(TokenKeys::none),
     };
@@ -83,6 +90,14 @@ fn verifier(
         Some(old) => Arc::new(old.replaced_by(settings.clone(), keys)),
         None => Arc::new(TokenVerifier::new(settings.clone(), keys)),
     })
+}
+
+/// Logs the keys of a set from `place` that are not used.
+pub(crate) fn warn_of_left_out(keys: &TokenKeys, place: &dyn Display) {
+    for key in keys.left_out() {
+        let id = key.id.as_deref().unwrap_or_default();
+        warn!(key = id, "left out a token key of {place}: {}", key.fault);
+    }
 }
 
 fn api_keys(files: &ApiKeyFiles) -> Result<ApiKeys, Failure> {

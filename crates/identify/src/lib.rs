@@ -45,9 +45,9 @@ pub use recipe::{
 pub use request::{HeaderText, Headers, Request, is_same_variable};
 pub use text::{plain_text, text_of, uri_text};
 pub use token::{
-    AcceptedNames, BadToken, ClaimPath, ClaimPathFault, Claims, LimitSteps, MissingToken,
-    TokenFault, TokenKeyFault, TokenKeys, TokenPlace, TokenPlaceFault, TokenRejection,
-    TokenSettings, TokenVerifier,
+    AcceptedNames, BadToken, ClaimPath, ClaimPathFault, Claims, LeftOutKey, LimitSteps,
+    MissingToken, TokenFault, TokenKeyFault, TokenKeys, TokenPlace, TokenPlaceFault,
+    TokenRejection, TokenSettings, TokenVerifier,
 };
 pub use uri::{host as normal_host, query_parameters};
 pub use value_list::{AmbiguousValue, ListChoice, ListPlace};

@@ -26,7 +26,7 @@ use serde_json::{Map, Value};
 
 pub use claims::{ClaimPath, ClaimPathFault, Claims};
 pub use fault::{TokenFault, TokenRejection};
-pub use keys::{TokenKeyFault, TokenKeys};
+pub use keys::{LeftOutKey, TokenKeyFault, TokenKeys};
 pub use place::{TokenPlace, TokenPlaceFault};
 pub use steps::LimitSteps;
 

@@ -11,6 +11,7 @@ use tracing::warn;
 
 use crate::config::{Config, TokenKeyPlace};
 use crate::failure::Failure;
+use crate::identity::warn_of_left_out;
 
 /// A set of token keys behind an https URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +60,10 @@ impl KeySetFetch {
     /// Fetches the keys for a start. Without them no token is good, but the gateway runs, and they are fetched again soon.
     pub(super) async fn first(&self) -> Option<TokenKeys> {
         match self.fetch().await {
-            Ok(keys) => Some(keys),
+            Ok(keys) => {
+                warn_of_left_out(&keys, self);
+                Some(keys)
+            }
             Err(reason) => {
                 warn!(
                     url = %self,
@@ -72,10 +76,12 @@ impl KeySetFetch {
 
     /// Fetches the keys for a reload, which fails without them: settings with no keys must not replace settings with good ones.
     pub(super) async fn for_reload(&self) -> Result<TokenKeys, Failure> {
-        self.fetch().await.map_err(|reason| Failure::NoTokenKeys {
+        let keys = self.fetch().await.map_err(|reason| Failure::NoTokenKeys {
             url: self.to_string(),
             reason,
-        })
+        })?;
+        warn_of_left_out(&keys, self);
+        Ok(keys)
     }
 
     /// Fetches the keys.

@@ -19,6 +19,7 @@ use super::key_set::{KeySetFetch, Schedule};
 use crate::args::SettingArgs;
 use crate::config::{self, Config, Known, Loaded, RulesFiles};
 use crate::failure::Failure;
+use crate::identity::warn_of_left_out;
 use crate::reload::{findings_field, reason_of};
 use crate::watch::{self, Fingerprint, WatchedFiles};
 
@@ -295,6 +296,7 @@ impl SettingsReloader {
         }
         self.authorize.identities.store(identities);
         info!(url = %fetch, keys = keys.len(), "fetched new token keys");
+        warn_of_left_out(&keys, fetch);
         in_force.keys = Some(keys);
     }
 

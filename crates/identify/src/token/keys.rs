@@ -1,6 +1,6 @@
 //! The keys that tokens are signed with.
 
-use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, PublicKeyUse};
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm};
 use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey, DecodingKeyKind, Header};
 use rustls_pki_types::pem::{PemObject, SectionKind};
 use serde_json::Value;
@@ -13,7 +13,16 @@ use super::{TokenFault, provider};
 #[derive(Clone, Debug)]
 pub struct TokenKeys {
     keys: Vec<TokenKey>,
-    n_ignored: usize,
+    left_out: Vec<LeftOutKey>,
+}
+
+/// A key of a set that is not used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOutKey {
+    /// Its id, if it has one.
+    pub id: Option<String>,
+    /// Its fault.
+    pub fault: TokenKeyFault,
 }
 
 /// The reason why a text holds no usable keys.
@@ -37,8 +46,8 @@ pub enum TokenKeyFault {
         /// The kind of section.
         found: &'static str,
     },
-    /// A public key is of a kind that no supported algorithm uses.
-    #[error("a public key is not RSA, P-256 or Ed25519")]
+    /// A key is of a kind that no supported algorithm uses, or for another algorithm.
+    #[error("a key is not RSA, P-256 or Ed25519 for RS256, ES256 or EdDSA")]
     UnsupportedKey,
     /// No key of the set is usable.
     #[error(
@@ -108,11 +117,12 @@ impl TokenKeys {
     pub const fn none() -> Self {
         Self {
             keys: Vec::new(),
-            n_ignored: 0,
+            left_out: Vec::new(),
         }
     }
 
-    /// Reads a JWK set (RFC 7517). Keys for encryption and of unsupported kinds are left out, as the RFC advises.
+    /// Reads a JWK set (RFC 7517). Keys for encryption, of unsupported kinds and of unsafe length are [left out](Self::left_out), as the
+    /// RFC advises, so that one such key does not keep the others from being used.
     pub fn from_jwks(text: &[u8]) -> Result<Self, TokenKeyFault> {
         check_size(text)?;
         let set: Value = serde_json::from_slice(text).map_err(|_| TokenKeyFault::NotAKeySet)?;
@@ -124,14 +134,24 @@ impl TokenKeys {
             let most = MAX_KEYS;
             return Err(TokenKeyFault::TooManyKeys { given, most });
         }
-        let mut keys = Vec::with_capacity(given);
+        let (mut keys, mut left_out) = (Vec::with_capacity(given), Vec::new());
         for jwk in written {
-            let Ok(jwk) = serde_json::from_value::<Jwk>(jwk.clone()) else {
-                continue;
-            };
-            keys.extend(of_jwk(&jwk)?);
+            match of_json(jwk) {
+                Ok(key) => keys.extend(key),
+                Err(fault) => left_out.push(LeftOutKey {
+                    id: jwk["kid"].as_str().map(plain_id),
+                    fault,
+                }),
+            }
         }
-        Self::new(keys, given)
+        let is_telling = |key: &&LeftOutKey| key.fault != TokenKeyFault::UnsupportedKey;
+        if let (true, Some(key)) = (keys.is_empty(), left_out.iter().find(is_telling)) {
+            return Err(key.fault.clone());
+        }
+        Ok(Self {
+            left_out,
+            ..Self::new(keys, given)?
+        })
     }
 
     /// Reads public keys in PEM: RSA, P-256 or Ed25519, at most four. They have no ids, so each token is tried with all of its
@@ -179,9 +199,9 @@ impl TokenKeys {
         self.keys.len()
     }
 
-    /// The number of keys in the text that are not used: for encryption, or of an unsupported kind.
-    pub fn n_ignored(&self) -> usize {
-        self.n_ignored
+    /// The keys of the set that are not used though they are for signatures.
+    pub fn left_out(&self) -> &[LeftOutKey] {
+        &self.left_out
     }
 
     fn new(keys: Vec<TokenKey>, given: usize) -> Result<Self, TokenKeyFault> {
@@ -203,8 +223,8 @@ impl TokenKeys {
             }
         }
         Ok(Self {
-            n_ignored: given.saturating_sub(keys.len()),
             keys,
+            left_out: Vec::new(),
         })
     }
 
@@ -292,12 +312,17 @@ impl TokenKey {
     }
 }
 
-/// The key of a JWK; `None` if it is not for signatures, or of an unsupported kind.
-fn of_jwk(jwk: &Jwk) -> Result<Option<TokenKey>, TokenKeyFault> {
-    let is_for_signatures = matches!(
-        jwk.common.public_key_use,
-        None | Some(PublicKeyUse::Signature)
-    );
+/// The key of a JWK; `None` if it is not for signatures.
+fn of_json(jwk: &Value) -> Result<Option<TokenKey>, TokenKeyFault> {
+    let is_for_signatures = matches!(jwk["use"].as_str(), None | Some("sig"));
+    match serde_json::from_value::<Jwk>(jwk.clone()) {
+        _ if !is_for_signatures => Ok(None),
+        Ok(jwk) => of_jwk(&jwk).map(Some),
+        Err(_) => Err(TokenKeyFault::UnsupportedKey),
+    }
+}
+
+fn of_jwk(jwk: &Jwk) -> Result<TokenKey, TokenKeyFault> {
     let expected = match &jwk.algorithm {
         AlgorithmParameters::RSA(_) => Algorithm::RS256,
         AlgorithmParameters::EllipticCurve(key) if key.curve == EllipticCurve::P256 => {
@@ -307,17 +332,15 @@ fn of_jwk(jwk: &Jwk) -> Result<Option<TokenKey>, TokenKeyFault> {
             Algorithm::EdDSA
         }
         AlgorithmParameters::OctetKey(_) => Algorithm::HS256,
-        _ => return Ok(None),
+        _ => return Err(TokenKeyFault::UnsupportedKey),
     };
     let is_expected = |named: KeyAlgorithm| named == KeyAlgorithm::from(expected);
-    if !is_for_signatures || !jwk.common.key_algorithm.is_none_or(is_expected) {
-        return Ok(None);
+    if !jwk.common.key_algorithm.is_none_or(is_expected) {
+        return Err(TokenKeyFault::UnsupportedKey);
     }
-    let Ok(key) = DecodingKey::from_jwk(jwk) else {
-        return Ok(None);
-    };
+    let key = DecodingKey::from_jwk(jwk).map_err(|_| TokenKeyFault::UnsupportedKey)?;
     let id = jwk.common.key_id.clone();
-    let key = match (expected, key.kind()) {
+    match (expected, key.kind()) {
         (Algorithm::HS256, DecodingKeyKind::SecretOrDer(secret)) => TokenKey::secret(id, secret),
         (Algorithm::ES256, DecodingKeyKind::SecretOrDer(point)) => {
             TokenKey::public(id, PublicKey::P256(point))
@@ -329,9 +352,14 @@ fn of_jwk(jwk: &Jwk) -> Result<Option<TokenKey>, TokenKeyFault> {
             let (n, e) = (spki::without_zeros(n), spki::without_zeros(e));
             TokenKey::public(id, PublicKey::Rsa { n, e })
         }
-        _ => return Ok(None),
-    };
-    key.map(Some)
+        _ => Err(TokenKeyFault::UnsupportedKey),
+    }
+}
+
+/// The beginning of an id, without characters that would break a line of the log.
+fn plain_id(id: &str) -> String {
+    let plain = id.chars().filter(|char| !char.is_control());
+    plain.take(64).collect()
 }
 
 fn of_spki(der: &[u8]) -> Result<TokenKey, TokenKeyFault> {

@@ -728,12 +728,42 @@ fn keys_for_other_uses_are_left_out() {
         let fault = key_set(std::slice::from_ref(&other));
         assert_eq!(fault, Err(TokenKeyFault::NoKeys { given: 1 }), "{other}");
         let keys = key_set(&[other, key.jwk("a")]).expect("keys");
-        assert_eq!((keys.len(), keys.n_ignored()), (1, 1));
+        assert_eq!(keys.len(), 1);
     }
     let mut good = key.jwk("a");
     good["use"] = "sig".into();
     good["alg"] = "RS256".into();
     assert_eq!(key_set(&[good]).expect("keys").len(), 1);
+}
+
+/// A provider that publishes one key too many must not lock everybody out.
+#[test]
+fn a_key_that_cannot_be_used_does_not_spoil_its_set() {
+    let key = SigningKey::rs256();
+    let claims = good();
+    let check = |mut other: Value, good: &SigningKey, expected: Option<TokenKeyFault>| {
+        other["kid"] = "other".into();
+        let keys = key_set(&[other, good.jwk("a")]).expect("keys");
+        let left_out = expected.map(|fault| LeftOutKey {
+            id: Some("other".to_owned()),
+            fault,
+        });
+        assert_eq!(keys.left_out(), left_out.as_slice());
+        assert_eq!(keys.len(), 1);
+        let verifier = TokenVerifier::new(any_names(), keys);
+        let token = good.token_with(&json!({ "alg": good.algorithm, "kid": "a" }), &claims);
+        assert!(verify(&verifier, &token, NOW_S).is_ok());
+    };
+    let weak = json!({ "kty": "RSA", "n": encode(&[0xff; 128]), "e": "AQAB" });
+    check(weak, &key, Some(TokenKeyFault::RsaBits { bits: 1024 }));
+    let short = json!({ "kty": "oct", "k": encode(&SECRET[1..]) });
+    let fault = TokenKeyFault::ShortSecret { given: 31 };
+    check(short, &SigningKey::hs256(), Some(fault));
+    let curve = json!({ "kty": "EC", "crv": "P-384", "x": "AA", "y": "AA" });
+    check(curve, &key, Some(TokenKeyFault::UnsupportedKey));
+    let mut encryption = key.jwk("a");
+    encryption["use"] = "enc".into();
+    check(encryption, &key, None);
 }
 
 #[test]
