@@ -1,7 +1,8 @@
 //! Limits that a client escapes by choosing another key.
 //!
-//! A counter for each value of a header is no limit at all for a client that sends another value each time. What helps is something
-//! verified in the same key, or another limit of the same request whose key the client cannot choose.
+//! A counter for each value of a header is no limit at all for a client that sends another value each time. Something verified in the same
+//! key does not help: each value is a new counter beside it too. What helps is another limit of the same request, whose key the client
+//! cannot choose.
 
 use tidegate_identify::{Ingredient, Recipe, Recipes, Source};
 use tidegate_rules::{Domain, Rule, RuleSet, Terms};
@@ -17,7 +18,7 @@ pub(super) struct ChosenKey<'r> {
 }
 
 /// What to do about it.
-pub(super) const HINT: &str = "put something verified beside it (client_address, claim:NAME, api_key, certificate), or limit the same requests by client_address too";
+pub(super) const HINT: &str = "add a limit of its own for the same requests, by client_address or by something verified (claim:NAME, api_key, certificate) alone; beside this key it would not help";
 
 /// The requests of one kind, and the domain that judges them.
 struct Asked<'c> {
@@ -25,7 +26,7 @@ struct Asked<'c> {
     recipes: &'c Recipes,
 }
 
-/// Finds the rules whose only keys are chosen by clients, as far as the settings say where descriptors come from.
+/// Finds the rules whose keys clients choose, in whole or in part, if no other limit holds the same requests, as far as the settings say where descriptors come from.
 pub(super) fn find<'r>(loaded: &Loaded, rules: &'r RuleSet) -> Vec<ChosenKey<'r>> {
     let mut found: Vec<ChosenKey<'r>> = Vec::new();
     for asked in asked(loaded) {
@@ -38,7 +39,6 @@ pub(super) fn find<'r>(loaded: &Loaded, rules: &'r RuleSet) -> Vec<ChosenKey<'r>
             let chosen = counted.iter().find(|entry| is_chosen(&entry.from));
             if let Some(entry) = chosen
                 && !is_known
-                && !counted.iter().any(|entry| is_verified(&entry.from))
                 && !is_held_otherwise(domain, asked.recipes)
             {
                 let message = format!(
@@ -129,10 +129,4 @@ fn is_held_otherwise(domain: &Domain, recipes: &Recipes) -> bool {
 /// Whether a client can choose the value freely.
 fn is_chosen(source: &Source) -> bool {
     source.is_chosen_by_client() || matches!(source, Source::Path | Source::PathSegment(_))
-}
-
-/// Whether the value tells callers apart, and the client cannot choose it.
-fn is_verified(source: &Source) -> bool {
-    let is_same_for_all = matches!(source, Source::Constant(_) | Source::Method | Source::Route);
-    !is_chosen(source) && !is_same_for_all
 }
