@@ -147,6 +147,10 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "IP", requires = "request")]
     pub(crate) client_address: Option<IpAddr>,
 
+    /// The subject of the client certificate, such as 'CN=robot', to the gateway
+    #[arg(long, value_name = "SUBJECT", requires = "request")]
+    pub(crate) certificate: Option<String>,
+
     #[command(flatten)]
     pub(crate) compile: CompileArgs,
 

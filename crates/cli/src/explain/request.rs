@@ -16,7 +16,7 @@ use tidegate_gateway::{
 };
 use tidegate_identify::{
     Claims, DescribedPart, Descriptors, Entries, Identities, MissingToken, Recipes,
-    Request as Described, TokenRejection, Values,
+    Request as Described, TokenRejection, Values, normal_path,
 };
 use tidegate_rules::{Color, Compiled, Entry, RuleSet, explain};
 
@@ -34,6 +34,8 @@ struct Explained<'a> {
     rules: DomainRules<'a>,
     head: Parts,
     client: IpAddr,
+    /// The subject of the client certificate, which counts as verified.
+    certificate: Option<&'a str>,
 }
 
 /// The rules of the domain that is asked.
@@ -68,10 +70,16 @@ pub(super) fn run(args: &ExplainArgs, line: &str) -> Result<ExitCode, Failure> {
                 rules,
                 head,
                 client,
+                certificate: args.certificate.as_deref(),
             };
             explained.text()
         }
         None => {
+            if let Some(subject) = &args.certificate {
+                let hint = "only the gateway sees client certificates; leave out --certificate";
+                let text = subject.clone();
+                return Err(Failure::BadRequest { text, hint });
+            }
             let domain = authorize::domain(&config.authorize.domain, args.domain.as_deref())?;
             let explained = ProxiedRequest {
                 config: &config.authorize,
@@ -101,6 +109,19 @@ impl Explained<'_> {
         };
         if !self.config.access.allows(Some(self.client)) {
             say("decision: 403, because of `gateway.access`".to_owned());
+            return text;
+        }
+        if let Some(path) = self.own_path() {
+            say(match path.as_str() {
+                "usage" => {
+                    "decision: answered by Tidegate itself, which has a limit of its own for this"
+                        .to_owned()
+                }
+                _ => format!(
+                    "decision: 404, because paths under `{}` are Tidegate's own",
+                    self.config.own_prefix
+                ),
+            });
             return text;
         }
         let route = match self.config.route_of(&self.head) {
@@ -141,6 +162,13 @@ impl Explained<'_> {
         };
         say(format!("decision: {decision}"));
         text
+    }
+
+    /// The rest of a path under the prefix of Tidegate's own.
+    fn own_path(&self) -> Option<String> {
+        let path = normal_path(self.head.uri.path())?;
+        let own = path.strip_prefix(self.config.own_prefix.as_str())?;
+        Some(own.to_owned())
     }
 
     fn action(&self, route: &RouteConfig) -> String {
@@ -188,7 +216,7 @@ impl Explained<'_> {
             headers: lines,
             identities: &self.config.identities,
             claims,
-            certificate: None,
+            certificate: self.certificate,
             route: Some(&route.name),
         }
     }
