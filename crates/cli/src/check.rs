@@ -15,7 +15,7 @@ use crate::config::{self, Loaded, RulesFiles};
 use crate::failure::Failure;
 use crate::rules_files::{self, Fault};
 use crate::sharing::Sharing;
-use crate::terminal;
+use crate::{gateway, terminal};
 
 /// The answer for programs. Fields are only ever added.
 #[derive(Debug, Serialize)]
@@ -72,6 +72,10 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode, Failure> {
     let options = rules_files::options(args.compile.merge_domains, Refusals::Enforce);
     let compiled = rules_files::compile(&sources, options, sharing);
     let chosen_keys = chosen_keys(&compiled, &loaded);
+    let rules = compiled.as_ref().ok().map(|compiled| &compiled.rules);
+    if let Some(warning) = rules.and_then(|rules| gateway::no_limits(&loaded.config, rules)) {
+        terminal::eprint(&format!("warning: {warning}\n"));
+    }
     match args.format {
         Format::Text => {
             terminal::eprint(&unreadable.text());

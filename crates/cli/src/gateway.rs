@@ -7,11 +7,10 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tidegate_gateway::{DenialBody, Gateway, GatewayConfig};
+use tidegate_gateway::{DenialBody, Gateway, GatewayConfig, RouteConfig};
 use tidegate_identify::{Identities, TokenKeys};
 use tidegate_observe::Observatory;
 use tidegate_rules::{Domain, Limit, RuleSet};
-use tracing::warn;
 
 use crate::args::SettingArgs;
 use crate::config::{Config, DenialTemplate, Identity, Loaded};
@@ -146,16 +145,27 @@ pub(crate) fn built_in_limits(config: &Config, rules: &RuleSet) -> Vec<String> {
     limits.map(in_words).collect()
 }
 
-/// Logs that the rules leave every request of the gateway unlimited, if they do.
-pub(crate) fn warn_of_no_limits(domain: &str, rules: &RuleSet) {
-    if rules.domain(domain).is_none() {
-        let known: Vec<&str> = rules.domains().map(Domain::name).take(8).collect();
-        warn!(
-            "the gateway applies no limits: the rules have no domain `{domain}`. Add it, or set gateway.domain to \
-             one of: {}",
-            known.join(", ")
-        );
+/// A warning that the rules leave every request of the gateway unlimited, if they do.
+pub(crate) fn no_limits(config: &Config, rules: &RuleSet) -> Option<String> {
+    let gateway = &config.gateway;
+    if !config.has_gateway() || rules.domain(&gateway.domain).is_some() {
+        return None;
     }
+    let known: Vec<&str> = rules.domains().map(Domain::name).take(8).collect();
+    let known = known.join(", ");
+    let domain = &gateway.domain;
+    let mut warning = format!(
+        "the gateway applies no limits: the rules have no domain `{domain}`. Add it, or set gateway.domain to one of: {known}"
+    );
+    let limits_messages = |route: &&RouteConfig| route.websocket.is_some();
+    if let Some(route) = gateway.routes.iter().find(limits_messages) {
+        let name = &route.name;
+        let more = format!(
+            "; `websocket` of the route `{name}` limits no messages either, its own `messages` included"
+        );
+        warning.push_str(&more);
+    }
+    Some(warning)
 }
 
 /// The names that a template may hold between two pairs of braces.

@@ -19,7 +19,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::args::{ServeArgs, SettingArgs, VERSION};
 use crate::banner::{Inventory, banner};
@@ -65,8 +65,8 @@ fn start(
     })?;
     reload::warn_of(&compiled.warnings);
     authorize::warn_of_unmet_rules(&loaded.config, &compiled.rules);
-    if loaded.config.has_gateway() {
-        gateway::warn_of_no_limits(&loaded.config.gateway.domain, &compiled.rules);
+    if let Some(warning) = gateway::no_limits(&loaded.config, &compiled.rules) {
+        warn!("{warning}");
     }
     runtime.block_on(serve(&args.settings, loaded, log, compiled, source))
 }

@@ -138,12 +138,17 @@ fn without_rules_each_client_address_is_limited() {
 fn rules_for_other_domains_limit_nobody_and_that_is_told() {
     let folder = scratch("gateway_other_domain");
     let rules = "domain: shop\ndescriptors: [{key: a, rate_limit: {unit: day, limit: 1}}]\n";
+    let config = "gateway: {routes: [{path: /chat, websocket: {messages: {limit: 20}}}]}\n";
     std::fs::write(folder.join("rules.yaml"), rules).unwrap();
+    std::fs::write(folder.join("tidegate.yaml"), config).unwrap();
     let upstream = Upstream::start();
     let mut server = start(&folder, &upstream, &["--rules", "rules.yaml"]);
     let line = server.next_line("applies no limits");
     assert!(line.contains("no domain `gateway`"), "{line}");
-    assert!(line.ends_with("one of: shop"), "{line}");
+    assert!(
+        line.contains("one of: shop; `websocket` of the route `/chat`"),
+        "{line}"
+    );
 }
 
 #[test]
