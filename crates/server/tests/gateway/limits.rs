@@ -231,6 +231,24 @@ async fn addresses_without_access_get_403() {
 }
 
 #[tokio::test]
+async fn with_a_list_of_addresses_only_those_have_access() {
+    let check = async |allow: &str, deny: Option<&str>, expected: u16| {
+        let upstream = RecordingUpstream::ok().await;
+        let mut config = config(upstream.address);
+        let networks = |network: &str| tidegate_rules::Networks::new(&[network.parse().unwrap()]);
+        config.access.allow = Some(networks(allow));
+        config.access.deny = deny.map(networks);
+        let gateway = RunningGateway::start_with(config, GatewayBounds::default());
+        assert_eq!(ask(&gateway, "").await.status, expected, "{allow} {deny:?}");
+        assert_eq!(upstream.requests().is_empty(), expected == 403);
+    };
+    check("127.0.0.0/8", None, 200).await;
+    check("192.0.2.0/24", None, 403).await;
+    check("127.0.0.0/8", Some("192.0.2.0/24"), 200).await;
+    check("127.0.0.0/8", Some("127.0.0.1/32"), 403).await;
+}
+
+#[tokio::test]
 async fn an_operator_writes_the_body_of_denials() {
     let upstream = RecordingUpstream::ok().await;
     let mut config = config(upstream.address);
