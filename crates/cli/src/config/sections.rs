@@ -10,6 +10,7 @@ mod listeners;
 mod observing;
 mod regions;
 mod rules;
+mod sources;
 mod store;
 
 use tidegate_answer::Answers;
@@ -129,6 +130,7 @@ impl Config {
             threads: threads(root),
         };
         config.refuse_routes_without_tokens(root);
+        sources::refuse_empty(&config, root);
         if config.has_gateway() {
             let domain = config.gateway.domain.clone();
             config.rules.built_in = BuiltInRules::Gateway { domain };

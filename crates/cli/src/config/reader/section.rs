@@ -156,6 +156,15 @@ impl<'s, 'r> Section<'s, 'r> {
         value
     }
 
+    /// The tree of a setting as it is in force, if it was written.
+    pub(crate) fn written(&mut self, name: &str) -> Option<Node> {
+        let found = self.reader.find(&self.inner(name)).next()?;
+        match found.origin {
+            Origin::Environment(_) => retyped(found.node, &mut self.reader.findings),
+            _ => Some(found.node.clone()),
+        }
+    }
+
     /// Where we keep what we write, if nobody says.
     pub(crate) fn state_folder(&self) -> &Path {
         let wanted = self.reader.raw.state_folder.as_deref();

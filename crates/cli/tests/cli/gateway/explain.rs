@@ -15,6 +15,20 @@ fn a_request_is_explained_without_a_server() {
     let mut with_header = explain("GET /api/users");
     with_header.extend(["-H", "x-user: 7"]);
     check("explain_request_header", &with_header);
+    check("explain_request_usage", &explain("GET /.tidegate/./usage"));
+    check("explain_request_own", &explain("GET /.tidegate/other"));
+    let certified = [
+        "explain",
+        "--config",
+        "gateway_certificate.yaml",
+        "--request",
+        "GET /",
+        "--certificate",
+        "CN=robot",
+    ];
+    check("explain_request_certificate", &certified);
+    let of_proxy = ["explain", "--request", "GET /", "--certificate", "CN=robot"];
+    check("explain_request_no_certificate", &of_proxy);
     check("explain_request_bad", &explain("GET nowhere"));
     check(
         "explain_request_no_gateway",
@@ -51,6 +65,21 @@ fn a_token_is_judged_where_the_gateway_judges_it() {
     );
     let config = ["config", "--config", "gateway_no_tokens.yaml"];
     check("config_no_tokens", &config);
+    let config = ["config", "--config", "empty_sources.yaml"];
+    check("config_empty_sources", &config);
+}
+
+/// A client that changes its header gets new counters, whatever stands beside the header in the same key.
+#[test]
+fn an_address_beside_a_header_in_one_key_does_not_help() {
+    let check_with = |snapshot: &str, config: &str| {
+        check(
+            snapshot,
+            &["check", "chosen_rules.yaml", "--config", config],
+        );
+    };
+    check_with("check_chosen_beside", "chosen_beside.yaml");
+    check_with("check_chosen_held", "chosen_held.yaml");
 }
 
 #[test]

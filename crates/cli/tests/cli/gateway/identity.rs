@@ -117,7 +117,7 @@ fn start_with_keys(folder: &Path, upstream: &Upstream, keys: &KeyServer, more: &
     let port = keys.port;
     let config = format!(
         "gateway:\n  routes:\n    - {{path: /plan, require: {{plan: [premium]}}}}\n    - {{require: {{\"claim:sub\": [ann]}}}}\n\
-         identity:\n  tokens: {{jwks: \"https://localhost:{port}/keys\", issuer: any, audience: any}}\n{more}"
+         identity:\n  tokens: {{jwks: \"https://localhost:{port}/keys\", issuer: any, audience: any, plan_claim: plan}}\n{more}"
     );
     fs::write(folder.join("tidegate.yaml"), config).unwrap();
     let url = upstream.url();
