@@ -111,17 +111,8 @@ impl Explained<'_> {
             say("decision: 403, because of `gateway.access`".to_owned());
             return text;
         }
-        if let Some(path) = self.own_path() {
-            say(match path.as_str() {
-                "usage" => {
-                    "decision: answered by Tidegate itself, which has a limit of its own for this"
-                        .to_owned()
-                }
-                _ => format!(
-                    "decision: 404, because paths under `{}` are Tidegate's own",
-                    self.config.own_prefix
-                ),
-            });
+        if let Some(answer) = self.own_answer() {
+            say(format!("decision: {answer}"));
             return text;
         }
         let route = match self.config.route_of(&self.head) {
@@ -164,11 +155,16 @@ impl Explained<'_> {
         text
     }
 
-    /// The rest of a path under the prefix of Tidegate's own.
-    fn own_path(&self) -> Option<String> {
+    /// The answer to a path of Tidegate's own.
+    fn own_answer(&self) -> Option<String> {
+        let prefix = self.config.own_prefix.as_str();
         let path = normal_path(self.head.uri.path())?;
-        let own = path.strip_prefix(self.config.own_prefix.as_str())?;
-        Some(own.to_owned())
+        Some(match path.strip_prefix(prefix)? {
+            "usage" => {
+                "answered by Tidegate itself, which has a limit of its own for this".to_owned()
+            }
+            _ => format!("404, because paths under `{prefix}` are Tidegate's own"),
+        })
     }
 
     fn action(&self, route: &RouteConfig) -> String {
