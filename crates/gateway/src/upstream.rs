@@ -31,6 +31,7 @@ mod local;
 mod opening;
 mod outgoing;
 mod pool;
+mod scarce;
 mod shared;
 mod stream;
 mod target;

@@ -35,6 +35,8 @@ pub(super) struct Http2Connection {
     /// The most streams that the target allows at present.
     peer_max: Rc<Cell<usize>>,
     is_draining: Cell<bool>,
+    /// True if a request has used it. A new one is kept for the request that waits for it.
+    was_used: Cell<bool>,
     pub(super) idle_since: Cell<Instant>,
     pub(super) address: SocketAddr,
     pub(super) list_version: Cell<u64>,
@@ -117,6 +119,7 @@ impl Http2Connection {
             n_streams: Cell::new(0),
             peer_max,
             is_draining: Cell::new(false),
+            was_used: Cell::new(false),
             idle_since: Cell::new(now()),
             address: opened.address,
             list_version: Cell::new(list_version),
@@ -150,6 +153,15 @@ impl Http2Connection {
     /// Takes no new streams; those that are open go on.
     pub(super) fn drain(&self) {
         self.is_draining.set(true);
+    }
+
+    /// Notes that a request uses it.
+    pub(super) fn note_use(&self) {
+        self.was_used.set(true);
+    }
+
+    pub(super) fn was_used(&self) -> bool {
+        self.was_used.get()
     }
 
     pub(super) fn begin_stream(&self) {

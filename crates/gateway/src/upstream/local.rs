@@ -29,6 +29,7 @@ use super::http2::Http2Connection;
 use super::lease::{ConnectionLease, CountedRequest, LeasedChannel};
 use super::line_opening::{LineOpening, LineOpeningGuard, open_for_line};
 use super::opening::{fail_opening, open};
+use super::scarce::ScarceConnections;
 use super::shared::SharedUpstream;
 use super::target::TargetState;
 use super::timer::now;
@@ -41,6 +42,8 @@ pub(super) struct LocalTarget {
     pub(super) config: Arc<UpstreamConfig>,
     pub(super) counters: Arc<UpstreamCounters>,
     pub(super) connector: Connector,
+    /// The permits of all threads, if there are fewer connections than threads.
+    pub(super) scarce: Option<Arc<ScarceConnections>>,
     places: Semaphore,
     /// Unused HTTP/1 connections, the one used last at the back.
     idle: RefCell<VecDeque<Box<Http1Connection>>>,
@@ -75,12 +78,14 @@ impl LocalTarget {
         upstream: &SharedUpstream,
         state: &Arc<TargetState>,
         max_connections: usize,
+        scarce: Option<Arc<ScarceConnections>>,
     ) -> Rc<Self> {
         Rc::new_cyclic(|own| Self {
             state: Arc::clone(state),
             config: Arc::clone(&upstream.config),
             counters: Arc::clone(&upstream.counters),
             connector: upstream.connector.clone(),
+            scarce,
             places: Semaphore::new(max_connections.min(Semaphore::MAX_PERMITS)),
             idle: RefCell::default(),
             http2: RefCell::default(),
@@ -127,6 +132,10 @@ impl LocalTarget {
 
     /// Keeps a connection for the next request.
     pub(super) fn keep_idle(&self, connection: Box<Http1Connection>) {
+        if self.scarce.is_some() {
+            connection.abort();
+            return;
+        }
         self.idle.borrow_mut().push_back(connection);
         self.start_reaper();
     }
@@ -136,8 +145,18 @@ impl LocalTarget {
     }
 
     pub(super) fn note_free_stream(&self) {
+        if self.is_wanted_elsewhere() {
+            let mut connections = self.http2.borrow_mut();
+            connections.retain(|connection| !(connection.was_used() && connection.is_idle()));
+        }
         self.stream_freed.notify_one();
         self.start_reaper();
+    }
+
+    /// True if somebody waits for a connection of all threads.
+    fn is_wanted_elsewhere(&self) -> bool {
+        let scarce = self.scarce.as_ref();
+        scarce.is_some_and(|scarce| scarce.is_wanted())
     }
 
     fn expected_protocol(&self, need: ProtocolNeed) -> WireProtocol {
@@ -229,6 +248,12 @@ impl LocalTarget {
         };
         let version = self.state.addresses.version();
         let mut connections = self.http2.borrow_mut();
+        if self.is_wanted_elsewhere() {
+            let used = connections
+                .iter()
+                .filter(|connection| connection.was_used());
+            used.for_each(|connection| connection.drain());
+        }
         connections.retain(|connection| {
             let mut list_version = connection.list_version.get();
             let is_current = self.is_current(connection.address, &mut list_version, version);
@@ -241,6 +266,7 @@ impl LocalTarget {
         let connection = Rc::clone(found?);
         drop(connections);
         connection.begin_stream();
+        connection.note_use();
         Some(LeasedChannel::Http2(connection))
     }
 
@@ -331,9 +357,11 @@ impl LocalTarget {
         self.idle
             .borrow_mut()
             .retain_mut(|connection| is_kept(connection.idle_since) && connection.is_ready());
+        let is_wanted = self.is_wanted_elsewhere();
         self.http2.borrow_mut().retain(|connection| {
-            let is_kept = !connection.is_idle() || is_kept(connection.idle_since.get());
-            is_kept && !connection.is_over()
+            let is_released = is_wanted && connection.was_used();
+            let is_kept = is_kept(connection.idle_since.get()) && !is_released;
+            (is_kept || !connection.is_idle()) && !connection.is_over()
         });
         let is_empty = self.idle.borrow().is_empty() && self.http2.borrow().is_empty();
         // The ends of the single connections are not looked for: one timer for all of them closes each within a

@@ -7,6 +7,7 @@
 use std::io;
 use std::rc::Rc;
 
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 
 use super::connect::{ProtocolNeed, WireProtocol};
@@ -32,9 +33,17 @@ pub(super) async fn open(
     target: Rc<LocalTarget>,
     need: ProtocolNeed,
 ) -> Result<NewConnection, ForwardError> {
-    let deadline = now() + target.config.timeouts.connect;
     let place = TakenPlace(&target);
-    match timeout_at(deadline, open_within(&target, need, deadline)).await {
+    let connect_timeout = target.config.timeouts.connect;
+    let permit = match &target.scarce {
+        None => None,
+        Some(scarce) => {
+            let permit = scarce.take(now() + connect_timeout).await;
+            Some(permit.ok_or(ForwardError::PoolExhausted)?)
+        }
+    };
+    let deadline = now() + connect_timeout;
+    match timeout_at(deadline, open_within(&target, need, deadline, permit)).await {
         Ok(Ok(connection)) => {
             // It is the connection's now.
             std::mem::forget(place);
@@ -59,12 +68,14 @@ async fn open_within(
     target: &Rc<LocalTarget>,
     need: ProtocolNeed,
     deadline: Instant,
+    permit: Option<OwnedSemaphorePermit>,
 ) -> io::Result<NewConnection> {
     // Read before the addresses: a connection may seem older than it is, never newer.
     let list_version = target.state.addresses.version();
     let turn = target.next_turn();
     let opened = target.connector.open(&target.state, need, turn, deadline);
-    let opened = opened.await?;
+    let mut opened = opened.await?;
+    opened.stream.hold(permit);
     if need == ProtocolNeed::Any {
         target.negotiated.set(Some(opened.protocol));
     }
@@ -99,6 +110,9 @@ async fn open_within(
 impl NewConnection {
     /// The connection for the request that waited for it.
     pub(super) fn take(mut self) -> LeasedChannel {
+        if let LeasedChannel::Http2(connection) = &self.channel {
+            connection.note_use();
+        }
         std::mem::replace(&mut self.channel, LeasedChannel::Released)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::iter;
 use std::num::NonZeroUsize;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
@@ -87,12 +88,19 @@ impl UpstreamPool {
     }
 
     fn new_local(&self, upstream: &Arc<SharedUpstream>) -> LocalUpstream {
-        let max_connections = (upstream.config.max_connections / self.threads).max(1);
-        let target = |state| LocalTarget::new(upstream, state, max_connections);
+        let max_connections = upstream.config.max_connections;
+        let is_scarce = max_connections < self.threads.get();
+        let own_connections = (max_connections / self.threads).max(1);
+        let target = |(state, scarce): (_, &Arc<_>)| {
+            let scarce = is_scarce.then(|| Arc::clone(scarce));
+            LocalTarget::new(upstream, state, own_connections, scarce)
+        };
         LocalUpstream {
             shared: Arc::downgrade(upstream),
             balance: BalanceState::new(),
-            targets: upstream.targets.iter().map(target).collect(),
+            targets: iter::zip(&upstream.targets, &upstream.scarce)
+                .map(target)
+                .collect(),
         }
     }
 }

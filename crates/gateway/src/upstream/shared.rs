@@ -17,6 +17,7 @@ use super::check::check_for_ever;
 use super::connect::Connector;
 use super::counters::UpstreamCounters;
 use super::error::{ForwardError, UpstreamError};
+use super::scarce::ScarceConnections;
 use super::target::TargetState;
 use super::timer::now;
 use super::tls::ClientTls;
@@ -33,6 +34,8 @@ pub(crate) struct SharedUpstream {
     pub(super) targets: Vec<Arc<TargetState>>,
     pub(super) connector: Connector,
     pub(super) budget: RetryBudget,
+    /// In the order of the targets.
+    pub(super) scarce: Vec<Arc<ScarceConnections>>,
 }
 
 /// The choices that one thread has made, so that threads need not agree.
@@ -107,6 +110,9 @@ impl SharedUpstream {
                 tls,
             },
             budget: RetryBudget::default(),
+            scarce: (config.targets.iter())
+                .map(|_| ScarceConnections::new(config.max_connections))
+                .collect(),
             config,
         }))
     }

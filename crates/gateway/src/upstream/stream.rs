@@ -9,6 +9,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_rustls::client::TlsStream;
 
 use crate::gather::poll_write_gathered;
@@ -20,6 +21,8 @@ pub(super) struct UpstreamStream {
     reads: Arc<ReadState>,
     /// Wakes the one who polls the connection, once there is something to read.
     waker: Option<Waker>,
+    /// Held until the connection is closed.
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 /// The reads of one connection, as its stream and those who use it know them. All of them are on one thread.
@@ -53,6 +56,7 @@ impl UpstreamStream {
             inner: InnerStream::Plain(stream),
             reads: Arc::default(),
             waker: None,
+            permit: None,
         }
     }
 
@@ -61,7 +65,13 @@ impl UpstreamStream {
             inner: InnerStream::Tls(Box::new(stream)),
             reads: Arc::default(),
             waker: None,
+            permit: None,
         }
+    }
+
+    /// Holds the permit of the connection until it is closed.
+    pub(super) fn hold(&mut self, permit: Option<OwnedSemaphorePermit>) {
+        self.permit = permit;
     }
 
     /// Gives the stream a waker for the one who polls the connection, until [`ReadState::leave_waker`].
@@ -83,6 +93,7 @@ impl AsyncRead for UpstreamStream {
             inner,
             reads,
             waker,
+            ..
         } = &mut *self;
         let n_before = buffer.filled().len();
         let polled = match waker {

@@ -6,6 +6,7 @@ mod http1;
 mod http2;
 mod opening;
 mod race;
+mod scarce;
 mod targets;
 mod tls;
 
