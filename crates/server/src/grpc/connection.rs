@@ -45,8 +45,8 @@ pub(super) struct Connection<S, I> {
 }
 
 /// Bytes that a call, and all calls of a connection together, may have on their way to us. Each message is
-/// taken as it comes, so this bounds what a peer may send ahead, and nothing else.
-const WINDOW: u32 = 1 << 20;
+/// taken as it comes, so this bounds what a peer may send ahead, which lies in h2 beside the budget.
+const WINDOW: u32 = 256 << 10;
 
 /// Calls that a peer may take back before they were looked at. h2's own measure is 20, which an Envoy whose
 /// calls time out all at once would pass; looking at a call costs a microsecond.
@@ -128,24 +128,31 @@ where
         if self.keepalive.poll(context).is_ready() {
             return Poll::Ready(());
         }
-        if self.take_in(context).is_ready() {
-            return Poll::Ready(());
-        }
-        if !self.is_write_stuck() {
-            self.office.memory.note_flushed();
-        }
-        if self.office.memory.must_close() {
-            return Poll::Ready(());
-        }
-        let n_calls = self.office.calls.borrow().len();
-        if n_calls > 0 {
+        loop {
+            if self.take_in(context).is_ready() {
+                return Poll::Ready(());
+            }
+            if !self.is_write_stuck() {
+                self.office.memory.note_flushed();
+            }
+            if self.office.memory.must_close() {
+                return Poll::Ready(());
+            }
+            let n_calls = self.office.calls.borrow().len();
+            if n_calls == 0 {
+                break;
+            }
             self.life.saw_calls();
             self.answer(context);
             self.office.memory.note_calls(n_calls, self.n_waiting());
             self.activity.touch();
+            // Whatever was answered has woken this task: h2 does so when there is something to write. Other connections come first, unless
+            // each of them would answer as many calls before the first is closed.
+            if !self.office.memory.is_exhausted() {
+                break;
+            }
         }
         self.note_activity();
-        // Whatever was answered has woken this task: h2 does so when there is something to write.
         Poll::Pending
     }
 

@@ -89,8 +89,9 @@ const CONNECTION_BYTES: usize = 64 * 1024 * 1024;
 /// The task and the HTTP/2 stream of a call that waits: 7.7 KB were measured for a health watch.
 pub(super) const CALL_BYTES: usize = 8 * 1024;
 
-/// The HTTP/2 stream of a call with the frames of its answer, besides the message.
-const STREAM_BYTES: usize = 2 * 1024 + 512;
+/// The HTTP/2 stream of a call with the frames of its answer, besides the message: 2.5 KB were measured for each of 1,000 calls whose
+/// answers are not taken.
+const STREAM_BYTES: usize = 2_560;
 
 /// What a connection takes of the budget at a time, so that it seldom touches what all cores have in common.
 const DRAW_BYTES: usize = 16 * 1024;
@@ -247,7 +248,8 @@ impl ConnectionMemory {
         self.n_streams.get() * STREAM_BYTES > self.shared.floor_bytes && self.is_exhausted()
     }
 
-    fn is_exhausted(&self) -> bool {
+    /// True if all connections hold as much as there is.
+    pub(super) fn is_exhausted(&self) -> bool {
         self.shared.bytes_left.load(Ordering::Relaxed) <= 0
     }
 

@@ -100,7 +100,7 @@ fn clients_that_take_no_answer_are_closed_once_they_hold_the_budget() {
             open.push(raw);
             assert!(is_served(&mut other).await);
         }
-        // 2.5 MB each: the budget has room for one.
+        // 2.6 MB each: the budget has room for one.
         let n_open = open.iter().filter(|raw| !raw.is_closed()).count();
         assert_eq!(n_open, 1);
         assert_within(started, WRITE_TIMEOUT / 2);
