@@ -13,6 +13,7 @@ use tokio::signal::unix::Signal;
 use tracing::field::{DisplayValue, display};
 use tracing::{error, info, warn};
 
+use crate::authorize::UnmetRules;
 use crate::banner::Inventory;
 use crate::failure::Failure;
 use crate::rules_source::RulesSource;
@@ -24,6 +25,7 @@ pub(crate) struct Reloader<S> {
     source: RulesSource,
     limiter: Arc<Limiter<S>>,
     observatory: Arc<Observatory>,
+    unmet: UnmetRules,
     /// Held by the reload under way, so that an older one never undoes a newer one.
     turn: tokio::sync::Mutex<()>,
     last: Mutex<Option<ReloadReport>>,
@@ -35,13 +37,16 @@ impl<S: Store> Reloader<S> {
     /// For a source whose rules are in force as they were last read.
     pub(crate) fn new(
         source: RulesSource,
-        limiter: Arc<Limiter<S>>,
-        observatory: Arc<Observatory>,
+        limiter: &Arc<Limiter<S>>,
+        observatory: &Arc<Observatory>,
+        unmet: UnmetRules,
     ) -> Self {
+        unmet.warn_of(&limiter.rules());
         Self {
             source,
-            limiter,
-            observatory,
+            limiter: Arc::clone(limiter),
+            observatory: Arc::clone(observatory),
+            unmet,
             turn: tokio::sync::Mutex::new(()),
             last: Mutex::new(None),
         }
@@ -133,6 +138,7 @@ impl<S: Store> Reloader<S> {
             ReloadOutcome::Replaced { .. } => {
                 self.observatory.reloaded(self.source.version());
                 warn_of(findings);
+                self.unmet.warn_of(&self.limiter.rules());
                 let loaded = Inventory::of(&self.limiter.rules());
                 let source = self.source.describe();
                 info!(trigger, source, "reloaded the rules: {loaded}");

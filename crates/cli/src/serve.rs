@@ -22,6 +22,7 @@ use tokio::time::timeout;
 use tracing::{info, warn};
 
 use crate::args::{ServeArgs, SettingArgs, VERSION};
+use crate::authorize::UnmetRules;
 use crate::banner::{Inventory, banner};
 use crate::config::{self, Config, Loaded, StandIn};
 use crate::failure::Failure;
@@ -31,7 +32,7 @@ use crate::log::{self, LogFormat, LogHandle};
 use crate::reload::{self, Reloader};
 use crate::rules_source::RulesSource;
 use crate::stores::AnyStore;
-use crate::{authorize, gateway, runtime, state, stores, terminal};
+use crate::{gateway, runtime, state, stores, terminal};
 
 /// Serves until it is told to stop.
 pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
@@ -64,7 +65,6 @@ fn start(
         other => other,
     })?;
     reload::warn_of(&compiled.warnings);
-    authorize::warn_of_unmet_rules(&loaded.config, &compiled.rules);
     if let Some(warning) = gateway::no_limits(&loaded.config, &compiled.rules) {
         warn!("{warning}");
     }
@@ -96,8 +96,8 @@ async fn serve(
     greet(loaded, &source, &rules, &compiled.warnings, &bound);
     let state = opened.keeping.start(&limiter)?;
     observatory.reloaded(source.version());
-    let reloader = Reloader::new(source, Arc::clone(&limiter), Arc::clone(&observatory));
-    let reloader = Arc::new(reloader);
+    let unmet = UnmetRules::of(config);
+    let reloader = Arc::new(Reloader::new(source, &limiter, &observatory, unmet));
     let admin = Admin {
         gateway: gateway.clone(),
         limiter: Arc::clone(&limiter),

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 
 use crate::program::{check, command, scratch};
 use crate::server::{OTHERS, Server};
@@ -18,7 +19,10 @@ const UNMET: &str = "can be met by the descriptors of /v1/authorize";
 
 /// Starts a server with these rules and settings.
 fn start(name: &str, rules: &str, settings: &str) -> Server {
-    let folder = scratch(name);
+    start_in(&scratch(name), rules, settings)
+}
+
+fn start_in(folder: &Path, rules: &str, settings: &str) -> Server {
     fs::write(folder.join("rules.yaml"), rules).unwrap();
     fs::write(folder.join("tidegate.yaml"), settings).unwrap();
     let args = ["serve", "--http", "127.0.0.1:0", "--rules", "rules.yaml"];
@@ -43,7 +47,38 @@ fn rules_that_no_request_of_a_proxy_can_meet_are_told_at_start() {
     assert!(line.contains("domain `api`"), "{line}");
     assert!(line.contains("`path` + `method`"), "{line}");
     assert!(line.contains("authorize.descriptors"), "{line}");
+    // True for those too who use Envoy alone.
+    assert!(line.contains("if a proxy such as nginx asks"), "{line}");
+    assert!(line.contains("Envoy"), "{line}");
     assert!(ask(&server, "/v1/authorize?domain=api").starts_with("HTTP/1.1 200 "));
+}
+
+#[test]
+fn rules_that_a_reload_makes_unmet_are_told_once() {
+    const RELOADED: &str = "reloaded the rules";
+    let settings =
+        "{authorize: {descriptors: [{user_id: 'header:x-user-id'}]}, rules: {watch: false}}";
+    let folder = scratch("unmet_later");
+    let mut server = start_in(&folder, PER_USER, settings);
+    let mut told = Vec::new();
+    // Met at start, unmet twice, met, unmet again.
+    for (key, limit) in [("plan", 1), ("plan", 2), ("user_id", 1), ("plan", 1)] {
+        let rules = PER_USER
+            .replace("user_id", key)
+            .replace("100", &limit.to_string());
+        fs::write(folder.join("rules.yaml"), rules).unwrap();
+        server.send("-HUP");
+        let mut is_told = false;
+        loop {
+            let line = server.next_line("");
+            is_told |= line.contains(UNMET);
+            if line.contains(RELOADED) {
+                break;
+            }
+        }
+        told.push(is_told);
+    }
+    assert_eq!(told, [true, false, false, true]);
 }
 
 #[test]
