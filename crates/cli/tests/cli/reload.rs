@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::program::{run, scratch};
+use crate::serve::too_many_windows;
 use crate::server::{Server, USER, number};
 
 const RELOADED: &str = "reloaded the rules: 1 domain, 1 rule, 1 limit";
@@ -120,6 +121,52 @@ fn a_reload_that_failed_is_shown_until_one_succeeds() {
     fs::write(&path, rules("2")).unwrap();
     server.next_line(RELOADED);
     check(&server, "1", "]");
+}
+
+/// More rules than there may be.
+fn too_many_rules() -> String {
+    let mut rules = "domain: shop\ndescriptors:\n".to_owned();
+    for number in 0..=100_000 {
+        writeln!(rules, "  - {{key: key{number}}}").unwrap();
+    }
+    rules
+}
+
+#[test]
+fn a_reload_that_does_not_fit_changes_nothing_and_says_so() {
+    let path = scratch("unfit_reload").join("rules.yaml");
+    fs::write(&path, rules("1")).unwrap();
+    let arguments = ["--rules", path.to_str().unwrap()];
+    let mut server = Server::start_with(&arguments, &[("TIDEGATE_RULES_WATCH", "false")]);
+    let gauge =
+        |value: &str| format!("\ntidegate_last_reload_successful{{subject=\"rules\"}} {value}\n");
+    let cases = [
+        (
+            too_many_windows(),
+            "more than the 1022 pairs of algorithm and window",
+        ),
+        (too_many_rules(), "the rules have 1 fault"),
+    ];
+    for (unfit, reason) in cases {
+        fs::write(&path, unfit).unwrap();
+        let answer = server.operate("POST /api/v1/reload", "");
+        assert!(answer.starts_with("HTTP/1.1 422 "), "{answer}");
+        assert!(answer.contains(reason), "{answer}");
+        let line = server.next_line(KEPT);
+        assert!(line.contains(reason), "{line}");
+        assert!(server.operate("GET /metrics", "").contains(&gauge("0")));
+        let ready = server.operate("GET /readyz", "");
+        assert!(ready.starts_with("HTTP/1.1 200"), "{ready}");
+        let warning = "\"warnings\":[\"the last reload of the rules failed";
+        assert!(ready.contains(warning), "{ready}");
+        // The rules from before are in force, with their counters.
+        assert_eq!(limit(&server), Some(1));
+        fs::write(&path, rules("1")).unwrap();
+        let answer = server.operate("POST /api/v1/reload", "");
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+        assert!(server.operate("GET /metrics", "").contains(&gauge("1")));
+    }
+    assert!(server.ask(USER).starts_with("HTTP/1.1 429"));
 }
 
 #[test]
