@@ -11,7 +11,11 @@ use super::shared::shared_counters;
 use super::state::narrow_expires_at;
 use super::sync::{AtomicU32, AtomicU64, Ordering};
 use super::table::{LockedSet, Table};
-use super::tag::{Form, Tag};
+use super::tag::{Form, Pass, Tag};
+
+/// The most passes for which a thread is believed to have waited with a time that it read. Few, because a clock that
+/// was set back by less has counters in use look old until it has caught up.
+const LATEST: u64 = 4;
 
 /// The divisor of memory that gives the part for shared counters.
 const SHARED_PART: usize = 16;
@@ -35,6 +39,8 @@ pub(super) struct Core {
     pub(super) max_bytes: u64,
     pub(super) evicted: Tally,
     pub(super) untracked: Tally,
+    /// The newest pass in which a counter was marked.
+    newest_pass: AtomicU64,
     /// When a counter last found no room, in nanoseconds; 0 if never.
     pub(super) no_room_at: AtomicU64,
     /// When `on_full` decided last, in nanoseconds; 0 if never.
@@ -74,6 +80,7 @@ impl Core {
             max_bytes: max_bytes as u64,
             evicted: Tally::zero(),
             untracked: Tally::zero(),
+            newest_pass: AtomicU64::new(0),
             no_room_at: AtomicU64::new(0),
             full_at: AtomicU64::new(0),
             unfolded: Tally::zero(),
@@ -108,6 +115,30 @@ impl Core {
         self.evicts_in_use
     }
 
+    /// The pass at `now`, for the holder of a set who marks a counter in it.
+    #[inline]
+    pub(super) fn marking_pass(&self, now: Time) -> Pass {
+        let pass = Pass::at(now);
+        // Relaxed: whoever reads the mark holds the set after this, and the lock orders both.
+        if self.newest_pass.load(Ordering::Relaxed) < pass.number() {
+            self.newest_pass.fetch_max(pass.number(), Ordering::Relaxed);
+        }
+        pass
+    }
+
+    /// The pass by which the holder of a set tells which counters in it are old. A thread that read `now` before it
+    /// locked the set may find marks of later passes, which are not to look old: few bits tell a pass only modulo 4.
+    pub(super) fn evicting_pass(&self, now: Time) -> Pass {
+        let pass = Pass::at(now);
+        let newest = Pass::numbered(self.newest_pass.load(Ordering::Relaxed));
+        // Further ahead, it is the clock that was set back.
+        if newest.number().saturating_sub(pass.number()) <= LATEST {
+            pass.max(newest)
+        } else {
+            pass
+        }
+    }
+
     /// The blocks.
     #[inline]
     pub(super) fn arena(&self) -> Arena<'_> {
@@ -116,7 +147,10 @@ impl Core {
 
     /// Bytes that are in use, or were and can be used again.
     pub(super) fn used_bytes(&self) -> u64 {
-        self.table.used_bytes() + self.space.used_bytes()
+        // Twice, because memory that moves meanwhile from one kind to the other would be counted for both.
+        let before = self.table.used_bytes();
+        let blocks = self.space.used_bytes();
+        before.min(self.table.used_bytes()) + blocks
     }
 
     /// The block of a boxed slot.

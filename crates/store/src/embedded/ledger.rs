@@ -13,7 +13,7 @@ use super::core::Core;
 use super::state::{EXPIRES, State, WIDE_WORDS, fits_narrow, put_soft_period, soft_period};
 use super::sync::Ordering;
 use super::table::LockedSet;
-use super::tag::{Form, Pass};
+use super::tag::Form;
 
 /// Entries a new log has room for: a caller seen a few times costs one cache line.
 const FIRST_ENTRIES: u64 = 8;
@@ -98,7 +98,7 @@ impl Core {
             self.write(set, at.slot, account, claim);
         }
         if account.is_requested {
-            let (tag, pass) = (set.tag(at.slot), Pass::at(hold.now));
+            let (tag, pass) = (set.tag(at.slot), self.marking_pass(hold.now));
             let tag = if claim.is_new {
                 tag.marked_once(pass)
             } else {

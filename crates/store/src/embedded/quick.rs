@@ -59,7 +59,7 @@ impl Core {
             layout,
         };
         match primary.find(tag) {
-            Some(slot) => asked.decide_found(&primary, slot, clock.now(), decisions),
+            Some(slot) => asked.decide_found(self, &primary, slot, clock.now(), decisions),
             None => self.charge_elsewhere(asked, tag, &primary, second, clock, decisions),
         }
     }
@@ -78,7 +78,7 @@ impl Core {
         let secondary = self.table.try_lock(second)?;
         let now = clock.now();
         if let Some(slot) = secondary.find(tag) {
-            return asked.decide_found(&secondary, slot, now, decisions);
+            return asked.decide_found(self, &secondary, slot, now, decisions);
         }
         let (decision, next) = asked.decide(UNSEEN, now);
         // A refusal may have to be counted.
@@ -89,7 +89,7 @@ impl Core {
             let (set, slot) = self.slot_in([primary, &secondary], now)?;
             self.vacate(set, slot);
             set.put_state(slot, next);
-            set.put_tag(slot, tag.marked_once(Pass::at(now)));
+            set.put_tag(slot, tag.marked_once(self.marking_pass(now)));
         } else if self.was_full_at(now) {
             // The look may have to go to a shared counter.
             return None;
@@ -106,6 +106,7 @@ impl Asked<'_> {
     #[inline]
     fn decide_found(
         &self,
+        core: &Core,
         set: &LockedSet<'_>,
         slot: usize,
         now: Time,
@@ -131,6 +132,7 @@ impl Asked<'_> {
         }
         let next_tag = tag.marked_again(Pass::at(now));
         if next_tag != tag && !is_look {
+            core.marking_pass(now);
             set.put_tag(slot, next_tag);
         }
         decisions.push(decision);

@@ -131,7 +131,7 @@ impl Core {
     where
         't: 's,
     {
-        let pass = Pass::at(now);
+        let pass = self.evicting_pass(now);
         let turn = self.evicted.get().wrapping_mul(2).wrapping_add(1);
         let worth = |(set, slot): (&'s LockedSet<'t>, usize)| {
             let tag = set.age(slot, pass);

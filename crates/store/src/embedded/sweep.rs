@@ -114,11 +114,11 @@ impl Core {
     /// Replaces old marks in the `part`th of `parts` of the table. A mark tells a pass only modulo 3 or 4, so one that
     /// nobody looks at would look new again.
     pub(super) fn age_marks(&self, part: u32, parts: u32, now: Time) {
-        let pass = Pass::at(now);
         for shard in (part..self.table.shards()).step_by(parts as usize) {
             for set in 0..self.table.size(shard) {
                 // One that is held was looked at.
                 if let Some(set) = self.table.try_lock(SetId { shard, set }) {
+                    let pass = self.evicting_pass(now);
                     for slot in 0..WAYS {
                         set.age(slot, pass);
                     }

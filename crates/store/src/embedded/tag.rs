@@ -52,7 +52,7 @@ pub(super) struct Tag(u64);
 
 /// A span of a little more than a second. A counter that was requested again in the present pass or the one before
 /// is not evicted, so one that is requested every second stays.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Pass {
     number: u64,
 }
@@ -234,6 +234,10 @@ impl Pass {
         Self {
             number: now.nanos() >> PASS_BITS,
         }
+    }
+
+    pub(super) const fn numbered(number: u64) -> Self {
+        Self { number }
     }
 
     pub(super) const fn number(self) -> u64 {

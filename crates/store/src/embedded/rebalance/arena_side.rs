@@ -6,7 +6,7 @@ use super::super::arena::{Clearing, Handle};
 use super::super::border::Side;
 use super::super::core::Core;
 use super::super::table::{LockedSet, WAYS};
-use super::super::tag::{EvictionRank, Form, Pass, Tag};
+use super::super::tag::{EvictionRank, Form, Tag};
 use super::PART;
 
 /// The sets that one step of a sweep visits.
@@ -37,7 +37,7 @@ impl Core {
 
     /// Moves the blocks of a set out of the layers to clear.
     fn clear_set(&self, set: &LockedSet<'_>, clearing: Clearing<'_>, now: Time) {
-        let pass = Pass::at(now);
+        let pass = self.evicting_pass(now);
         for slot in 0..WAYS {
             let tag = set.age(slot, pass);
             let handle = Handle::from_word(set.state(slot));

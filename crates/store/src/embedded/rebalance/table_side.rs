@@ -6,7 +6,7 @@ use super::super::border::Side;
 use super::super::core::Core;
 use super::super::grow::Layout;
 use super::super::table::{LockedSet, STEP_SETS, SetId, WAYS};
-use super::super::tag::{EvictionRank, Pass};
+use super::super::tag::EvictionRank;
 use super::{PART, RETRY_PAUSE};
 
 /// The result of an attempt to shrink one shard.
@@ -138,7 +138,7 @@ impl Core {
 
     /// Evicts counters that nobody requested lately, those that expire first, until no more than `most` are left.
     fn evict_idle(&self, sets: &[LockedSet<'_>], most: usize, now: Time) {
-        let pass = Pass::at(now);
+        let pass = self.evicting_pass(now);
         let places = sets
             .iter()
             .flat_map(|set| (0..WAYS).map(move |slot| (set, slot)));

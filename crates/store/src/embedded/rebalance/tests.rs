@@ -99,6 +99,9 @@ fn memory_moves_to_the_kind_that_needs_it() {
 #[test]
 fn counters_in_use_stay_while_memory_moves() {
     const LIMIT: u64 = 1_000;
+    const REQUESTS: u64 = 60_000;
+    // Threads meet so often that none which waits for a processor falls back by more than a second of the clock.
+    const BETWEEN_MEETINGS: u64 = 500;
     let store = &store(ManualClock::at(START));
     let algorithms = [Algorithm::FixedWindow, SLIDING_LOG];
     let [windows, logs] = &algorithms.map(|algorithm| hourly(9, algorithm));
@@ -108,19 +111,28 @@ fn counters_in_use_stay_while_memory_moves() {
         let allowed = (0..2 * LIMIT).filter(|_| !is_denied(quota)).count();
         assert_eq!(allowed as u64, LIMIT);
     }
-    thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                for n in 0..60_000_u64 {
-                    // A few seconds of the one kind, then of the other.
-                    let quota = if n / 10_000 % 2 == 0 { windows } else { logs };
-                    let caller = n.wrapping_mul(2_654_435_761) % 50_000;
-                    is_allowed(store, &format!("caller {caller}"), quota);
-                    assert!(n % 16 != 0 || denied.iter().all(is_denied), "request {n}");
-                    store.clock().advance(BETWEEN);
-                }
-            });
-        }
-    });
+    let request = |n: u64| {
+        // A few seconds of the one kind, then of the other.
+        let quota = if (n / 10_000).is_multiple_of(2) {
+            windows
+        } else {
+            logs
+        };
+        let caller = n.wrapping_mul(2_654_435_761) % 50_000;
+        is_allowed(store, &format!("caller {caller}"), quota);
+        assert!(
+            !n.is_multiple_of(16) || denied.iter().all(is_denied),
+            "request {n}"
+        );
+        store.clock().advance(BETWEEN);
+    };
+    for meeting in 0..REQUESTS / BETWEEN_MEETINGS {
+        let first = meeting * BETWEEN_MEETINGS;
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (first..first + BETWEEN_MEETINGS).for_each(request));
+            }
+        });
+    }
     assert!(store.stats().evicted > 0, "{:?}", store.stats());
 }

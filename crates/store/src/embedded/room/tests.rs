@@ -52,3 +52,42 @@ fn the_idle_counter_that_is_free_soonest_is_evicted_first() {
     let order: Vec<_> = std::iter::from_fn(evict).collect();
     assert_eq!(order, [(0, 3), (0, 1), (0, 2), (0, 0), (1, 0)]);
 }
+
+/// A counter that was marked after this thread had read its clock, but before this thread held its set, is in use.
+#[test]
+fn a_mark_of_a_later_pass_is_not_old() {
+    let core = Core::try_new(STEP_BYTES).expect("memory");
+    let id = SetId { shard: 0, set: 0 };
+    for passes in 1..=4 {
+        let later = Time::from_nanos(NOW.nanos() + (passes << 30));
+        {
+            let set = core.table.lock(id).expect("a free set");
+            let tag = put(&core, &set, 0, MINUTE * 60);
+            set.put_tag(0, tag.marked_again(core.marking_pass(later)));
+        }
+        core.age_marks(0, 1, NOW);
+        let set = core.table.lock(id).expect("a free set");
+        let slots = || std::iter::once((&set, 0));
+        assert!(core.evict(slots(), EvictionRank::OnceNow, NOW).is_none());
+        assert!(core.evict(slots(), EvictionRank::OnceNow, later).is_none());
+    }
+}
+
+/// After the clock was set back, counters become idle as before.
+#[test]
+fn a_clock_that_was_set_back_does_not_keep_counters() {
+    let core = Core::try_new(STEP_BYTES).expect("memory");
+    let set = core
+        .table
+        .lock(SetId { shard: 0, set: 0 })
+        .expect("a free set");
+    core.marking_pass(Time::from_nanos(NOW.nanos() + MINUTE));
+    let tag = put(&core, &set, 0, MINUTE * 60);
+    set.put_tag(0, tag.marked_again(core.marking_pass(NOW)));
+    let evict = |passes: u64| {
+        let now = Time::from_nanos(NOW.nanos() + (passes << 30));
+        core.evict(std::iter::once((&set, 0)), EvictionRank::OnceNow, now)
+            .is_some()
+    };
+    assert_eq!([0, 1, 2].map(evict), [false, false, true]);
+}
