@@ -8,10 +8,10 @@
 local address = os.getenv("TIDEGATE_ADDRESS") or "127.0.0.1:8080"
 
 -- How long a request waits for Tidegate.
-local timeout_ms = 100
+local timeout_ms = 250
 
 -- Lines of headers that are handed on. HAProxy 2.6 crashes if its client is to send more than tune.http.maxhdr,
--- 101 by default, and Tidegate takes 100; five are added here and by HAProxy.
+-- 101 by default; five are added here and by HAProxy.
 local most_lines = 90
 
 -- Headers of the client that describe nothing, or only its connection to HAProxy.

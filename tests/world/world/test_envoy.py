@@ -52,7 +52,7 @@ class Envoy(World):
                 "port_value: 10000": f"port_value: {self.clients}",
                 "port_value: 9000": f"port_value: {api}",
                 "port_value: 8080": f"port_value: {self.tidegate.http}",
-                "timeout: 0.1s": "timeout: 5s",
+                "cluster: tidegate, timeout: 0.25s": "cluster: tidegate, timeout: 5s",
             },
         )
         start_envoy(self, config, self.clients)

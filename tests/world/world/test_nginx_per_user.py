@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import time
 
 from .process import ROOT, World, free_port, get, nginx, tool
 from .tidegate import start_api
@@ -35,7 +36,9 @@ class NginxPerUser(World):
         port = int(arguments[arguments.index("--http") + 1].split(":")[1])
         # The paths of the page are relative to the folder of its files.
         program = ["env", "-C", str(self.folder), os.environ["TIDEGATE"], *arguments]
-        return self.start(*program, port=port, name=f"tidegate-{port}")
+        # A busy machine is not a Redis that is gone: alone, a node would count by itself.
+        env = {"TIDEGATE_STORE_TIMEOUT": "200ms", "TIDEGATE_STORE_MIN_TIMEOUT": "200ms"}
+        return self.start(*program, port=port, name=f"tidegate-{port}", env=env)
 
     def ask(self, headers) -> int:
         return get(self.ports[8000], headers=headers).status
@@ -49,7 +52,8 @@ class NginxPerUser(World):
         self.fail(f"more than {at_most} requests passed")
 
     def test_each_user_has_a_limit_that_all_nodes_share(self):
-        self.assertGreaterEqual(self.use_up(ALICE, at_most=100), 90)
+        # A log in Redis is exact, whichever node is asked.
+        self.assertEqual(self.use_up(ALICE, at_most=100), 100)
         self.assertEqual(self.ask(BOB), 200)
         denied = get(self.ports[8000], headers=ALICE)
         self.assertEqual(denied.headers["x-ratelimit-limit"], "100")
@@ -57,12 +61,16 @@ class NginxPerUser(World):
 
     def test_a_name_that_a_client_gives_itself_is_not_believed(self):
         spoofed = {"X-User-Id": "alice", "X-Anonymous-Address": "203.0.113.7"}
-        self.assertLessEqual(self.use_up(spoofed, at_most=40), 40)
+        began = time.monotonic()
+        allowed = self.use_up(spoofed, at_most=40)
+        # A burst of 5, and one more every three seconds.
+        self.assertGreaterEqual(allowed, 5)
+        self.assertLessEqual(allowed, 5 + (time.monotonic() - began) / 3)
         self.assertEqual(self.ask({"X-User-Id": "bob"}), 429, "it is the same address")
         self.assertEqual(self.ask(ALICE), 200)
 
     def test_a_node_that_dies_changes_nothing(self):
-        self.use_up(ALICE, at_most=100)
+        self.assertEqual([self.ask(ALICE) for _ in range(60)], [200] * 60)
         self.stop(self.nodes[0])
-        self.assertEqual([self.ask(BOB) for _ in range(6)], [200] * 6)
-        self.assertEqual(self.ask(ALICE), 429)
+        self.assertEqual(self.use_up(ALICE, at_most=40), 40)
+        self.assertEqual(self.use_up(BOB, at_most=100), 100)
