@@ -46,13 +46,15 @@ pub(crate) async fn open(
         return Ok((None, None));
     }
     let keys = fetch_keys(config).await;
-    let built = build(config, keys.as_ref(), Identities::none())?;
-    config.authorize.identities.store(built.identities);
-    let gateway = built.gateway.map(|gateway| Gateway::new(gateway, threads));
-    let gateway = gateway
-        .transpose()
-        .map_err(Failure::NoGateway)?
-        .map(Arc::new);
+    let (of_files, of_url) = (config.clone(), keys.clone());
+    let opened = reload::read_apart(move || {
+        let built = build(&of_files, of_url.as_ref(), Identities::none())?;
+        let gateway = built.gateway.map(|gateway| Gateway::new(gateway, threads));
+        let gateway = gateway.transpose().map_err(Failure::NoGateway)?;
+        Ok((gateway.map(Arc::new), built.identities))
+    });
+    let (gateway, identities) = opened.await?;
+    config.authorize.identities.store(identities);
     let reloader = SettingsReloader::new(
         args.clone(),
         gateway.clone(),

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import signal
+import subprocess
 import time
 
 from .curl import make_certificate
@@ -103,6 +104,13 @@ gateway:
         self.assertEqual(self.gateway.get("/own").status, 201)
         self.release(file)
         eventually("the new settings are in force", lambda: self.gateway.get("/own").status == 202)
+
+    def test_a_start_fails_if_a_file_hangs(self):
+        file = self.replace_hanging(self.roots, self.roots.read_text())
+        start = subprocess.run(self.gateway.command(), capture_output=True, text=True, timeout=BREAK_SECONDS)
+        self.release(file)
+        self.assertNotEqual(start.returncode, 0)
+        self.assertIn("do not answer within", start.stdout + start.stderr)
 
     def test_sigterm_ends_the_gateway_while_a_read_hangs(self):
         start = time.monotonic()

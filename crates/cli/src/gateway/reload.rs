@@ -248,8 +248,7 @@ impl SettingsReloader {
             })
             .await
         };
-        let read = timeout(READ_TIMEOUT, read).await;
-        read.unwrap_or_else(|_| Err(timed_out()))
+        in_time(read).await
     }
 
     /// Fetches the token keys behind a URL now and then, for ever.
@@ -351,14 +350,23 @@ fn count(config: &Config) -> (usize, usize) {
     (config.gateway.routes.len(), config.gateway.upstreams.len())
 }
 
-fn timed_out() -> Failure {
-    let seconds = READ_TIMEOUT.as_secs();
-    Failure::System {
-        what: "read the settings",
-        reason: std::io::Error::other(format!(
-            "their files do not answer within {seconds} seconds"
-        )),
-    }
+/// Reads files apart from the thread that asks, and not for ever.
+pub(super) async fn read_apart<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    in_time(apart(work)).await
+}
+
+/// The end of a read, or a failure if it takes too long.
+async fn in_time<T>(read: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    timeout(READ_TIMEOUT, read).await.unwrap_or_else(|_| {
+        let seconds = READ_TIMEOUT.as_secs();
+        let reason = format!("their files do not answer within {seconds} seconds");
+        Err(Failure::System {
+            what: "read the settings",
+            reason: std::io::Error::other(reason),
+        })
+    })
 }
 
 /// Does what may take a while apart from the thread that asks.
