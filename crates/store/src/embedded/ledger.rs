@@ -70,7 +70,7 @@ impl Core {
     fn has_room(&self, claim: &Claim<'_>, hold: &Hold<'_>) -> bool {
         let has_slot = self.is_last_resort()
             || self.can_grow(claim.home.primary.shard)
-            || self.room_at(&hold.locks, claim, hold.now) <= hold.now;
+            || self.finds_room(&hold.locks, &claim.home, hold.now);
         let words = match claim.quota.meter() {
             Meter::SlidingLog(meter) => BlockLog::words(first_entries(meter, 1)),
             Meter::SubWindows(meter) => {

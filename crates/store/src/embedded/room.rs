@@ -174,6 +174,23 @@ impl Core {
             .unwrap_or_else(whole)
     }
 
+    /// Whether [`free_room`](Self::free_room) or [`evicted_room`](Self::evicted_room) would find a slot. Changes nothing.
+    pub(super) fn finds_room(&self, locks: &Locks<'_>, home: &Home, now: Time) -> bool {
+        let is_available = |set: &LockedSet<'_>, slot| {
+            let rank = set.tag(slot).rank(self.evicting_pass(now));
+            rank < EvictionRank::InUse || self.is_free(set, slot, now)
+        };
+        let is_here = |at: Place| is_available(locks.set(at.held), at.slot);
+        let is_elsewhere = |at: Place| {
+            let set = locks.set(at.held);
+            let other = other_set(set.tag(at.slot), set.id(), home.size);
+            let other = self.table.try_lock(other);
+            other.is_some_and(|set| (0..WAYS).any(|slot| is_available(&set, slot)))
+        };
+        let places = || locks.places([home.primary, home.secondary]);
+        places().any(is_here) || places().any(is_elsewhere)
+    }
+
     /// Moves the key at a place to its other set, if that is to be had at once and has a free slot, or one whose
     /// counter has at most the rank `evicted`. Both sets of the moved key are then held, as the table demands.
     fn move_away(

@@ -84,6 +84,30 @@ fn a_look_sees_the_shared_counter() {
     }
 }
 
+/// A look finds the room that a charge finds, also where all counters nearby are in use and only those further off are
+/// not.
+#[test]
+fn a_look_finds_the_room_that_a_charge_finds() {
+    let store = full_store();
+    store.advance(Duration::from_secs(3));
+    // Five in six of all.
+    let day = daily(3, Algorithm::FixedWindow);
+    for n in 0..MOST_SLOTS * 7 / 10 {
+        let name = format!("in use {n}");
+        store.charge(&name, &day, OnFull::Allow);
+        store.charge(&name, &day, OnFull::Allow);
+    }
+    let one = hourly(1, Algorithm::FixedWindow);
+    for n in 0..500 {
+        let caller = format!("fresh {n}");
+        let values = [caller.as_str()];
+        let look = store.0.peek_now(&charge(&values, &one, OnFull::Deny));
+        let charged = store.charge(&caller, &one, OnFull::Deny);
+        let is_found = look.expect("a look").is_allowed();
+        assert_eq!(is_found, charged.is_allowed(), "{caller}");
+    }
+}
+
 /// The same where there are slots, but no blocks.
 #[test]
 fn a_look_sees_the_shared_counter_without_blocks() {
