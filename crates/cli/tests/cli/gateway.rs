@@ -1,5 +1,6 @@
 //! The gateway between a client and a server of the test's.
 
+mod certificates;
 mod examples;
 mod explain;
 mod failing;
@@ -7,6 +8,7 @@ mod identity;
 mod killed;
 mod parking;
 mod reload;
+mod tokens;
 pub(crate) mod upstream;
 mod websocket;
 mod why;

@@ -223,7 +223,7 @@ fn new_token_keys_come_into_force_beside_a_broken_table() {
     // There are no keys yet, so that they are fetched again within seconds.
     let keys = KeyServer::start(&certificate(&folder), "{}");
     let table = "  api_keys: {file: keys.yaml, hash_key_file: hash.key}\n";
-    write_api_keys(&folder);
+    write_api_keys(&folder, "ann", "key-of-ann");
     let upstream = Upstream::start();
     let mut server = start_with_keys(&folder, &upstream, &keys, table);
     assert_eq!(status_by_key(&server, "k1"), 401);
@@ -287,38 +287,30 @@ fn of_one_address_few_bad_tokens_are_checked() {
     assert_eq!(ask(&server, "GET /", &[]).status(), 200, "no token");
 }
 
-/// Writes a table with one API key, `key-of-ann`, whose plan is `premium`, and the key of its hashes.
-fn write_api_keys(folder: &Path) {
-    fs::write(
-        folder.join("hash.key"),
-        "0123456789abcdef0123456789abcdef\n",
-    )
-    .unwrap();
+/// Writes a table with one API key, whose plan is `premium`, and the key of its hashes, where it is not there yet.
+pub(super) fn write_api_keys(folder: &Path, id: &str, api_key: &str) {
+    let hash_key = "0123456789abcdef0123456789abcdef\n";
+    if !folder.join("hash.key").exists() {
+        fs::write(folder.join("hash.key"), hash_key).unwrap();
+    }
     let mut hashing = command(&["hash-key", "--key-file", "hash.key"]);
     hashing
         .current_dir(folder)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped());
     let mut hashing = hashing.spawn().unwrap();
-    hashing
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(b"key-of-ann\n")
-        .unwrap();
+    writeln!(hashing.stdin.take().unwrap(), "{api_key}").unwrap();
     let output = hashing.wait_with_output().unwrap();
     let hash = String::from_utf8(output.stdout).unwrap();
-    let table = format!(
-        "keys:\n  - {{id: ann, plan: premium, hash: \"{}\"}}\n",
-        hash.trim()
-    );
-    fs::write(folder.join("keys.yaml"), table).unwrap();
+    let hash = hash.trim();
+    let table = format!("keys:\n  - {{id: {id}, plan: premium, hash: \"{hash}\"}}\n");
+    replace(&folder.join("keys.yaml"), &table);
 }
 
 #[test]
 fn api_keys_have_plans() {
     let folder = scratch("gateway_api_keys");
-    write_api_keys(&folder);
+    write_api_keys(&folder, "ann", "key-of-ann");
     let config = "gateway: {routes: [{require: {plan: [premium]}}]}\n\
                   identity: {api_keys: {file: keys.yaml, hash_key_file: hash.key}}\n";
     fs::write(folder.join("tidegate.yaml"), config).unwrap();
