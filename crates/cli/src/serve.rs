@@ -145,7 +145,7 @@ async fn limit(
 /// Listens wherever the settings say, with room for as many connections as the system allows.
 fn bind(config: &Config, gateway: Option<&Gateway>) -> Result<Server, Failure> {
     let mut server = settings::server(config);
-    open_files::raise_limit(&mut server, gateway);
+    open_files::raise_limit(config, &mut server, gateway);
     Server::bind(server).map_err(Failure::CannotListen)
 }
 
