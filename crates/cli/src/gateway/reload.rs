@@ -238,6 +238,8 @@ impl SettingsReloader {
         work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
         let reading = Arc::clone(&self.reading);
+        // Boxed, because settings are large, and futures copy what they are given.
+        let work = Box::new(work);
         let read = async move {
             // While one read hangs, another would only hang beside it.
             let turn = reading.acquire_owned().await;
