@@ -7,7 +7,8 @@
 //! 2. The ends that it reports for other patterns are sorted by literal.
 //! 3. Each candidate walks its literals, each as early as it can, by binary search.
 //!
-//! The first pattern in the order of the file is the answer, so patterns after the best one so far are not looked at. The steps are bounded by the
+//! The first pattern in the order of the file is the answer, so patterns after the best one so far are not looked at, and the value is not read on when
+//! no indexed pattern stands before the best one. The steps are bounded by the
 //! length of the value times the number of literals that end in one another, and by the number of literals times the logarithm of that.
 
 use aho_corasick::Anchored;
@@ -25,6 +26,8 @@ pub(crate) struct PatternIndex {
     patterns: Vec<IndexedPattern>,
     /// The places of all other patterns in the list of patterns.
     others: Vec<usize>,
+    /// The place of the first pattern that is indexed.
+    first: usize,
 }
 
 /// A text between two stars.
@@ -82,7 +85,10 @@ impl PatternIndex {
         }
         // A table of all transitions would take a hundred times the memory.
         let automaton = NFA::new(&builder.texts).ok()?;
+        let mut others = builder.others.iter().enumerate();
+        let first = others.position(|(place, other)| place != *other);
         Some(Self {
+            first: first.unwrap_or(builder.others.len()),
             automaton,
             literals: builder.literals,
             patterns: builder.patterns,
@@ -104,6 +110,9 @@ impl PatternIndex {
     ) -> Option<usize> {
         let other = self.others.iter().find(|place| matches(**place));
         let mut best = other.copied().unwrap_or(NONE);
+        if best < self.first {
+            return Some(best);
+        }
         let mut occurrences = Occurrences::default();
         let mut state = self.automaton.start_state(Anchored::No).ok()?;
         for (at, byte) in value.bytes().enumerate() {
@@ -119,6 +128,9 @@ impl PatternIndex {
                 if literal.first_use < best {
                     occurrences.add(number, at + 1);
                 }
+            }
+            if best <= self.first {
+                return Some(best);
             }
         }
         if !occurrences.0.is_empty() {

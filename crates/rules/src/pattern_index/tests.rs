@@ -36,6 +36,21 @@ fn check(texts: &[String], value: &str, most_steps: usize) {
 /// The longest value that Envoy hands on.
 const LONG: usize = 64 * 1024;
 
+/// When the first pattern is found, the rest of the value cannot change the answer.
+#[test]
+fn the_value_is_not_read_on_when_the_first_pattern_is_found() {
+    let mut texts: Vec<String> = ["*x*".to_owned(), "*y*z*".to_owned()].into();
+    texts.extend((0..20).map(|it| format!("*{it}y*")));
+    check(&texts, &format!("x{}", "y".repeat(LONG)), 1);
+    // A pattern without a literal that stands before all others.
+    texts.insert(0, "x*".to_owned());
+    check(&texts, &format!("x{}", "y".repeat(LONG)), 0);
+    // One that stands behind them changes nothing.
+    texts.remove(0);
+    texts.push("y*".to_owned());
+    check(&texts, &format!("yyy{}", "x".repeat(LONG)), 8);
+}
+
 #[test]
 fn few_patterns_need_no_index() {
     assert!(PatternIndex::new(&compiled(&["*a*"; LEAST_PATTERNS - 1])).is_none());
