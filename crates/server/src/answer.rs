@@ -32,8 +32,8 @@ pub(crate) enum Refusal {
     BodyTooSlow,
     #[error("the body broke off")]
     BodyBroken,
-    #[error("the request comes from a web page of another site; send it from no browser")]
-    CrossSite,
+    #[error("the request comes from a web page; send it from no browser")]
+    OfWebPage,
     #[error("only {allowed} is taken here")]
     OtherMethod { allowed: &'static str },
     #[error("the body is empty; POST {sample}")]
@@ -177,7 +177,7 @@ impl Refusal {
             Self::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::OtherMethod { .. } => StatusCode::METHOD_NOT_ALLOWED,
-            Self::CrossSite => StatusCode::FORBIDDEN,
+            Self::OfWebPage => StatusCode::FORBIDDEN,
             Self::Token(rejection) if rejection.is_rate_limited() => StatusCode::TOO_MANY_REQUESTS,
             Self::Token(_) => StatusCode::UNAUTHORIZED,
             Self::TooManyTokens { deny, .. } => *deny,

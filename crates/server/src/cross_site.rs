@@ -1,4 +1,4 @@
-//! Requests that a web page of another site made a browser send.
+//! Requests that a web page made a browser send.
 
 use hyper::HeaderMap;
 use hyper::header::{HOST, HeaderName, HeaderValue, ORIGIN};
@@ -25,4 +25,11 @@ pub(crate) fn is_cross_site(headers: &HeaderMap) -> bool {
         (Some(authority), Some(host)) => !authority.eq_ignore_ascii_case(host),
         _ => true,
     }
+}
+
+/// True if any page made a browser send the request, also one of our own origin: where no page is served, that is a page
+/// whose name was made to lead here (DNS rebinding).
+pub(crate) fn is_of_web_page(headers: &HeaderMap) -> bool {
+    let site = headers.get(SEC_FETCH_SITE).map(HeaderValue::as_bytes);
+    !matches!(site, None | Some(b"none")) || headers.contains_key(ORIGIN)
 }

@@ -8,7 +8,7 @@ use tidegate_limiter::{LimiterError, Store, Verdict};
 use super::Visit;
 use crate::answer::{self, Refusal, Response};
 use crate::check::{Check, CheckRequest, Json, body_text};
-use crate::cross_site::is_cross_site;
+use crate::cross_site::is_of_web_page;
 
 const SAMPLE: &str = r#"a check, such as {"domain": "api", "descriptors": [{"user_id": "42"}]}"#;
 
@@ -19,8 +19,8 @@ pub(super) async fn check<S: Store>(
     if request.method() != Method::POST {
         return Err(Refusal::OtherMethod { allowed: "POST" });
     }
-    if is_cross_site(request.headers()) {
-        return Err(Refusal::CrossSite);
+    if is_of_web_page(request.headers()) {
+        return Err(Refusal::OfWebPage);
     }
     let (head, body) = request.into_parts();
     let bytes = visit.read(body).await?;

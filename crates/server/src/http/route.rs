@@ -9,7 +9,7 @@ use super::Visit;
 use super::authorize::authorize;
 use super::check::check;
 use crate::answer::{self, Refusal, Response, with_causes};
-use crate::cross_site::is_cross_site;
+use crate::cross_site::is_of_web_page;
 use crate::wire::{Object, Question, RateLimitRequest};
 
 /// Characters of a reason that are logged.
@@ -78,8 +78,8 @@ async fn judge<S: Store + 'static>(
     request: Request<Incoming>,
     visit: &Visit<S>,
 ) -> Result<Response, Refusal> {
-    if is_cross_site(request.headers()) {
-        return Err(Refusal::CrossSite);
+    if is_of_web_page(request.headers()) {
+        return Err(Refusal::OfWebPage);
     }
     let (head, body) = request.into_parts();
     let bytes = visit.read(body).await?;
