@@ -30,8 +30,10 @@ struct SigningKey {
     pem: String,
     /// The fields of its JWK but `kid`.
     jwk: String,
-    sign: Box<dyn Fn(&[u8]) -> Vec<u8>>,
+    sign: Sign,
 }
+
+type Sign = Box<dyn Fn(&[u8]) -> Vec<u8>>;
 
 // === impl SigningKey ===
 
