@@ -140,7 +140,8 @@ impl SettingsReloader {
     /// Reads the settings; one reload waits for the other.
     async fn reload(&self, trigger: &'static str) -> ReloadEnd {
         let mut in_force = self.in_force.lock().await;
-        match self.reread(&in_force).await {
+        // In a box, because all settings are in it.
+        match Box::pin(self.reread(&in_force)).await {
             Ok(reread) => {
                 let (loaded, keys) = self.replace(reread);
                 self.observatory.settings_reloaded();
@@ -199,7 +200,7 @@ impl SettingsReloader {
             None => None,
         };
         let (old, gateway) = (self.identities(), self.gateway.clone());
-        self.apart(move || {
+        let built = self.apart(move || {
             let files = watched(&loaded);
             let seen = Seen {
                 fingerprint: Fingerprint::of(&files).seen_since(&fingerprint),
@@ -217,8 +218,8 @@ impl SettingsReloader {
                 seen,
                 keys,
             })
-        })
-        .await
+        });
+        Box::pin(built).await
     }
 
     /// Puts the settings in force for every request that comes after.
