@@ -19,6 +19,8 @@ use crate::upstream::Reached;
 pub(crate) struct Charged {
     /// The headers that tell of them.
     pub(crate) headers: LimitHeaders,
+    /// The requests that remain of the limit in the headers, if it was decided in one of two steps.
+    remaining: Option<u64>,
     /// The charges that may be refunded: of limits that need no token, and of those that do. Empty for nearly all requests.
     receipts: Vec<ChargeReceipt>,
 }
@@ -37,28 +39,41 @@ impl Charged {
     pub(crate) fn new(headers: LimitHeaders, receipt: Option<ChargeReceipt>) -> Self {
         Self {
             headers,
-            receipts: receipt.map_or_else(Vec::new, |receipt| vec![receipt]),
+            remaining: None,
+            receipts: receipt.into_iter().collect(),
         }
+    }
+
+    /// Notes what remains of the limit in the headers.
+    pub(crate) const fn remaining(mut self, remaining: Option<u64>) -> Self {
+        self.remaining = remaining;
+        self
     }
 
     /// Hands the charges of one step to a guard, so that they are refunded if the client leaves before the next step is decided.
     pub(crate) fn guarded<S: Store + 'static>(
         mut self,
         limiter: &Arc<Limiter<S>>,
-    ) -> (LimitHeaders, ReceiptGuard<'_, S>) {
-        (
-            self.headers,
-            ReceiptGuard::new(limiter, self.receipts.pop()),
-        )
+    ) -> (Self, ReceiptGuard<'_, S>) {
+        let receipt = self.receipts.pop();
+        (self, ReceiptGuard::new(limiter, receipt))
     }
 
-    /// Adds the charges of limits that needed a token. Of the others, those stay refundable that count by status.
+    /// Takes the charges back from their guard.
+    pub(crate) fn unguarded<S: Store + 'static>(mut self, guard: ReceiptGuard<'_, S>) -> Self {
+        self.receipts.extend(guard.disarm());
+        self
+    }
+
+    /// Adds the charges of limits that needed a token. Of the others, those stay refundable that count by status. The headers are those of
+    /// the limit with less remaining.
     pub(crate) fn and(mut self, later: Self) -> Self {
         for receipt in &mut self.receipts {
             receipt.retain(counts_by_status);
         }
         self.receipts.extend(later.receipts);
-        if !later.headers.is_empty() {
+        let is_tighter = self.headers.is_empty() || later.remaining < self.remaining;
+        if is_tighter && !later.headers.is_empty() {
             self.headers = later.headers;
         }
         self
@@ -200,6 +215,7 @@ descriptors:
             let limiter = limiter();
             let charged = Charged {
                 headers: LimitHeaders::None,
+                remaining: None,
                 receipts: [
                     charge(&limiter, "address").await,
                     charge(&limiter, "user").await,

@@ -73,9 +73,7 @@ impl Caller<'_> {
             let charged = self.decide(thread, lines, claims, part).await?;
             Ok::<_, Rejection>(charged.guarded(&thread.limiter))
         };
-        let kept = |(headers, guard): (LimitHeaders, ReceiptGuard<'_, S>)| {
-            Charged::new(headers, guard.disarm())
-        };
+        let kept = |(charged, guard): (Charged, ReceiptGuard<'_, S>)| charged.unguarded(guard);
         let identities = &self.config.identities;
         let steps = identities.decide_in_steps(lines, self.client, missing, unix_seconds(), decide);
         match steps.await? {
@@ -244,7 +242,13 @@ impl Caller<'_> {
                 .limiter
                 .receipt(verdict, domain, &descriptors, 1, is_wanted);
             let headers = LimitHeaders::of(verdict, &thread.dialect);
-            Ok(Charged::new(headers, receipt))
+            let remaining = match part {
+                DescribedPart::All => None,
+                DescribedPart::WithoutToken | DescribedPart::OnlyToken => {
+                    verdict.announced_remaining()
+                }
+            };
+            Ok(Charged::new(headers, receipt).remaining(remaining))
         });
         decided.await?
     }

@@ -141,6 +141,11 @@ impl Verdict {
         }
     }
 
+    /// The requests that remain of the limit that clients are told of. Of two verdicts on one request, that with less remaining is to be told.
+    pub fn announced_remaining(&self) -> Option<u64> {
+        Some(self.announced()?.decision()?.remaining)
+    }
+
     /// The limit that clients are told of instead of a hidden one that decided.
     #[cold]
     fn announced_instead(&self) -> Option<LimitStatus<'_>> {

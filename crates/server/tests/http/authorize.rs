@@ -28,6 +28,8 @@ descriptors:
         rate_limit: {unit: minute, requests_per_unit: 1, name: logins}
   - key: key
     rate_limit: {unit: minute, requests_per_unit: 1, name: per_key}
+  - key: many
+    rate_limit: {unit: minute, requests_per_unit: 100}
   - key: banned
     rate_limit: {unit: minute, requests_per_unit: 0}
   - key: soft
@@ -460,6 +462,31 @@ async fn a_denied_user_costs_its_address_nothing() {
         &[client],
     ];
     assert_eq!(statuses(&server, &asked).await, [200, 429, 200, 429]);
+}
+
+/// The first request with a token is decided in two steps, and the later ones in one. The client is told the same by both.
+#[tokio::test]
+async fn the_first_request_with_a_token_tells_of_the_tighter_limit() {
+    let check = async |by_address: &str, by_user: &str, expected: &str| {
+        let config = AuthorizeConfig {
+            descriptors: descriptors(&[
+                &[(by_address, "client_address")],
+                &[(by_user, "claim:sub")],
+            ]),
+            identities: Arc::new(ArcSwap::from_pointee(tokens(&[1; 32], BadToken::Deny))),
+            ..AuthorizeConfig::default()
+        };
+        let server = start(config).await;
+        let ann = token(&[1; 32], "ann");
+        for _ in 0..2 {
+            let reply = ask(&server, "/v1/authorize?domain=api", &[&ann]).await;
+            assert_eq!(reply.header("x-ratelimit-limit"), Some(expected));
+        }
+    };
+    check("remote_address", "many", "2").await;
+    check("many", "remote_address", "2").await;
+    check("unlimited", "many", "100").await;
+    check("many", "unlimited", "100").await;
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use super::identity::write_api_keys;
 use super::reload::{RELOADED, replace};
 use super::upstream::Upstream;
-use super::{SECRET, ask, base64, signed_by, start};
+use super::{SECRET, ask, base64, signed_by, start, token};
 use crate::program::scratch;
 use crate::server::Server;
 
@@ -214,4 +214,28 @@ fn changed_api_keys_come_into_force() {
     server.next_line(RELOADED);
     assert_eq!(status(&server, "X-Api-Key: key-of-ann"), 403);
     assert_eq!(status(&server, "X-Api-Key: key-of-bob"), 200);
+}
+
+/// The first request with a token is decided in two steps, and the later ones in one. The client is told the same by both.
+#[test]
+fn the_first_request_with_a_token_tells_of_the_tighter_limit() {
+    let folder = scratch("gateway_tighter_limit");
+    fs::write(folder.join("token.secret"), SECRET).unwrap();
+    let rules = "domain: gateway\ndescriptors:\n\
+                 - {key: address, rate_limit: {unit: year, requests_per_unit: 3}}\n\
+                 - {key: user, rate_limit: {unit: year, requests_per_unit: 100}}\n\
+                 - {key: user, value: bob, rate_limit: {unit: year, requests_per_unit: 2}}\n";
+    fs::write(folder.join("rules.yaml"), rules).unwrap();
+    let config = "rules: rules.yaml\n\
+                  gateway: {descriptors: [{address: client_address}, {user: \"claim:sub\"}]}\n\
+                  identity: {tokens: {secret_file: token.secret, issuer: any, audience: any}}\n";
+    fs::write(folder.join("tidegate.yaml"), config).unwrap();
+    let upstream = Upstream::start();
+    let limits = ["ann", "bob"].map(|user| {
+        // Each user has an address with its whole limit.
+        let server = start(&folder, &upstream, &[]);
+        let token = token(&format!(r#""sub":"{user}""#));
+        [(); 2].map(|()| ask(&server, "GET /", &[&token]).number("x-ratelimit-limit"))
+    });
+    assert_eq!(limits, [[Some(3); 2], [Some(2); 2]]);
 }

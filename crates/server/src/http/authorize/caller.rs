@@ -73,10 +73,7 @@ impl<S: Store + 'static> Caller<'_, S> {
         match steps.await? {
             LimitSteps::One { charged, .. } => Ok(charged.keep()),
             LimitSteps::Two { first, second, .. } => match second {
-                Ok(second) => {
-                    let first = first.keep();
-                    Ok(second.keep().or(first))
-                }
+                Ok(second) => Ok(tighter(first.keep(), second.keep())),
                 Err(denied) => {
                     // A denied request costs nothing in its other limits.
                     first.guard.refund().await;
@@ -136,6 +133,16 @@ impl<S: Store + 'static> Charged<'_, S> {
     fn keep(self) -> Option<Verdict> {
         self.guard.disarm();
         self.verdict
+    }
+}
+
+/// The verdict of which less remains.
+fn tighter(first: Option<Verdict>, second: Option<Verdict>) -> Option<Verdict> {
+    let remaining = |verdict: &Option<Verdict>| verdict.as_ref()?.announced_remaining();
+    match (remaining(&first), remaining(&second)) {
+        (Some(of_first), Some(of_second)) if of_second < of_first => second,
+        (Some(_), _) => first,
+        (None, _) => second.or(first),
     }
 }
 
