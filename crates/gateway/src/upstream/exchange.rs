@@ -132,7 +132,7 @@ impl<'a> Exchange<'a> {
         let link = request.body().link().cloned();
         let spare = self.spare(&request, link.as_ref(), lease.parts().1);
         if let (Some(link), None) = (&link, &spare) {
-            link.forget_pieces();
+            link.forget_bytes();
         }
         // From here on a request that is dropped may have reached the target.
         let reached_before = self.reached.replace(Reached::Maybe);
@@ -194,7 +194,7 @@ impl<'a> Exchange<'a> {
             return AttemptEnd::Again(spare.into_request());
         }
         if let Some(link) = &link {
-            link.forget_pieces();
+            link.forget_bytes();
         }
         let response = response.map(|incoming| {
             if status == StatusCode::SWITCHING_PROTOCOLS {

@@ -26,7 +26,7 @@ pub(super) enum OutgoingBody {
         link: Rc<BodyLink>,
         /// The attempt that this handle belongs to; those of earlier attempts yield nothing.
         attempt: u32,
-        /// Kept pieces that this attempt has sent again.
+        /// Kept bytes that this attempt has sent, the first time or again.
         n_replayed: usize,
     },
 }
@@ -36,7 +36,7 @@ pub(super) enum OutgoingBody {
 pub(super) struct BodyLink {
     body: RefCell<RequestBody>,
     attempt: Cell<u32>,
-    kept: RefCell<KeptPieces>,
+    kept: RefCell<KeptBytes>,
     state: Cell<LinkState>,
     /// The time of the last piece, or of the beginning.
     progress_at: Cell<Instant>,
@@ -44,11 +44,11 @@ pub(super) struct BodyLink {
     waker: RefCell<Option<Waker>>,
 }
 
-/// Pieces that were sent, kept by reference as long as they may have to be sent again.
+/// A copy of all bytes that were sent, as long as they may have to be sent again. A piece itself is not kept, because it is a part of a
+/// larger buffer: a client that sends single bytes would have some KiB held for each.
 #[derive(Debug, Default)]
-struct KeptPieces {
-    pieces: Vec<Bytes>,
-    n_bytes: usize,
+struct KeptBytes {
+    bytes: Vec<u8>,
     is_complete: bool,
 }
 
@@ -81,9 +81,9 @@ impl OutgoingBody {
             link: Rc::new(BodyLink {
                 body: RefCell::new(body),
                 attempt: Cell::new(0),
-                kept: RefCell::new(KeptPieces {
+                kept: RefCell::new(KeptBytes {
+                    bytes: Vec::new(),
                     is_complete: true,
-                    ..KeptPieces::default()
                 }),
                 state: Cell::new(LinkState::Sending),
                 progress_at: Cell::new(now()),
@@ -120,13 +120,14 @@ impl Body for OutgoingBody {
                 if link.attempt.get() != *attempt || link.state.get() == LinkState::Stopped {
                     return Poll::Ready(Some(Err(BodyFault::Incomplete)));
                 }
-                if let Some(piece) = link.kept.borrow().pieces.get(*n_replayed) {
-                    *n_replayed += 1;
-                    return Poll::Ready(Some(Ok(Frame::data(piece.clone()))));
+                if let rest @ [_, ..] = link.kept.borrow().after(*n_replayed) {
+                    *n_replayed += rest.len();
+                    let again = Bytes::copy_from_slice(rest);
+                    return Poll::Ready(Some(Ok(Frame::data(again))));
                 }
                 let polled = ready!(link.poll(context));
                 // Whatever it kept just now, this attempt has sent.
-                *n_replayed = link.kept.borrow().pieces.len();
+                *n_replayed = link.kept.borrow().bytes.len();
                 Poll::Ready(polled)
             }
         }
@@ -138,7 +139,8 @@ impl Body for OutgoingBody {
             Self::Linked {
                 link, n_replayed, ..
             } => {
-                *n_replayed >= link.kept.borrow().pieces.len() && link.body.borrow().is_end_stream()
+                link.kept.borrow().after(*n_replayed).is_empty()
+                    && link.body.borrow().is_end_stream()
             }
         }
     }
@@ -150,8 +152,7 @@ impl Body for OutgoingBody {
                 link, n_replayed, ..
             } => {
                 let hint = link.body.borrow().size_hint();
-                let kept = link.kept.borrow();
-                let n_again: usize = kept.pieces.iter().skip(*n_replayed).map(Bytes::len).sum();
+                let n_again = link.kept.borrow().after(*n_replayed).len();
                 hint.exact().map_or_else(SizeHint::default, |n_bytes| {
                     SizeHint::with_exact(n_bytes + n_again as u64)
                 })
@@ -181,7 +182,7 @@ impl BodyLink {
 
     /// True if nobody has begun to read it.
     pub(super) fn is_untouched(&self) -> bool {
-        self.body.borrow().is_replayable() && self.kept.borrow().pieces.is_empty()
+        self.body.borrow().is_replayable() && self.kept.borrow().bytes.is_empty()
     }
 
     /// True if all that was read of it is kept.
@@ -190,13 +191,13 @@ impl BodyLink {
         is_sound && (self.is_untouched() || self.kept.borrow().is_complete)
     }
 
-    /// Keeps no more pieces: there will be no other attempt.
-    pub(super) fn forget_pieces(&self) {
+    /// Keeps no more bytes: there will be no other attempt.
+    pub(super) fn forget_bytes(&self) {
         let mut kept = self.kept.borrow_mut();
         kept.is_complete = false;
         // A later attempt may not have sent all of them.
         if self.attempt.get() == 0 {
-            *kept = KeptPieces::default();
+            *kept = KeptBytes::default();
         }
     }
 
@@ -254,20 +255,65 @@ impl BodyLink {
     }
 }
 
-// === impl KeptPieces ===
+// === impl KeptBytes ===
 
-impl KeptPieces {
+impl KeptBytes {
+    /// The bytes after the first `n_replayed`.
+    fn after(&self, n_replayed: usize) -> &[u8] {
+        self.bytes.get(n_replayed..).unwrap_or_default()
+    }
+
     fn keep(&mut self, frame: &Frame<Bytes>) {
         if !self.is_complete {
             return;
         }
-        match frame.data_ref() {
-            Some(data) if self.n_bytes + data.len() <= MAX_KEPT_BYTES => {
-                self.n_bytes += data.len();
-                self.pieces.push(data.clone());
+        let data = frame.data_ref();
+        let n_bytes = data.map(|data| self.bytes.len() + data.len());
+        match (data, n_bytes) {
+            (Some(data), Some(n_bytes @ ..=MAX_KEPT_BYTES)) => {
+                if n_bytes > self.bytes.capacity() {
+                    let capacity = (2 * self.bytes.capacity()).clamp(n_bytes, MAX_KEPT_BYTES);
+                    self.bytes.reserve_exact(capacity - self.bytes.len());
+                }
+                self.bytes.extend_from_slice(data);
             }
             // Too much, or trailers.
             _ => *self = Self::default(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Weak};
+
+    use super::*;
+
+    /// The buffer of a connection, as a piece of it refers to it.
+    struct ReadBuffer(Arc<[u8; 8192]>);
+
+    impl AsRef<[u8]> for ReadBuffer {
+        fn as_ref(&self) -> &[u8] {
+            &*self.0
+        }
+    }
+
+    /// A client that sends its body byte by byte has each byte read into a buffer of its own.
+    #[test]
+    fn a_body_of_single_bytes_holds_no_read_buffers() {
+        let mut kept = KeptBytes {
+            is_complete: true,
+            ..KeptBytes::default()
+        };
+        let mut buffers: Vec<Weak<_>> = Vec::new();
+        for byte in 0..100 {
+            let buffer = Arc::new([byte; 8192]);
+            buffers.push(Arc::downgrade(&buffer));
+            let piece = Bytes::from_owner(ReadBuffer(buffer)).slice(..1);
+            kept.keep(&Frame::data(piece));
+        }
+        assert!(kept.after(0).iter().copied().eq(0..100));
+        let n_held = buffers.iter().filter(|it| it.strong_count() > 0).count();
+        assert_eq!(n_held, 0);
     }
 }
