@@ -1,6 +1,7 @@
 //! The answer to a call, as it is sent.
 
 use std::future::poll_fn;
+use std::pin::pin;
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -9,8 +10,10 @@ use h2::server::SendResponse;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, Response};
 
+use super::call::Office;
 use super::memory::{AnswerBytes, ConnectionMemory};
 use super::status::{self, Status};
+use crate::within::within;
 
 /// An answer of any number of messages.
 #[derive(Debug)]
@@ -42,8 +45,15 @@ impl Answer {
         respond.send_response(response, false).ok().map(Self)
     }
 
-    /// Sends a message when the client has room for it, so that who does not read is sent no more.
-    pub(super) async fn send(
+    /// Sends a message when the client has room for it, so that who does not read is sent no more. A client that has no room
+    /// for longer than the write timeout is gone.
+    pub(super) async fn send<S>(&mut self, message: Bytes, office: &Office<S>) -> Result<(), Gone> {
+        let send = pin!(self.send_pieces(message, &office.memory));
+        let sent = within(office.config.write_timeout, send).await;
+        sent.unwrap_or(Err(Gone))
+    }
+
+    async fn send_pieces(
         &mut self,
         mut message: Bytes,
         memory: &Rc<ConnectionMemory>,

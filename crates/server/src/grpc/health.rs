@@ -1,8 +1,6 @@
 //! `grpc.health.v1.Health`: whether to send calls here.
 
 use std::pin::pin;
-use std::rc::Rc;
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use h2::server::SendResponse;
@@ -11,11 +9,11 @@ use tokio::time::timeout;
 
 use super::answer::{Answer, Gone};
 use super::call::Office;
-use super::memory::{AnswerBytes, ConnectionMemory};
+use super::memory::AnswerBytes;
 use super::message::{Messages, framed};
 use super::method::RATE_LIMIT;
 use super::status::{Code, Status};
-use crate::drain::{Drain, Health};
+use crate::drain::Health;
 use crate::wire::protobuf::{Malformed, Reader, Writer};
 use crate::within::within;
 
@@ -68,30 +66,19 @@ pub(super) async fn watch<S: Store>(
     if let Some(answer) = Answer::begin(respond) {
         let service = service.unwrap_or("unknown");
         // A client that is gone wants to know no more.
-        let _ = tell(
-            service,
-            answer,
-            office.drain.clone(),
-            office.config.idle_timeout,
-            &office.memory,
-        )
-        .await;
+        let _ = tell(service, answer, office).await;
     }
     drop(watch);
 }
 
-/// Tells a client the health of a service until the server ends, for at most `longest`: a client that is still
-/// there watches again.
-async fn tell(
-    service: &str,
-    mut answer: Answer,
-    mut drain: Drain,
-    longest: Duration,
-    memory: &Rc<ConnectionMemory>,
-) -> Result<(), Gone> {
+/// Tells a client the health of a service until the server ends, for at most the time that a connection may be idle: a client that is
+/// still there watches again. One that has no room for a message is gone after the write timeout.
+async fn tell<S: Store>(service: &str, mut answer: Answer, office: &Office<S>) -> Result<(), Gone> {
+    let mut drain = office.drain.clone();
     let first = Serving::of(service, drain.health());
-    answer.send(first.message(), memory).await?;
-    let left = timeout(longest, answer.unless_gone(drain.left())).await;
+    answer.send(first.message(), office).await?;
+    let left = answer.unless_gone(drain.left());
+    let left = timeout(office.config.idle_timeout, left).await;
     let Ok(left) = left else {
         answer.end(&Status::new(
             Code::Unavailable,
@@ -102,7 +89,7 @@ async fn tell(
     left?;
     let last = Serving::of(service, Health::Draining);
     if last != first {
-        answer.send(last.message(), memory).await?;
+        answer.send(last.message(), office).await?;
     }
     answer.unless_gone(drain.begun()).await?;
     answer.end(&Status::draining());

@@ -67,8 +67,7 @@ pub(super) async fn answer<S: Store>(
                     break status;
                 }
                 messages.release();
-                let send = pin!(answer.send(told, &office.memory));
-                if within(office.config.write_timeout, send).await != Some(Ok(())) {
+                if answer.send(told, office).await.is_err() {
                     return;
                 }
             }

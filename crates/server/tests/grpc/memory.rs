@@ -235,3 +235,20 @@ fn watches_and_calls_leave_each_other_room() {
         assert!(watch.next().await.is_some());
     });
 }
+
+/// The connection could never idle out with it.
+#[test]
+fn a_watch_whose_client_takes_nothing_ends() {
+    run(async {
+        let server = server(256 << 20);
+        let mut raw = Raw::open(&server);
+        raw.greet(NO_WINDOW).await;
+        let started = Instant::now();
+        let headers = headers_of(WATCH);
+        raw.send(&frame(HEADERS, END_HEADERS, 1, &headers)).await;
+        raw.send(&frame(DATA, END_STREAM, 1, &[0; 5])).await;
+        // HEADERS of the answer; its message finds no room.
+        raw.next(RST_STREAM).await.unwrap();
+        assert_within(started, WRITE_TIMEOUT);
+    });
+}

@@ -147,11 +147,16 @@ pub(crate) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8>
 
 /// The compressed headers of a call, in the plainest form.
 pub(crate) fn call_headers() -> Vec<u8> {
+    headers_of(SHOULD_RATE_LIMIT)
+}
+
+/// The same for another method.
+pub(crate) fn headers_of(path: &str) -> Vec<u8> {
     let headers = [
         (":method", "POST"),
         (":scheme", "http"),
         (":authority", "tidegate"),
-        (":path", SHOULD_RATE_LIMIT),
+        (":path", path),
         ("content-type", "application/grpc"),
         ("te", "trailers"),
     ];
