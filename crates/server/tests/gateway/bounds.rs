@@ -51,7 +51,12 @@ async fn slow_heads_and_silent_connections_are_closed() {
 #[tokio::test]
 async fn a_slow_or_large_body_is_refused() {
     let upstream = RecordingUpstream::ok().await;
-    let gateway = start(&upstream);
+    // A connection with an unread body is not closed at once.
+    let bounds = GatewayBounds {
+        max_connections_per_address: None,
+        ..short()
+    };
+    let gateway = RunningGateway::start_with(config(upstream.address), bounds);
     let said = gateway
         .send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 11\r\n\r\n")
         .await;

@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use tokio::task::yield_now;
 use tokio::time::timeout;
 
-use crate::harness::{LONG, RecordingUpstream, RunningGateway, config};
+use crate::harness::{LONG, RecordingUpstream, RunningGateway, config, receive};
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\nX-Card: c\r\n\r\n";
 
@@ -134,6 +134,8 @@ async fn a_client_that_leaves_in_the_middle_of_its_body_holds_nothing() {
     while let Ok(Ok(())) = timeout(BRIEF / 2, client.write_all(&body)).await {}
     drop(client);
     until_in_progress(&gateway, 0).await;
-    // There is one place for a connection, so the other one is closed.
-    assert_eq!(gateway.send(REQUEST).await.unwrap().status, 504);
+    // There is one place for a connection, and another one waits until the first is closed. From the same address it would be closed at once.
+    let mut other = gateway.connect_from([127, 0, 0, 2]).await;
+    other.write_all(REQUEST).await.unwrap();
+    assert_eq!(receive(&mut other).await.unwrap().status, 504);
 }
