@@ -48,6 +48,8 @@ pub(crate) enum Rejection {
     BodyTooLarge { max_bytes: u64 },
     #[error("the request's limits cannot be checked")]
     Limiter(#[from] LimiterError),
+    #[error("the client has left")]
+    ClientGone,
     #[error("rate limited")]
     Denied(Box<Denial>),
     #[error(transparent)]
@@ -140,6 +142,8 @@ impl Rejection {
             Self::Token(rejection) if rejection.is_rate_limited() => StatusCode::TOO_MANY_REQUESTS,
             Self::Token(_) => StatusCode::UNAUTHORIZED,
             Self::NoRoute => StatusCode::NOT_FOUND,
+            // Nobody sees it.
+            Self::ClientGone => StatusCode::BAD_REQUEST,
             Self::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Limiter(_) => StatusCode::INTERNAL_SERVER_ERROR,
             Self::OutOfMemory(_) => StatusCode::SERVICE_UNAVAILABLE,

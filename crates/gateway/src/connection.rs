@@ -31,6 +31,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::body::ClientBody;
+use crate::decision_wait::{DecidedRequest, DecisionWait};
 use crate::executor::StreamExecutor;
 use crate::forward::headers::forwarded_element;
 use crate::response::GatewayBody;
@@ -166,8 +167,7 @@ async fn serve_http2<S, I>(
     let bounds = thread.bounds.clone();
     let state = Arc::clone(&context.state);
     let service = service_fn(move |request: Request<Incoming>| {
-        let (thread, context) = (Rc::clone(&thread), Rc::clone(&context));
-        async move { respond(request, &thread, &context).await }
+        respond_when_decided(request, &thread, &context)
     });
     let executor = StreamExecutor {
         write_timeout: bounds.write_timeout,
@@ -220,10 +220,25 @@ async fn idle(state: &ConnectionState, timeout: Duration) {
     }
 }
 
+/// Responds to a request, which goes on until its limits are decided, also if it is dropped before.
+fn respond_when_decided<S: Store + 'static>(
+    request: Request<Incoming>,
+    thread: &Rc<GatewayThread<S>>,
+    context: &Rc<ConnectionContext>,
+) -> impl Future<Output = Result<Response<GatewayBody>, Infallible>> + use<S> {
+    let wait = Rc::<DecisionWait>::default();
+    // `Box::pin` would copy all the room of the future, which is some thousand bytes, and not only the part that is in use.
+    let room = Box::new_uninit();
+    let (thread, context) = (Rc::clone(thread), Rc::clone(context));
+    let response = respond(request, thread, context, Rc::clone(&wait));
+    DecidedRequest::new(Box::into_pin(Box::write(room, response)), wait)
+}
+
 async fn respond<S: Store + 'static>(
     request: Request<Incoming>,
-    thread: &GatewayThread<S>,
-    context: &ConnectionContext,
+    thread: Rc<GatewayThread<S>>,
+    context: Rc<ConnectionContext>,
+    wait: Rc<DecisionWait>,
 ) -> Result<Response<GatewayBody>, Infallible> {
     let has_body = !request.body().is_end_stream();
     let mut guard = context.state.begin(thread.bounds.max_requests, has_body);
@@ -234,7 +249,7 @@ async fn respond<S: Store + 'static>(
     }
     let window = context.hold_memory(&request, has_body, &mut guard);
     let request = request.map(|incoming| ClientBody { incoming, window });
-    Ok(thread.answer(request, context, guard).await)
+    Ok(thread.answer(request, &context, guard, &wait).await)
 }
 
 /// A server that never drains.

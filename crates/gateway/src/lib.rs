@@ -14,6 +14,7 @@ mod config;
 mod connection;
 mod cors;
 mod counts;
+mod decision_wait;
 mod executor;
 mod forward;
 mod gateway;

@@ -19,6 +19,7 @@ use crate::charged::{Charged, counts_by_status};
 use crate::clock::unix_seconds;
 use crate::config::{GatewayConfig, RouteConfig};
 use crate::connection::ConnectionContext;
+use crate::decision_wait::DecisionWait;
 use crate::header_lines::HeaderLines;
 use crate::refund::ReceiptGuard;
 use crate::thread::GatewayThread;
@@ -39,18 +40,27 @@ pub(crate) struct Caller<'a> {
 // === impl Caller ===
 
 impl Caller<'_> {
-    /// Decides the limits of the request, and charges them.
+    /// Decides the limits of the request, and charges them. `wait` is told while a store decides.
     pub(crate) async fn charge<S: Store + 'static>(
         &self,
         thread: &GatewayThread<S>,
+        wait: &DecisionWait,
     ) -> Result<Charged, Rejection> {
         let lines = HeaderLines(&self.head.headers);
         let (charged, claims) = if self.config.needs_token(self.route) {
             // In a box, so that the future of every other request stays small.
             Box::pin(self.charge_with_token(thread, &lines)).await?
         } else {
+            wait.begin();
             let all = self.decide(thread, &lines, None, DescribedPart::All);
-            (all.await?, None)
+            let decided = all.await;
+            wait.end();
+            let charged = decided?;
+            if wait.is_abandoned() {
+                charged.refund(&thread.limiter).await;
+                return Err(Rejection::ClientGone);
+            }
+            (charged, None)
         };
         if self.route.require.is_empty() {
             return Ok(charged);

@@ -29,6 +29,7 @@ use crate::config::{GatewayBounds, GatewayConfig, RouteAction, RouteConfig};
 use crate::connection::{ConnectionContext, RequestGuard};
 use crate::cors::{ExposedHeaders, is_preflight};
 use crate::counts::{Origin, ResponseCounts};
+use crate::decision_wait::DecisionWait;
 use crate::forward::headers::{address_lines, remove_bad_length};
 use crate::forward::{Forward, ForwardFault, Forwarded, changed_path};
 use crate::gateway::{Gateway, Generation};
@@ -67,6 +68,7 @@ enum HandlerResponse {
 struct Exchange<'a> {
     generation: &'a Generation,
     connection: &'a ConnectionContext,
+    wait: &'a DecisionWait,
     noted: NotedHeaders,
     /// True if the peer is believed in what it says about its client.
     is_trusted: bool,
@@ -127,6 +129,7 @@ impl<S: Store + 'static> GatewayThread<S> {
         mut request: Request<ClientBody>,
         connection: &ConnectionContext,
         guard: RequestGuard,
+        wait: &DecisionWait,
     ) -> Response<GatewayBody> {
         let generation = self.gateway.generation();
         let config = &generation.config;
@@ -144,6 +147,7 @@ impl<S: Store + 'static> GatewayThread<S> {
         let exchange = Exchange {
             generation: &generation,
             connection,
+            wait,
             noted,
             is_trusted,
             client,
@@ -257,7 +261,7 @@ impl<S: Store + 'static> GatewayThread<S> {
             charge_built_in(self, config, head, exchange.client, "preflight", PREFLIGHTS).await?;
             return Ok(Charged::default());
         }
-        caller.charge(self).await
+        caller.charge(self, exchange.wait).await
     }
 
     /// Answers a request to one of Tidegate's own paths.

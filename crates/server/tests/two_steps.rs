@@ -1,4 +1,5 @@
-//! A client that leaves while the limits of its token are decided, after those of its address were charged.
+//! Clients that leave while their limits are decided: while those of a token are, after those of the address were charged, or before the only
+//! answer of the store.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -28,7 +29,7 @@ use tidegate_store::{
     Charge, Charging, Consistency, CounterKey, Cursor, Decisions, EmbeddedStore, Page, Receipt,
     Store, StoreConfig, StoreError,
 };
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -45,19 +46,32 @@ descriptors:
     rate_limit: {unit: day, requests_per_unit: 10}
   - key: user
     rate_limit: {unit: day, requests_per_unit: 10}
+  - key: card
+    rate_limit: {unit: day, requests_per_unit: 3, count_status: [402]}
 ";
 
-/// A store that makes the first charge and never answers to the second.
+/// A store that stalls.
 struct StallingStore {
     inner: EmbeddedStore,
+    stall: Stall,
     n_charges: AtomicU64,
     signals: Arc<Signals>,
+}
+
+/// The answer that does not come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stall {
+    /// The second charge is not made.
+    Second,
+    /// The first charge is made, and its answer comes when the client has left.
+    AnswerToFirst,
 }
 
 /// The events that a test waits for.
 #[derive(Default)]
 struct Signals {
     stalled: Notify,
+    released: Notify,
     refunded: Notify,
 }
 
@@ -79,7 +93,7 @@ struct Addresses {
 
 async fn check(front: impl Fn(&Addresses) -> SocketAddr, target: &str) {
     let signals = Arc::new(Signals::default());
-    let addresses = start(Arc::clone(&signals));
+    let addresses = start(Stall::Second, Arc::clone(&signals));
     let mut client = TcpStream::connect(front(&addresses)).await.unwrap();
     let token = token();
     let request =
@@ -92,12 +106,35 @@ async fn check(front: impl Fn(&Addresses) -> SocketAddr, target: &str) {
     refunded.await.expect("a refund");
 }
 
+#[tokio::test]
+async fn the_gateway_refunds_a_client_that_leaves_before_the_answer() {
+    let signals = Arc::new(Signals::default());
+    let addresses = start(Stall::AnswerToFirst, Arc::clone(&signals));
+    let mut client = TcpStream::connect(addresses.gateway).await.unwrap();
+    let request = b"GET / HTTP/1.1\r\nHost: a\r\nX-Card: c\r\n\r\n";
+    client.write_all(request).await.unwrap();
+    let stalled = timeout(LONG, signals.stalled.notified());
+    stalled.await.expect("a charge");
+    client.shutdown().await.unwrap();
+    // The gateway has dropped the request once it has closed the connection.
+    assert_eq!(client.read(&mut [0]).await.unwrap(), 0);
+    signals.released.notify_one();
+    let refunded = timeout(LONG, signals.refunded.notified());
+    refunded.await.expect("a refund");
+}
+
 /// A server with both fronts, which ends with the test.
-fn start(signals: Arc<Signals>) -> Addresses {
-    let recipes = || {
-        let by_address = Recipe::new([("address", "client_address".parse().unwrap())]);
-        let by_user = Recipe::new([("user", "claim:sub".parse().unwrap())]);
-        Recipes::new(vec![by_address, by_user]).unwrap()
+fn start(stall: Stall, signals: Arc<Signals>) -> Addresses {
+    let recipes = || match stall {
+        Stall::Second => {
+            let by_address = Recipe::new([("address", "client_address".parse().unwrap())]);
+            let by_user = Recipe::new([("user", "claim:sub".parse().unwrap())]);
+            Recipes::new(vec![by_address, by_user]).unwrap()
+        }
+        Stall::AnswerToFirst => {
+            let by_card = Recipe::new([("card", "header:x-card".parse().unwrap())]);
+            Recipes::new(vec![by_card]).unwrap()
+        }
     };
     let any_port = || vec![ListenConfig::new(SocketAddr::from(([127, 0, 0, 1], 0)))];
     let cores = CoreCount::default();
@@ -135,6 +172,7 @@ fn start(signals: Arc<Signals>) -> Addresses {
     };
     let store = StallingStore {
         inner: EmbeddedStore::new(StoreConfig::default()),
+        stall,
         n_charges: AtomicU64::new(0),
         signals,
     };
@@ -208,8 +246,14 @@ impl Store for StallingStore {
         charging: Charging,
         decisions: &mut Decisions,
     ) -> Result<Receipt, StoreError> {
-        if self.n_charges.fetch_add(1, Ordering::Relaxed) == 0 {
-            return self.inner.charge(charges, charging, decisions).await;
+        let is_first = self.n_charges.fetch_add(1, Ordering::Relaxed) == 0;
+        if is_first {
+            let charged = self.inner.charge(charges, charging, decisions).await;
+            if self.stall == Stall::AnswerToFirst {
+                self.signals.stalled.notify_one();
+                self.signals.released.notified().await;
+            }
+            return charged;
         }
         self.signals.stalled.notify_one();
         pending().await

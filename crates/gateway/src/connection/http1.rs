@@ -39,7 +39,7 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::state::ConnectionState;
 use super::stream::BoundedStream;
-use super::{ConnectionContext, ServerDrain, polled_when_woken, respond};
+use super::{ConnectionContext, ServerDrain, polled_when_woken, respond_when_decided};
 use crate::GatewayBounds;
 use crate::thread::GatewayThread;
 
@@ -100,8 +100,8 @@ pub(super) async fn serve<S, I>(
 /// Serves the requests of a connection until it closes or is upgraded.
 async fn serve_requests<S, I>(
     mut stream: BoundedStream<I>,
-    context: &ConnectionContext,
-    thread: &GatewayThread<S>,
+    context: &Rc<ConnectionContext>,
+    thread: &Rc<GatewayThread<S>>,
     closing: impl Future<Output = ()>,
 ) where
     S: Store + 'static,
@@ -149,8 +149,8 @@ async fn serve_requests<S, I>(
 /// Has hyper serve a connection until it is idle, closed or upgraded.
 async fn serve_until_idle<S, I>(
     stream: BoundedStream<I>,
-    context: &ConnectionContext,
-    thread: &GatewayThread<S>,
+    context: &Rc<ConnectionContext>,
+    thread: &Rc<GatewayThread<S>>,
     mut closing: Pin<&mut impl Future<Output = ()>>,
     mut idle_timer: IdleTimer,
 ) -> ServedConnection<I>
@@ -158,12 +158,8 @@ where
     S: Store + 'static,
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    // hyper keeps room for the future of a request as long as it serves the connection. `Box::pin` would copy all its room, which is
-    // some thousand bytes, and not only the part that is in use.
-    let service = service_fn(|request| {
-        let room = Box::new_uninit();
-        Box::into_pin(Box::write(room, respond(request, thread, context)))
-    });
+    // hyper keeps room for the future of a request as long as it serves the connection, so it is boxed.
+    let service = service_fn(|request| respond_when_decided(request, thread, context));
     let mut connection = builder(&thread.bounds)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
