@@ -19,7 +19,7 @@ use crate::connection::OutOfMemory;
 use crate::forward::ForwardFault;
 use crate::guard::Malformed;
 
-pub(crate) use limit_headers::LimitHeaders;
+pub(crate) use limit_headers::{LimitHeaders, remove_limits, tells_limits};
 
 /// The reason why Tidegate answers a request itself.
 #[derive(Debug, thiserror::Error)]

@@ -19,6 +19,7 @@ use hyper::body::Body;
 use hyper::upgrade::OnUpgrade;
 use tokio::time::{Sleep, sleep};
 
+use crate::answer::tells_limits;
 use crate::body::{BodyFault, BodyProgress, ClientBody, ContinueGate, RequestBody, StreamedBody};
 use crate::config::{GatewayBounds, PathRewrite, RouteConfig};
 use crate::connection::{ConnectionContext, RequestGuard};
@@ -49,6 +50,8 @@ pub(crate) struct Forward<'a> {
 /// A response of an upstream.
 pub(crate) struct Forwarded {
     pub(crate) response: Box<Response<UpstreamBody>>,
+    /// True if its headers tell of limits. They are looked through once, also where no limit of ours takes their place.
+    pub(crate) tells_limits: bool,
     /// The end of the time that the request may take in all.
     pub(crate) deadline: Option<Pin<Box<Sleep>>>,
     /// The upstream's half of an upgraded connection.
@@ -138,6 +141,7 @@ impl Forward<'_> {
         }
         let upstream_upgrade = self.receive(&mut response, upgrade);
         Ok(Forwarded {
+            tells_limits: tells_limits(response.headers()),
             response,
             deadline,
             upgrade: upstream_upgrade,

@@ -315,9 +315,12 @@ impl<S: Store + 'static> GatewayThread<S> {
         let sent = sending.await;
         guard.disarm();
         match sent {
-            Ok(forwarded) => {
+            Ok(mut forwarded) => {
                 let status = forwarded.response.status();
                 let limits = charged.settle(&self.limiter, status).await;
+                if forwarded.tells_limits && !limits.is_empty() {
+                    answer::remove_limits(forwarded.response.headers_mut());
+                }
                 Ok(HandlerResponse::Forwarded(forwarded, limits))
             }
             Err(fault) => {

@@ -75,12 +75,8 @@ impl LimitHeaders {
         }
     }
 
-    /// Puts the headers in place of all that an upstream says about limits of its own: a client cannot tell whose numbers are whose.
+    /// Adds the headers to a response.
     pub(crate) fn add_to(self, headers: &mut HeaderMap) {
-        if self.is_empty() {
-            return;
-        }
-        remove_limit_headers(headers);
         match self {
             Self::None => {}
             Self::Default(numbers) => {
@@ -102,18 +98,26 @@ impl LimitHeaders {
     }
 }
 
-/// Removes the headers of all dialects that tell of limits. `Retry-After` stays, because it is ours only in a denial.
-fn remove_limit_headers(headers: &mut HeaderMap) {
-    let mut names: SmallVec<[HeaderName; 4]> = SmallVec::new();
-    for name in headers.keys() {
-        let text = name.as_str();
-        if text.starts_with(['r', 'x']) && FAMILIES.iter().any(|it| text.starts_with(it)) {
-            names.push(name.clone());
-        }
-    }
+/// True if a response has headers of any dialect that tell of limits.
+pub(crate) fn tells_limits(headers: &HeaderMap) -> bool {
+    headers.keys().any(is_of_limits)
+}
+
+/// Removes all that an upstream says about limits of its own: a client cannot tell whose numbers are whose. `Retry-After` stays, because it is ours
+/// only in a denial.
+pub(crate) fn remove_limits(headers: &mut HeaderMap) {
+    let names: SmallVec<[HeaderName; 4]> = (headers.keys().filter(|it| is_of_limits(it)))
+        .cloned()
+        .collect();
     for name in &names {
         headers.remove(name);
     }
+}
+
+fn is_of_limits(name: &HeaderName) -> bool {
+    let text = name.as_str();
+    // Most names are none by their first letter.
+    text.starts_with(['r', 'x']) && FAMILIES.iter().any(|it| text.starts_with(it))
 }
 
 /// The value of a header that is a number.
