@@ -130,8 +130,9 @@ fn rules_that_memory_cannot_count_stop_the_start() {
     ];
     let run = run(&[&serve[..], &OTHERS[..]].concat());
     assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""));
-    let error = "\nerror: the limits need more than the 1022 pairs of algorithm and window";
-    assert!(run.stderr.contains(error), "{}", run.stderr);
+    // Warnings about rules that are not in force would be of no use.
+    let error = "error: the limits need more than the 1022 pairs of algorithm and window";
+    assert!(run.stderr.starts_with(error), "{}", run.stderr);
 }
 
 #[test]
