@@ -222,9 +222,12 @@ impl TokenVerifier {
     ) -> Result<Arc<Claims>, TokenRejection> {
         let attempt = self.failures.begin(client, now_s);
         let attempt = attempt.ok_or(TokenRejection::TooManyFailures)?;
-        let claims = self.verify(token, now_s)?;
-        self.failures.forgive(attempt);
-        Ok(claims)
+        let verified = self.verify(token, now_s);
+        // An unknown key costs no check of a signature. All tokens have one while an issuer's new keys cannot be fetched.
+        if matches!(verified, Ok(_) | Err(TokenFault::UnknownKey)) {
+            self.failures.forgive(attempt);
+        }
+        Ok(verified?)
     }
 
     /// Verifies a token and remembers it if it is good.

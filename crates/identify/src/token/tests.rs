@@ -318,6 +318,33 @@ fn without_keys_every_key_is_unknown() {
 }
 
 #[test]
+fn tokens_with_unknown_keys_do_not_fill_the_bucket_of_their_address() {
+    let signer = SigningKey::hs256();
+    let verifier = TokenVerifier::new(any_names(), key_set(&[signer.jwk("a")]).expect("keys"));
+    let unknown = signer.token_with(&json!({ "alg": "HS256", "kid": "c" }), &good());
+    let forged = signer.token_with(&json!({ "alg": "HS256", "kid": "a" }), &json!({}));
+    let verify = |text: &str| {
+        let hash = verifier.verified.hash(text);
+        let text = text.into();
+        let verified = verifier.verify_bounded(&UnverifiedToken { text, hash }, None, NOW_S);
+        verified.err().expect("no good token")
+    };
+    for _ in 0..1_000 {
+        let fault = verify(&unknown);
+        assert!(
+            matches!(fault, TokenRejection::Bad(TokenFault::UnknownKey)),
+            "{fault:?}"
+        );
+    }
+    let faults = (0..1_000).map(|_| verify(&forged));
+    assert!(
+        faults
+            .into_iter()
+            .any(|it| matches!(it, TokenRejection::TooManyFailures))
+    );
+}
+
+#[test]
 fn tokens_with_unknown_keys_are_counted_over_a_change_of_keys() {
     let signer = SigningKey::hs256();
     let old = TokenVerifier::new(any_names(), key_set(&[signer.jwk("a")]).expect("keys"));
