@@ -327,7 +327,7 @@ fn tokens_with_unknown_keys_do_not_fill_the_bucket_of_their_address() {
         let hash = verifier.verified.hash(text);
         let text = text.into();
         let verified = verifier.verify_bounded(&UnverifiedToken { text, hash }, None, NOW_S);
-        verified.err().expect("no good token")
+        verified.expect_err("no good token")
     };
     for _ in 0..1_000 {
         let fault = verify(&unknown);
