@@ -6,7 +6,9 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use server::check::{Check, CheckRequest, Checked, CheckedBatch, Fault, Faults, Json, Outcome};
+use server::check::{
+    Check, CheckRequest, Checked, CheckedBatch, Fault, Faults, Json, Outcome, body_text,
+};
 use tidegate_answer::{Dialect, headers, problem};
 use tidegate_limiter::{Limiter, LimiterConfig, LimiterError, RuleSet, Verdict};
 use tidegate_rules::{CompileOptions, Source, compile};
@@ -28,7 +30,8 @@ static RULES: LazyLock<RuleSet> = LazyLock::new(|| {
 });
 
 fuzz_target!(|bytes: &[u8]| {
-    let Ok(body) = serde_json::from_slice::<Json<'_>>(bytes) else {
+    let text = body_text(bytes);
+    let Ok(body) = serde_json::from_str::<Json<'_>>(&text) else {
         return;
     };
     let checks = match CheckRequest::read(&body) {
