@@ -26,6 +26,7 @@ use serde_json::{Map, Value};
 
 pub use claims::{ClaimPath, ClaimPathFault, Claims};
 pub use fault::{TokenFault, TokenRejection};
+use keys::TokenKey;
 pub use keys::{LeftOutKey, TokenKeyFault, TokenKeys};
 pub use place::{TokenPlace, TokenPlaceFault};
 pub use steps::LimitSteps;
@@ -213,40 +214,30 @@ impl TokenVerifier {
         }
     }
 
-    /// Verifies a token of this client, unless too many tokens from its address were not good.
-    pub(crate) fn verify_bounded(
+    /// Verifies a token of this client and remembers it if it is good. Its signature is not checked if too many tokens from its address
+    /// were not good. A token without a key that could have signed it costs no check, so it is rejected as it is and not counted.
+    pub(crate) fn verify(
         &self,
         token: &UnverifiedToken<'_>,
         client: Option<IpAddr>,
         now_s: u64,
     ) -> Result<Arc<Claims>, TokenRejection> {
+        let keys = self.candidates(&token.text).inspect_err(|fault| {
+            if *fault == TokenFault::UnknownKey {
+                self.n_unknown_keys.fetch_add(1, Ordering::Relaxed);
+            }
+        })?;
         let attempt = self.failures.begin(client, now_s);
         let attempt = attempt.ok_or(TokenRejection::TooManyFailures)?;
-        let verified = self.verify(token, now_s);
-        // An unknown key costs no check of a signature. All tokens have one while an issuer's new keys cannot be fetched.
-        if matches!(verified, Ok(_) | Err(TokenFault::UnknownKey)) {
-            self.failures.forgive(attempt);
-        }
-        Ok(verified?)
-    }
-
-    /// Verifies a token and remembers it if it is good.
-    pub(crate) fn verify(
-        &self,
-        token: &UnverifiedToken<'_>,
-        now_s: u64,
-    ) -> Result<Arc<Claims>, TokenFault> {
-        let checked = self.check(&token.text, now_s);
-        if checked == Err(TokenFault::UnknownKey) {
-            self.n_unknown_keys.fetch_add(1, Ordering::Relaxed);
-        }
-        let claims = Arc::new(checked?);
+        let claims = Arc::new(self.check(&token.text, &keys, now_s)?);
+        self.failures.forgive(attempt);
         let ends_at_s = self.end_of(claims.expires_at_s());
         self.verified.insert(token.hash, &claims, ends_at_s, now_s);
         Ok(claims)
     }
 
-    fn check(&self, token: &str, now_s: u64) -> Result<Claims, TokenFault> {
+    /// The keys that may have signed a token.
+    fn candidates(&self, token: &str) -> Result<Vec<&TokenKey>, TokenFault> {
         if token.len() > MAX_TOKEN_BYTES {
             return Err(TokenFault::TooLong);
         }
@@ -254,7 +245,12 @@ impl TokenVerifier {
         if header.crit.is_some() {
             return Err(TokenFault::UnsupportedExtension);
         }
-        for key in self.keys.candidates(&header)? {
+        self.keys.candidates(&header)
+    }
+
+    /// Checks the signature and the registered claims.
+    fn check(&self, token: &str, keys: &[&TokenKey], now_s: u64) -> Result<Claims, TokenFault> {
+        for key in keys {
             let validation = self.settings.validation(key.algorithm);
             match jsonwebtoken::decode::<Map<String, Value>>(token, &key.key, &validation) {
                 Ok(data) => return self.check_times(data.claims, now_s),

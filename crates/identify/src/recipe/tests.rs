@@ -82,7 +82,7 @@ fn claims(identities: &Identities) -> Arc<Claims> {
         panic!("the token is not found")
     };
     let tokens = identities.tokens().expect("a verifier");
-    tokens.verify(&token, 0).expect("a good token")
+    tokens.verify(&token, None, 0).expect("a good token")
 }
 
 /// The descriptors of `request`, one to a line.

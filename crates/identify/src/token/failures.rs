@@ -1,7 +1,7 @@
 //! The bound on failed verifications of one client address.
 //!
 //! Each check of a signature costs CPU time, also that of a forged token. Without a limit by address in the rules, one client could burn a
-//! core with forged tokens. So each address has a bucket of failures: it fills by one for each token that is not good, and drains with time.
+//! core with forged tokens. So each address has a bucket of failures: it fills by one for each check of a token that is not good, and drains with time.
 //! While it is full, no token of that address is checked; tokens that were verified before are known without a check.
 
 use std::hash::Hash;
