@@ -47,7 +47,7 @@ fn rules_that_no_request_of_a_proxy_can_meet_are_told_at_start() {
     assert!(line.contains("domain `api`"), "{line}");
     assert!(line.contains("`path` + `method`"), "{line}");
     assert!(line.contains("authorize.descriptors"), "{line}");
-    // True for those too who use Envoy alone.
+    // True for operators too that use Envoy alone.
     assert!(line.contains("if a proxy such as nginx asks"), "{line}");
     assert!(line.contains("Envoy"), "{line}");
     assert!(ask(&server, "/v1/authorize?domain=api").starts_with("HTTP/1.1 200 "));

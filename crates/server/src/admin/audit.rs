@@ -62,7 +62,7 @@ pub(super) fn of_server(change: Change<'_>) {
     );
 }
 
-/// Writes down who was turned away from a change or brought a wrong token. Whoever guesses tokens must not fill the log, so there is
+/// Logs a request that was turned away from a change or brought a wrong token. A client that guesses tokens must not fill the log, so there is
 /// a line at most every [`LogSampler::INTERVAL`], with the number of requests since the last one.
 pub(super) fn turned_away(peer: Peer, route: &Route, fault: &Fault, sampler: &LogSampler) {
     let Some(n_requests) = sampler.count() else {

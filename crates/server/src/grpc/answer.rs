@@ -45,7 +45,7 @@ impl Answer {
         respond.send_response(response, false).ok().map(Self)
     }
 
-    /// Sends a message when the client has room for it, so that who does not read is sent no more. A client that has no room
+    /// Sends a message when the client has room for it, so that a client that does not read is sent no more. A client that has no room
     /// for longer than the write timeout is gone.
     pub(super) async fn send<S>(&mut self, message: Bytes, office: &Office<S>) -> Result<(), Gone> {
         let send = pin!(self.send_pieces(message, &office.memory));
