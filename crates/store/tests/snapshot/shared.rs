@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate_algorithms::{Algorithm, Decision, Quota, Refill, Rounding};
-use tidegate_store::OnFull;
+use tidegate_store::{Clock, OnFull};
 
 use crate::support::{
     MIB, ManualStore, START, charge, charge_on_full, new_store, per_hour, restore, snapshot,
@@ -88,6 +88,31 @@ fn an_offender_stays_denied() {
     let (store, _) = restore(MIB, START.plus(RESTART), &snapshot(&store)).expect("sound");
     flood(&store, "after");
     assert!(!charge(&store, (1, "offender"), &three, 1).is_allowed());
+}
+
+/// A counter that was in use is not dropped at a restart for one that was not, wherever the two lie in the file.
+#[test]
+fn offenders_of_a_full_table_stay_denied() {
+    let three = per_hour(3, Algorithm::FixedWindow);
+    let store = new_store(MIB);
+    let offenders: Vec<String> = (0..500).map(|n| format!("offender {n}")).collect();
+    let denied = |store: &ManualStore| {
+        let is_denied = |name: &&String| !charge(store, (1, name), &three, 1).is_allowed();
+        offenders.iter().filter(is_denied).count()
+    };
+    for _ in 0..4 {
+        denied(&store);
+    }
+    for part in 0..20 {
+        for n in 0..MIB / 160 {
+            charge(&store, (1, &format!("flood {part} {n}")), &three, 1);
+        }
+        store.clock().advance(Duration::from_millis(500));
+        assert_eq!(denied(&store), 500, "{part}");
+    }
+    let now = store.clock().now().plus(RESTART);
+    let (store, restored) = restore(MIB, now, &snapshot(&store)).expect("sound");
+    assert_eq!(denied(&store), 500, "{restored:?}");
 }
 
 /// Counters that were in use are idle two passes after a restart, if nobody requests them.

@@ -11,7 +11,7 @@ use super::super::layout::{Layout, Shape};
 use super::super::locks::{Locks, Place};
 use super::super::state::{EXPIRES, WIDE_WORDS, narrow_expires_at};
 use super::super::table::Home;
-use super::super::tag::Tag;
+use super::super::tag::{EvictionRank, Pass, Tag};
 
 /// A counter that was read, without its state.
 #[derive(Clone, Copy)]
@@ -108,21 +108,48 @@ impl Entry {
             let shard = home.primary.shard;
             is_at_cap |= !core.can_grow(shard) || home.size >= self.most_sets;
             let free = core.free_room(&locks, &home, &[], self.now);
+            let free = free.or_else(|| core.moved_room(&locks, &home, &[], self.now));
+            // One that was in use takes the room of one that was not, as it would if it were new.
+            let evicts = is_at_cap && self.rank(self.tag) == EvictionRank::InUse;
             let free = free.or_else(|| {
-                (!is_at_cap)
-                    .then(|| core.moved_room(&locks, &home, &[], self.now))
-                    .flatten()
+                let evicted = || core.evicted_room(&locks, &home, &[], self.now);
+                evicts.then(evicted).flatten()
             });
             if let Some(at) = free {
                 let fate = Fate::Placed;
                 return Some(Room { locks, at, fate });
             }
             if is_at_cap {
-                return displace(core, locks, &home, expires_at);
+                return self.displace(core, locks, &home, expires_at);
             }
             drop(locks);
             is_at_cap = core.grow(shard, home.size, self.now) == Growth::AtCap;
         }
+    }
+
+    /// Takes the slot of the counter that is evicted first and, among those, expires first, if it comes before this one in that order.
+    fn displace<'t>(
+        self,
+        core: &Core,
+        locks: Locks<'t>,
+        home: &Home,
+        expires_at: Time,
+    ) -> Option<Room<'t>> {
+        let order = |at: &Place| {
+            let set = locks.set(at.held);
+            let (tag, state) = (set.tag(at.slot), set.state(at.slot));
+            (self.rank(tag), core.expires_at(tag, state))
+        };
+        let at = locks
+            .places([home.primary, home.secondary])
+            .min_by_key(order)
+            .filter(|first| order(first) < (self.rank(self.tag), expires_at))?;
+        let fate = Fate::Displaced;
+        Some(Room { locks, at, fate })
+    }
+
+    fn rank(self, tag: Tag) -> EvictionRank {
+        tag.rank(Pass::at(self.now))
     }
 }
 
@@ -135,20 +162,6 @@ impl Room<'_> {
         set.put_state(self.at.slot, state);
         set.put_tag(self.at.slot, tag);
     }
-}
-
-/// Takes the slot of the counter that expires first, if that is before `expires_at`.
-fn displace<'t>(core: &Core, locks: Locks<'t>, home: &Home, expires_at: Time) -> Option<Room<'t>> {
-    let expiry = |at: &Place| {
-        let set = locks.set(at.held);
-        core.expires_at(set.tag(at.slot), set.state(at.slot))
-    };
-    let at = locks
-        .places([home.primary, home.secondary])
-        .min_by_key(expiry)
-        .filter(|first| expiry(first) < expires_at)?;
-    let fate = Fate::Displaced;
-    Some(Room { locks, at, fate })
 }
 
 /// Whether a block of that shape can be worked on.

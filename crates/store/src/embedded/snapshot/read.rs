@@ -31,6 +31,8 @@ struct Origin {
 /// A store in the making.
 struct Restoration {
     core: Core,
+    /// The shared counters, until they are read. So long, counters that make way leave nothing there.
+    shared: Option<Box<Core>>,
     origin: Origin,
     now: Time,
     restored: Restored,
@@ -121,9 +123,10 @@ impl Origin {
 
 impl Restoration {
     fn new(config: StoreConfig, mut origin: Origin, now: Time) -> Result<Self, SnapshotError> {
-        let core = try_core(config)?;
+        let mut core = try_core(config)?;
         origin.prepare_for(core.table.shard_bits());
         Ok(Self {
+            shared: core.shared.take(),
             core,
             origin,
             now,
@@ -153,8 +156,9 @@ impl Restoration {
         let number = fields.u64()?;
         fields.finish()?;
         let known = FEWEST_COUNTERS..=1 << FINGERPRINT_BITS;
-        match self.core.shared {
-            Some(_) if known.contains(&number) && self.owner == Owner::Callers => {
+        match self.shared.take() {
+            Some(shared) if known.contains(&number) => {
+                self.core.shared = Some(shared);
                 self.owner = Owner::Shared { number };
                 Ok(Progress::More)
             }
@@ -286,7 +290,10 @@ impl Restoration {
             return Err(fields.damaged("another number of counters than was written"));
         }
         fields.finish()?;
-        // Those that had to make way for the block of another one.
+        if let Some(shared) = self.shared.take() {
+            self.core.shared = Some(shared);
+        }
+        // Those that made way for another one or for its block.
         let evicted = self.core.evicted.get();
         self.restored.counters = counters.saturating_sub(evicted);
         self.restored.dropped = dropped + evicted;
