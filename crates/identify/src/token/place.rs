@@ -33,6 +33,8 @@ pub enum TokenPlaceFault {
     BadName(#[from] SourceFault),
 }
 
+const SCHEME: &str = "bearer";
+
 // === impl TokenPlace ===
 
 impl TokenPlace {
@@ -76,17 +78,26 @@ impl fmt::Display for TokenPlace {
     }
 }
 
-/// The credentials of a header `Authorization` with the scheme `Bearer`, in any case (RFC 9110, section 11.1).
+/// The credentials of a header `Authorization` with the scheme `Bearer`, in any case (RFC 9110, section 11.1). APIs read more than that as
+/// a bearer token, such as one among other credentials; then it is the whole value, which is no good token.
 fn bearer(value: Cow<'_, str>) -> Option<Cow<'_, str>> {
-    const SCHEME: &str = "bearer ";
-    let scheme = value.get(..SCHEME.len())?;
-    if !scheme.eq_ignore_ascii_case(SCHEME) {
-        return None;
+    let is_bearer = |text: &str| {
+        let scheme = text.get(..SCHEME.len());
+        scheme.is_some_and(|it| it.eq_ignore_ascii_case(SCHEME))
+    };
+    let is_alone = is_bearer(&value)
+        && matches!(
+            value.as_bytes().get(SCHEME.len()),
+            None | Some(b' ' | b'\t')
+        );
+    if is_alone {
+        return Some(match value {
+            Cow::Borrowed(value) => Cow::Borrowed(value[SCHEME.len()..].trim_ascii()),
+            Cow::Owned(value) => Cow::Owned(value[SCHEME.len()..].trim_ascii().to_owned()),
+        });
     }
-    Some(match value {
-        Cow::Borrowed(value) => Cow::Borrowed(value[SCHEME.len()..].trim_ascii()),
-        Cow::Owned(value) => Cow::Owned(value[SCHEME.len()..].trim_ascii().to_owned()),
-    })
+    let mut words = value.split(|it: char| it == ',' || it.is_ascii_whitespace());
+    words.any(is_bearer).then_some(value)
 }
 
 #[cfg(test)]
@@ -104,9 +115,20 @@ mod tests {
         check("bearer  abc ", Some("abc"));
         check("BEARER abc", Some("abc"));
         check("Bearer ", Some(""));
-        check("Bearer", None);
+        check("Bearer\tabc", Some("abc"));
+        check("Bearer", Some(""));
         check("Basic abc", None);
-        check("Bearerabc", None);
+        check("Basic Abearer", None);
+        for odd in [
+            "Bearerabc",
+            "Bearer:abc",
+            "Bearer, abc",
+            "Bearer\u{a0}abc",
+            "Basic x, Bearer abc",
+            ",bearer abc",
+        ] {
+            check(odd, Some(odd));
+        }
         check("", None);
         check("Bearé x", None);
     }
