@@ -14,6 +14,7 @@ use tokio::task::yield_now;
 use tokio::time::{Sleep, sleep};
 
 use crate::connection::{HeldMemory, OutOfMemory};
+use crate::forward::headers::strip_trailers;
 
 /// The body of a client's request, which nobody has read yet.
 #[derive(Debug)]
@@ -119,7 +120,15 @@ impl Body for RequestBody {
     ) -> Poll<Option<Result<Frame<Bytes>, BodyFault>>> {
         match self.get_mut() {
             Self::Empty => Poll::Ready(None),
-            Self::Stream(body) => body.poll(context),
+            Self::Stream(body) => {
+                let mut polled = body.poll(context);
+                if let Poll::Ready(Some(Ok(frame))) = &mut polled
+                    && let Some(trailers) = frame.trailers_mut()
+                {
+                    strip_trailers(trailers);
+                }
+                polled
+            }
         }
     }
 

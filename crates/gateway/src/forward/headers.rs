@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use http::header::{
-    CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, FORWARDED, GetAll, HOST, HeaderName, TE,
-    TRANSFER_ENCODING, UPGRADE, VIA,
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, FORWARDED, GetAll, HOST, HeaderName,
+    TE, TRANSFER_ENCODING, UPGRADE, VIA,
 };
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Version};
@@ -246,6 +246,22 @@ fn strip_claims(headers: &mut HeaderMap, client: &FoundClient<'_>) {
     }
     for name in &names {
         headers.remove(name);
+    }
+}
+
+/// Removes trailers of a request that would be other headers than those that limits were decided by, for a server that takes trailers for
+/// headers.
+pub(crate) fn strip_trailers(trailers: &mut HeaderMap) {
+    strip_hop_by_hop(trailers);
+    let is_claim = |name: &&HeaderName| {
+        let text = name.as_str();
+        [&AUTHORIZATION, &COOKIE, &HOST].contains(name)
+            || ADDRESS_HEADERS.iter().any(|it| is_spelled_alike(text, it))
+            || (FORWARDED_HEADERS.iter().chain(&LIMIT_HEADERS)).any(|it| begins_with(text, it))
+    };
+    let names: SmallVec<[HeaderName; 4]> = trailers.keys().filter(is_claim).cloned().collect();
+    for name in &names {
+        trailers.remove(name);
     }
 }
 

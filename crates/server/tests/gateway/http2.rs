@@ -120,7 +120,7 @@ async fn trailers_come_through() {
 }
 
 #[tokio::test]
-async fn trailers_of_requests_come_through() {
+async fn trailers_of_requests_come_through_if_they_are_no_other_headers() {
     let mut config = config(start_upstream().await);
     Arc::make_mut(&mut config.upstreams[0]).protocol = UpstreamProtocol::Http2;
     let gateway = RunningGateway::start_with(config, GatewayBounds::default());
@@ -133,8 +133,16 @@ async fn trailers_of_requests_come_through() {
     stream
         .send_data(Bytes::from_static(b"message"), false)
         .unwrap();
-    let sum = [("x-sum".parse().unwrap(), HeaderValue::from_static("7"))];
-    stream.send_trailers(sum.into_iter().collect()).unwrap();
+    let claims = [
+        "x-forwarded-for",
+        "cf_connecting_ip",
+        "cookie",
+        "authorization",
+        "x-tidegate-decision",
+    ];
+    let sent = ["x-sum"].iter().chain(&claims);
+    let sent = sent.map(|name| (name.parse().unwrap(), HeaderValue::from_static("7")));
+    stream.send_trailers(sent.collect()).unwrap();
     let response = timeout(LONG, response).await.expect("in time");
     let mut body = response.unwrap().into_body();
     while let Some(data) = body.data().await {
@@ -143,6 +151,7 @@ async fn trailers_of_requests_come_through() {
     let trailers = body.trailers().await.unwrap().unwrap();
     assert_eq!(trailers["x-sum"], "7");
     assert_eq!(trailers["grpc-status"], "0");
+    assert_eq!(trailers.len(), 2, "{trailers:?}");
 }
 
 /// HTTP/1.1 has trailers only for clients that ask for them, and of names that were announced.
