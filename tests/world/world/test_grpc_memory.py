@@ -73,7 +73,9 @@ class GrpcMemory(World):
         super().setUp()
         self.n_served = 0
         settings = {"GRPC_MEMORY": "16MiB", "CONNECTIONS": "250", "WRITE_TIMEOUT": "60s", "BODY_TIMEOUT": "60s"}
-        self.tidegate = Tidegate(self, env={f"TIDEGATE_LIMITS_{name}": value for name, value in settings.items()})
+        env = {f"TIDEGATE_LIMITS_{name}": value for name, value in settings.items()}
+        # The tasks of a debug build have several times the size.
+        self.tidegate = Tidegate(self, env=env, build="RELEASE_TIDEGATE")
 
     def resident(self) -> int:
         pages = pathlib.Path(f"/proc/{self.tidegate.program.pid}/statm").read_text().split()[1]

@@ -13,8 +13,8 @@ RULES = ROOT / "tests/world/rules"
 class Tidegate:
     """A running server. Its ports stay the same when it is started again."""
 
-    def __init__(self, test: World, *flags: str, rules: pathlib.Path = RULES, env=None):
-        self.test, self.env = test, env
+    def __init__(self, test: World, *flags: str, rules: pathlib.Path = RULES, env=None, build="TIDEGATE"):
+        self.test, self.env, self.executable = test, env, os.environ[build]
         self.http, self.grpc, self.admin = free_port(), free_port(), free_port()
         self.flags = ["--rules", str(rules), *flags]
         self.start()
@@ -22,7 +22,7 @@ class Tidegate:
     def start(self):
         listeners = [("--http", self.http), ("--grpc", self.grpc), ("--admin", self.admin)]
         addresses = [word for flag, port in listeners for word in (flag, f"127.0.0.1:{port}")]
-        command = [os.environ["TIDEGATE"], "serve", *addresses, *self.flags]
+        command = [self.executable, "serve", *addresses, *self.flags]
         self.program = self.test.start(*command, port=self.grpc, name="tidegate", env=self.env)
 
     def die(self):
