@@ -13,7 +13,7 @@ pub struct LimiterConfig {
     pub near: NearRatio,
     /// Whether refusals are only reported.
     pub shadow: GlobalShadow,
-    /// How a look at a limit that is just used up is answered where the limit counts what it denies.
+    /// The answer to a look at a limit that is just used up where the limit counts what it denies.
     pub looks: LooksAtLimit,
 }
 
@@ -32,7 +32,7 @@ pub enum GlobalShadow {
     On,
 }
 
-/// How a look (a cost of 0) is answered when exactly the limit is used, by fixed windows that count what they deny.
+/// The answer to a look (a cost of 0) when exactly the limit is used, by fixed windows that count what they deny.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LooksAtLimit {
     /// Denied, as by any other limit: a cost of 1 would not fit.

@@ -49,7 +49,7 @@ pub(crate) struct Config {
     pub(crate) regions: Regions,
     /// How a request with several limits is charged, where its domain does not say.
     pub(crate) charging: Charging,
-    /// How a look at a limit that is just used up is answered, under `every_match`.
+    /// The answer to a look at a limit that is just used up, under `every_match`.
     pub(crate) looks_at_limit: LooksAtLimit,
     /// Whether refusals are only reported.
     pub(crate) shadow: bool,

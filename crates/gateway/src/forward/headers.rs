@@ -265,13 +265,13 @@ pub(crate) fn strip_trailers(trailers: &mut HeaderMap) {
     }
 }
 
-/// Whether a name begins like one of ours. CGI and WSGI servers take an underscore for a hyphen.
+/// Returns true if a name begins like one of ours. CGI and WSGI servers take an underscore for a hyphen.
 fn begins_with(name: &str, ours: &str) -> bool {
     name.get(..ours.len())
         .is_some_and(|begin| is_spelled_alike(begin, ours))
 }
 
-/// Whether a name is one of ours for a server that takes an underscore for a hyphen.
+/// Returns true if a name is one of ours for a server that takes an underscore for a hyphen.
 fn is_spelled_alike(name: &str, ours: &str) -> bool {
     let same = |(ours, theirs): (u8, u8)| ours == theirs || (ours == b'-' && theirs == b'_');
     name.len() == ours.len() && ours.bytes().zip(name.bytes()).all(same)

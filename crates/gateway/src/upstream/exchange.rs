@@ -308,7 +308,7 @@ impl<'a> Exchange<'a> {
 // === impl SpareRequest ===
 
 impl SpareRequest {
-    /// Whether all that was read of the body is kept.
+    /// True if all that was read of the body is kept.
     fn is_replayable(&self) -> bool {
         self.link.as_ref().is_none_or(|link| link.is_replayable())
     }
